@@ -159,7 +159,7 @@ def _open_terminal(name: str | None, arguments: list[str]) -> int:
     if name is None and not arguments and not sys.stdin.isatty():
         print(_help(), flush=True)
         hint = "over ssh use `ssh -t HOST codex-py`; in scripts use `codex-py exec`"
-        return _complain("the session needs a terminal, and stdin is not one", hint=hint, status=2)
+        return _complain("stdin is not a terminal", hint=hint, status=2)
     if name is not None and name not in OF_TERMINAL and name.isascii() and name.replace("-", "").isalpha():
         guess = did_you_mean(name, _command_names())
         # In a script a single word is a mistake.

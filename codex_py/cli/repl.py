@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -25,12 +27,18 @@ from codex_py.config.schema import APPROVAL_POLICIES
 from codex_py.config.tui import read_tui
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.errors import UsageError
+from codex_py.exec.streams import read_piped, with_attachment
 from codex_py.paths import codex_home
+from codex_py.text.tokens import count_lines
 from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession
 from codex_py.ui.repl.terminal import is_capable
 
 _ORIGINATOR: Final = "codex_cli_rs"
 _OFFLINE: Final = "offline"
+NO_TERMINAL_HINT: Final = (
+    "give the prompt as an argument, and what is piped in goes with it; over ssh use `ssh -t HOST codex-py`; "
+    "in scripts use `codex-py exec`"
+)
 _USAGE: Final = """codex-py [OPTIONS] [PROMPT]
        codex-py resume [OPTIONS] [SESSION | --last] [PROMPT]
        codex-py fork [OPTIONS] [SESSION | --last] [PROMPT]"""
@@ -55,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
         print(parser.format_help().rstrip())
         return 0
     options = parser.read(flags)
-    launch_options = _read_launch_options(options, behind)
+    launch_options = _with_piped(_read_launch_options(options, behind))
     host = _Host(options)
     if options.trust:
         trust_project(host.home, host.cwd)
@@ -63,6 +71,24 @@ def run(arguments: Sequence[str]) -> int:
     if launch_options.session is not None or launch_options.last:
         launch_options = _with_session(launch_options, launch)
     return asyncio.run(_run(host, launch, launch_options))
+
+
+def _with_piped(launch_options: LaunchOptions) -> LaunchOptions:
+    """The options with what is piped in, which goes with the prompt; what is typed comes from the terminal then."""
+    if sys.stdin.isatty():
+        return launch_options
+    piped = read_piped()
+    if not launch_options.prompt and (piped or sys.stdout.isatty()):
+        raise UsageError("stdin is not a terminal", hint=NO_TERMINAL_HINT)
+    with contextlib.suppress(OSError):
+        terminal = os.open(os.ttyname(sys.stdout.fileno()), os.O_RDWR | os.O_NOCTTY)
+        os.dup2(terminal, sys.stdin.fileno())
+        os.close(terminal)
+    if not piped:
+        return launch_options
+    prompt, lines = launch_options.prompt, count_lines(piped)
+    shown = f"{prompt} [stdin · {lines:,} line{'' if lines == 1 else 's'}]"
+    return launch_options.replace(prompt=with_attachment(prompt, piped), shown=shown)
 
 
 def _with_session(launch_options: LaunchOptions, launch: LaunchContext) -> LaunchOptions:

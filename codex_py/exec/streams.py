@@ -39,11 +39,20 @@ def read_prompt(argument: str | None) -> str:
     argument = _argument_text(argument)
     if not argument.strip():
         raise UsageError("the prompt is empty", hint='write one: `codex-py exec "fix the failing test"`')
-    extra = _read_all() if _has_something() else ""
-    if not extra:
-        return argument
-    end = "" if extra.endswith("\n") else "\n"
-    return f"{argument}\n\n<stdin>\n{extra}{end}</stdin>"
+    return with_attachment(argument, read_piped())
+
+
+def read_piped() -> str:
+    """What is piped in beside a prompt; empty where that is nothing, or nothing comes."""
+    return _read_all() if _has_something() else ""
+
+
+def with_attachment(prompt: str, piped: str) -> str:
+    """The prompt with what was piped in, in a `<stdin>` block."""
+    if not piped:
+        return prompt
+    end = "" if piped.endswith("\n") else "\n"
+    return f"{prompt}\n\n<stdin>\n{piped}{end}</stdin>"
 
 
 def _argument_text(argument: str) -> str:

@@ -29,6 +29,8 @@ _SYSTEMS: Final = {
 # Nothing of this gets here; should it ever, the terminal is not to obey it, and no line is to grow.
 _OBEYED: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _HEIGHT: Final = 100
+# What WCAG 2 asks of text, level AA.
+MIN_CONTRAST: Final = 4.5
 _PLAIN: Final = Style.null()
 
 
@@ -180,6 +182,48 @@ class Margin:
         for number, line in enumerate(lines):
             yield Segment(self._rest if number else self._first, style)
             yield from line
+            yield Segment.line()
+
+
+@lru_cache(maxsize=512)
+def readable_on(style: Style, ground: Style) -> Style:
+    """The style on a ground; in the text colour of the ground where its own would be hard to read there."""
+    if ground.bgcolor is None:
+        return style
+    if style.color is None or contrast(style.color, ground.bgcolor) < MIN_CONTRAST:
+        return style + ground
+    return style + Style(bgcolor=ground.bgcolor)
+
+
+def contrast(first: Color, second: Color) -> float:
+    """The ratio of two colours by WCAG 2, from 1 to 21."""
+    darker, lighter = sorted(map(_luminance, (first, second)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(color: Color) -> float:
+    red, green, blue = (
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in color.get_truecolor().normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+class Band:
+    """A body on a ground as wide as the terminal; without colours it is the body alone."""
+
+    def __init__(self, body: RenderableType, style: str) -> None:
+        self._body = body
+        self._style = style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        ground = console.get_style(self._style)
+        if ground.bgcolor is None:
+            yield self._body
+            return
+        for line in console.render_lines(self._body, options, pad=False):
+            for segment in line:
+                yield Segment(segment.text, readable_on(segment.style or _PLAIN, ground))
+            yield Segment(" " * (options.max_width - sum(segment.cell_length for segment in line)), ground)
             yield Segment.line()
 
 

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from codex_py.protocol.events import PlanStep, PlanUpdated
-from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
+from codex_py.render.entry import Band, Margin, OneLine, ScrollbackEntry, line_of, words
 from codex_py.render.layout import WrappedProse
 from codex_py.render.markdown import render_markdown
 from codex_py.text.display import ends_of
@@ -24,7 +24,7 @@ def render_prompt(text: str) -> ScrollbackEntry:
     """The user's message as it was typed; of a very long text the ends."""
     lines = [line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…" for line in ends_of(text.strip("\n"), _MAX_LINES)]
     body = WrappedProse("\n".join(lines).expandtabs(4), "prompt")
-    return ScrollbackEntry(Margin(body, _PROMPT, " " * len(_PROMPT), style="prompt.mark"))
+    return ScrollbackEntry(Band(Margin(body, _PROMPT, " " * len(_PROMPT), style="prompt.mark"), "message.ground"))
 
 
 def render_message(text: str) -> ScrollbackEntry | None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from codex_py.protocol.events import FileChange
 from codex_py.render.code import CodeLine, clean_line, fold, highlight, lexer_for_file
-from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
+from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, readable_on, words
 from codex_py.render.titles import relative_path
 
 # Nobody reads on in a line that is longer.
@@ -47,13 +47,13 @@ class DiffLines:
 
     def _row(self, console: Console, row: DiffRow, line: CodeLine, *, available: int, fill: int) -> Iterator[Segment]:
         background = console.get_style(_BACKGROUNDS.get(row.sign, "none"))
-        sign = console.get_style(_SIGNS.get(row.sign, "none"))
-        segments = [Segment(text, console.get_style(style) + background) for text, style in line]
+        sign = readable_on(console.get_style(_SIGNS.get(row.sign, "none")), background)
+        segments = [Segment(text, readable_on(console.get_style(style), background)) for text, style in line]
         for at, part in enumerate(fold(segments, available)):
             shown = str(row.number) if row.number and not at else ""
             if self._digits:
                 yield Segment(f"{shown:>{self._digits}} ", console.get_style("diff.number"))
-            yield Segment(f"{row.sign if row.sign in _SIGNS and not at else ' '} ", sign + background)
+            yield Segment(f"{row.sign if row.sign in _SIGNS and not at else ' '} ", sign)
             yield from part
             if row.sign in _SIGNS:
                 yield Segment(" " * (fill - sum(segment.cell_length for segment in part)), background)
@@ -160,17 +160,34 @@ def _render(files: Sequence[FileDiff], *, failure: str | None, expanded: bool) -
     if failure is not None:
         reason = failure.strip()[:_REASON_SHOWN]
         return ScrollbackEntry(*renderables, *([Margin(words(reason, "output"))] if reason else []))
-    max_rows = _EXPANDED_LINES if expanded else _FOLDED_LINES
-    for file in files:
+    shares = fair_shares([len(file.rows) for file in files], _EXPANDED_LINES if expanded else _FOLDED_LINES)
+    for file, share in zip(files, shares, strict=True):
         if len(files) > 1:
             renderables.append(Margin(_file_line(file), "  └ ", "    ", style="dim"))
-        shown = file.rows[: max(max_rows, _MIN_LINES)]
-        max_rows -= len(shown)
+        shown = _folded(file.rows, max(share, _MIN_LINES))
         if shown:
             renderables.append(Margin(DiffLines(shown, file.moved_to or file.path)))
         if left := len(file.rows) - len(shown):
             renderables.append(Margin(Text(f"… {left} more line{'' if left == 1 else 's'}", "dim"), "    ", "    "))
     return ScrollbackEntry(*renderables)
+
+
+def fair_shares(wanted: Sequence[int], available: int) -> list[int]:
+    """How many rows each of several gets of those that are available: all it wants, or an equal part of the rest."""
+    shares = [0] * len(wanted)
+    order = sorted(range(len(wanted)), key=lambda at: wanted[at])
+    for position, at in enumerate(order):
+        shares[at] = min(wanted[at], available // (len(order) - position))
+        available -= shares[at]
+    return shares
+
+
+def _folded(rows: Sequence[DiffRow], max_rows: int) -> Sequence[DiffRow]:
+    """All rows where they fit, else as many from the first change on."""
+    if len(rows) <= max_rows:
+        return rows
+    first = next((at for at, row in enumerate(rows) if row.sign in _SIGNS), 0)
+    return rows[first : first + max_rows]
 
 
 def _headline(files: Sequence[FileDiff], *, is_ok: bool) -> OneLine:

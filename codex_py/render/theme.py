@@ -23,66 +23,88 @@ _INDEXED: Final = re.compile(r"color\((\d{1,3})\)")
 
 # What a style is called, and what it looks like on a dark ground, on a light one, and without colours.
 _STYLES: Final[tuple[tuple[str, str, str, str], ...]] = (
-    ("dim", "color(245)", "color(243)", "dim"),
-    ("accent", "cyan", "color(30)", "bold"),
+    ("dim", "color(247)", "color(241)", "dim"),
+    ("accent", "color(80)", "color(24)", "bold"),
     ("strong", "bold", "bold", "bold"),
     ("emphasis", "italic", "italic", "italic"),
-    ("good", "green", "color(28)", "none"),
-    ("bad", "bold red", "bold color(160)", "bold"),
-    ("warn", "yellow", "color(130)", "bold"),
-    ("prompt", "bold", "bold", "bold"),
-    ("prompt.mark", "bold cyan", "bold color(30)", "bold"),
+    ("good", "color(114)", "color(22)", "none"),
+    ("bad", "bold color(203)", "bold color(124)", "bold"),
+    ("warn", "color(221)", "color(94)", "bold"),
+    ("prompt", "color(255)", "color(235)", "bold"),
+    ("message.ground", "color(255) on #2a2d35", "color(235) on #eceff4", "none"),
+    ("prompt.mark", "bold color(80)", "bold color(24)", "bold"),
     ("message.mark", "color(252)", "color(238)", "none"),
-    ("reasoning", "italic color(245)", "italic color(243)", "italic dim"),
+    ("reasoning", "italic color(247)", "italic color(241)", "italic dim"),
     ("command", "none", "none", "none"),
-    ("output", "color(245)", "color(243)", "dim"),
-    ("skill", "magenta", "color(90)", "bold"),
-    ("search", "blue", "color(25)", "bold"),
-    ("plan.done", "color(245)", "color(243)", "dim"),
-    ("plan.now", "bold cyan", "bold color(30)", "bold"),
+    ("output", "color(247)", "color(241)", "dim"),
+    ("skill", "color(176)", "color(90)", "bold"),
+    ("search", "color(111)", "color(25)", "bold"),
+    ("plan.done", "color(247)", "color(241)", "dim"),
+    ("plan.now", "bold color(80)", "bold color(24)", "bold"),
     ("plan.todo", "none", "none", "none"),
-    ("markdown.heading", "bold cyan", "bold color(30)", "bold underline"),
+    ("markdown.heading", "bold color(80)", "bold color(24)", "bold underline"),
     ("markdown.code", "color(180)", "color(94)", "bold"),
-    ("markdown.link", "underline blue", "underline color(25)", "underline"),
+    ("markdown.link", "underline color(111)", "underline color(25)", "underline"),
     ("markdown.quote", "italic color(250)", "italic color(240)", "italic"),
-    ("markdown.rule", "color(240)", "color(248)", "dim"),
-    ("markdown.strike", "strike color(245)", "strike color(243)", "strike"),
-    ("markdown.bullet", "cyan", "color(30)", "none"),
+    ("markdown.rule", "color(246)", "color(242)", "dim"),
+    ("markdown.strike", "strike color(247)", "strike color(241)", "strike"),
+    ("markdown.bullet", "color(80)", "color(24)", "none"),
     ("table.head", "bold", "bold", "bold"),
     ("diff.add", "color(114)", "color(22)", "none"),
     ("diff.remove", "color(210)", "color(124)", "none"),
-    ("diff.add.ground", "on #143822", "on color(194)", "none"),
-    ("diff.remove.ground", "on #4a1d22", "on color(224)", "none"),
-    ("diff.number", "color(242)", "color(246)", "dim"),
-    ("diff.hunk", "color(245)", "color(243)", "dim"),
+    ("diff.add.ground", "color(255) on #143822", "color(235) on #e6ffec", "none"),
+    ("diff.remove.ground", "color(255) on #4a1d22", "color(235) on #ffebe9", "none"),
+    ("diff.number", "color(247)", "color(241)", "dim"),
+    ("diff.hunk", "color(247)", "color(241)", "dim"),
     ("diff.path", "bold", "bold", "bold underline"),
-    ("code.comment", "italic color(245)", "italic color(243)", "italic dim"),
-    ("code.string", "color(150)", "color(28)", "none"),
-    ("code.number", "color(180)", "color(130)", "none"),
+    ("code.comment", "italic color(247)", "italic color(241)", "italic dim"),
+    ("code.string", "color(150)", "color(22)", "none"),
+    ("code.number", "color(180)", "color(94)", "none"),
     ("code.keyword", "color(141)", "color(91)", "bold"),
     ("code.name", "color(117)", "color(25)", "none"),
-    ("code.type", "color(79)", "color(30)", "none"),
+    ("code.type", "color(79)", "color(24)", "none"),
     ("code.operator", "color(250)", "color(240)", "none"),
     ("code.add", "color(114)", "color(22)", "none"),
     ("code.remove", "color(210)", "color(124)", "none"),
-    ("status", "color(245)", "color(243)", "none"),
-    ("status.mode", "bold yellow", "bold color(130)", "bold"),
-    ("status.low", "bold red", "bold color(160)", "bold"),
+    ("status", "color(247)", "color(241)", "none"),
+    ("status.mode", "bold color(221)", "bold color(94)", "bold"),
+    ("status.low", "bold color(203)", "bold color(124)", "bold"),
     ("menu", "none", "none", "none"),
-    ("menu.current", "bold cyan", "bold color(30)", "reverse"),
-    ("menu.note", "color(245)", "color(243)", "dim"),
+    ("menu.current", "bold color(255) on #2b3d52", "bold color(235) on #d6e4f5", "reverse"),
+    ("menu.note", "color(247)", "color(241)", "dim"),
     ("dialog.title", "bold", "bold", "bold"),
-    ("dialog.key", "cyan", "color(30)", "bold"),
-    ("bar.1", "cyan", "color(30)", "none"),
-    ("bar.2", "blue", "color(25)", "none"),
-    ("bar.3", "magenta", "color(90)", "none"),
-    ("bar.4", "yellow", "color(130)", "none"),
-    ("bar.5", "green", "color(28)", "none"),
-    ("bar.6", "color(209)", "color(166)", "none"),
+    ("dialog.key", "color(80)", "color(24)", "bold"),
+    ("bar.1", "color(80)", "color(24)", "none"),
+    ("bar.2", "color(111)", "color(25)", "none"),
+    ("bar.3", "color(176)", "color(90)", "none"),
+    ("bar.4", "color(221)", "color(94)", "none"),
+    ("bar.5", "color(114)", "color(22)", "none"),
+    ("bar.6", "color(209)", "color(130)", "none"),
     ("bar.7", "color(180)", "color(94)", "none"),
     ("bar.8", "color(147)", "color(61)", "none"),
-    ("bar.free", "color(240)", "color(250)", "dim"),
+    ("bar.free", "color(246)", "color(242)", "dim"),
 )
+# A terminal with 256 colours has no nearer grounds; one with sixteen has no quiet ones.
+_PALETTE_GROUNDS: Final = {
+    "#143822": "color(22)",
+    "#4a1d22": "color(52)",
+    "#e6ffec": "color(194)",
+    "#ffebe9": "color(224)",
+    "#2a2d35": "color(236)",
+    "#eceff4": "color(255)",
+    "#2b3d52": "color(24)",
+    "#d6e4f5": "color(189)",
+}
+# Of sixteen colours these are taken by their names, as the user's palette has them.
+_NAMED: Final = {
+    "color(80)": "cyan",
+    "color(114)": "green",
+    "color(221)": "yellow",
+    "color(203)": "red",
+    "color(111)": "blue",
+    "color(176)": "magenta",
+}
+_GROUND: Final = re.compile(r"on (#\w{6})")
 _BACKGROUND_COLUMNS: Final = {"dark": 1, "light": 2, "mono": 3}
 THEME_NAMES: Final = (AUTO, *_BACKGROUND_COLUMNS)
 
@@ -96,7 +118,17 @@ class Theme(Value):
     def styles(self) -> Mapping[str, str]:
         """Every style in the words of rich."""
         column = _BACKGROUND_COLUMNS[self.name]
-        return {row[0]: row[column] for row in _STYLES}
+        return {row[0]: self._in_depth(row[column]) for row in _STYLES}
+
+    def _in_depth(self, style: str) -> str:
+        """The style with a ground that this terminal has."""
+        if self.depth in ("16", "none"):
+            style = _INDEXED.sub(lambda color: _NAMED.get(color[0], color[0]), style)
+        if self.depth == "truecolor" or " on " not in style:
+            return style
+        if self.depth == "256":
+            return _GROUND.sub(lambda ground: f"on {_PALETTE_GROUNDS[ground[1]]}", style)
+        return "reverse" if style.startswith("bold") else "none"
 
     def prompt_toolkit_styles(self) -> Mapping[str, str]:
         """The same styles in the words of prompt_toolkit, to be used as classes."""
@@ -111,10 +143,10 @@ class Theme(Value):
         return f"\x1b[{codes}m{text}\x1b[0m" if codes and text else text
 
 
-def find_theme(name: str, env: Mapping[str, str]) -> Theme:
+def find_theme(name: str, env: Mapping[str, str], background: str | None = None) -> Theme:
     """The theme a user asks for, `auto` included, in the colours that this terminal has; raise `UserError`."""
     if name == AUTO:
-        return detect_theme(env)
+        return detect_theme(env, background)
     if name not in _BACKGROUND_COLUMNS:
         raise UserError(
             f"no theme `{name}`", hint=did_you_mean(name, THEME_NAMES) or f"there are `{'`, `'.join(THEME_NAMES)}`"
@@ -123,13 +155,16 @@ def find_theme(name: str, env: Mapping[str, str]) -> Theme:
     return Theme("mono", "none") if depth == "none" or name == "mono" else Theme(name, depth)
 
 
-def detect_theme(env: Mapping[str, str]) -> Theme:
-    """The theme the environment asks for: no colours, or a dark background unless `COLORFGBG` says that it is light."""
+def detect_theme(env: Mapping[str, str], background: str | None = None) -> Theme:
+    """The theme for `background`, `dark` or `light`, as the terminal reports it. Without a report `COLORFGBG` decides,
+    else it is taken for dark.
+    """
     depth = color_depth(env)
     if depth == "none":
         return Theme("mono", depth)
-    background = env.get("COLORFGBG", "").rpartition(";")[2]
-    return Theme("light" if background in ("7", "15") else "dark", depth)
+    if background is None:
+        background = "light" if env.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15") else "dark"
+    return Theme(background, depth)
 
 
 def color_depth(env: Mapping[str, str]) -> ColorDepth:

@@ -59,12 +59,15 @@ class Terminal:
         height: int = 24,
         cwd: Path | None = None,
         command: str = COMMAND,
+        answers: Mapping[str, str] | None = None,
         **env: str,
     ) -> None:
         variables = {**place.env, "TERM": "xterm-256color", "COLORTERM": "", **env}
         self._screen = pyte.HistoryScreen(width, height, history=5000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = bytearray()
+        # What the terminal answers to a sequence.
+        self._answers = {query.encode(): answer for query, answer in (answers or {}).items()}
         self.began = time.monotonic()
         argv, directory = [command, *arguments], cwd or place.repo
         self.child: Any
@@ -204,6 +207,9 @@ class Terminal:
             return False
         self.raw += chunk
         self._stream.feed(chunk)
+        for query, answer in self._answers.items():
+            for _ in range(chunk.count(query)):
+                self.child.send(answer)
         return bool(chunk)
 
 

@@ -23,7 +23,6 @@ _ANSWERS: Final = (
     "\x1b[?1u",
     "\x1b[0n",
     "\x1b[4;600;800t",
-    "\x1b[97;5u",
     "\x1b[<0;10;10M",
     "\x1b]11;rgb:ffff/ffff/ffff\x1b\\",
     "\x1b]11;rgb:1e1e/1e1e/1e1e\a",

@@ -252,7 +252,7 @@ def test_a_long_diff_is_cut_and_unfolds() -> None:
     event = patched(edited("", "".join(f"{number}\n" for number in range(1, 101))), edited("a\n", "b\n", "b.py"))
     folded, whole = shown(event), shown(event, expanded=True)
     assert folded[2:4] == ["   1 + 1", "   2 + 2"]
-    assert folded[61:] == ["  60 + 60", "    … 40 more lines", "  └ b.py  +1 −1", "  1 - a", "  1 + b"]
+    assert folded[59:] == ["  58 + 58", "    … 42 more lines", "  └ b.py  +1 −1", "  1 - a", "  1 + b"]
     assert whole[101] == "  100 + 100"
     assert len(whole) == 105
 
@@ -266,10 +266,11 @@ def test_a_diff_says_by_its_ground_what_is_new_and_is_coloured_by_its_language()
     entry = render_event(patched(edited("x = 1\n", "x = 'a'\n")), expanded=False, cwd=CWD)
     assert entry is not None
     assert to_lines(entry, width=40, theme=DARK)[1:] == [
-        "  \x1b[38;5;242m1 \x1b[0m\x1b[38;5;210;48;5;52m- \x1b[0m\x1b[48;5;52mx \x1b[0m\x1b[38;5;250;48;5;52m=\x1b[0m"
-        "\x1b[48;5;52m \x1b[0m\x1b[38;5;180;48;5;52m1\x1b[0m\x1b[48;5;52m  \x1b[0m",
-        "  \x1b[38;5;242m1 \x1b[0m\x1b[38;5;114;48;5;22m+ \x1b[0m\x1b[48;5;22mx \x1b[0m\x1b[38;5;250;48;5;22m=\x1b[0m"
-        "\x1b[48;5;22m \x1b[0m\x1b[38;5;150;48;5;22m'a'\x1b[0m",
+        "  \x1b[38;5;247m1 \x1b[0m\x1b[38;5;210;48;5;52m- \x1b[0m\x1b[38;5;255;48;5;52mx \x1b[0m"
+        "\x1b[38;5;250;48;5;52m=\x1b[0m\x1b[38;5;255;48;5;52m \x1b[0m\x1b[38;5;180;48;5;52m1\x1b[0m"
+        "\x1b[38;5;255;48;5;52m  \x1b[0m",
+        "  \x1b[38;5;247m1 \x1b[0m\x1b[38;5;114;48;5;22m+ \x1b[0m\x1b[38;5;255;48;5;22mx = \x1b[0m"
+        "\x1b[38;5;150;48;5;22m'a'\x1b[0m",
     ]
 
 

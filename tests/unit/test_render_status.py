@@ -197,15 +197,23 @@ def test_without_colours_there_are_none() -> None:
 
 def test_the_same_style_everywhere() -> None:
     text = Text.assemble(("a", "accent"), ("b", "diff.add.ground"), ("c", "status.low"))
-    assert to_lines(text, width=9, theme=DARK) == ["\x1b[36ma\x1b[0m\x1b[48;5;22mb\x1b[0m\x1b[1;31mc\x1b[0m"]
+    assert to_lines(text, width=9, theme=DARK) == [
+        "\x1b[38;5;80ma\x1b[0m\x1b[38;5;255;48;5;22mb\x1b[0m\x1b[1;38;5;203mc\x1b[0m"
+    ]
     assert to_lines(text, width=9, theme=Theme("dark", "16")) == ["\x1b[36ma\x1b[0mb\x1b[1;31mc\x1b[0m"]
-    assert to_fragments(text, width=9, theme=DARK) == [[("ansicyan", "a"), ("bg:#143822", "b"), ("bold ansired", "c")]]
-    assert DARK.paint("a", "accent") == "\x1b[36ma\x1b[0m"
+    assert to_fragments(text, width=9, theme=DARK) == [
+        [("#5fd7d7", "a"), ("#eeeeee bg:#005f00", "b"), ("bold #ff5f5f", "c")]
+    ]
+    assert DARK.paint("a", "accent") == "\x1b[38;5;80ma\x1b[0m"
 
 
 def test_no_line_ends_in_spaces_or_leaves_its_style_on() -> None:
     lines = to_lines(Text("a  \n\n  b \nccc ddd", "accent"), width=4, theme=DARK)
-    assert lines == ["\x1b[36ma\x1b[0m", "", "\x1b[36m  b\x1b[0m", "\x1b[36mccc\x1b[0m", "\x1b[36mddd\x1b[0m"]
+    assert lines == [
+        "\x1b[38;5;80ma\x1b[0m",
+        "",
+        *(f"\x1b[38;5;80m{text}\x1b[0m" for text in ("  b", "ccc", "ddd")),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
 
 from codex_py.config.tui import resolve_keys
-from codex_py.render.theme import Theme, find_theme
+from codex_py.render.theme import AUTO, Theme, find_theme
 from codex_py.ui.repl.bindings import Controls, focus_bindings, is_navigating, session_bindings
 from codex_py.ui.repl.history import FILE, PromptHistory
 from codex_py.ui.repl.input import Composer
@@ -35,8 +35,6 @@ from codex_py.ui.repl.layout import LayoutParts, Row, build_layout
 from codex_py.ui.repl.panel import Panels
 from codex_py.ui.repl.screen import LiveApplication, TerminalScreen, rewraps_lines, terminal_output
 from codex_py.ui.repl.terminal import (
-    FOCUS_REPORTS_OFF,
-    FOCUS_REPORTS_ON,
     USUAL_CURSOR,
     escape_seconds,
     give_back,
@@ -45,6 +43,7 @@ from codex_py.ui.repl.terminal import (
     title_sequence,
     use_utf_8,
 )
+from codex_py.ui.repl.terminal_modes import Background, TerminalModes
 
 _FRAME_SECONDS: Final = 0.12
 _NORMAL: Final = "  NORMAL"
@@ -62,10 +61,13 @@ class FrontEnd:
 
     def __init__(self, launch: LaunchContext) -> None:
         self.launch = launch
-        self.theme: Theme = find_theme(launch.tui.theme, launch.env)
+        self._theme_name = launch.tui.theme
+        self._background: Background | None = None
+        self.theme: Theme = find_theme(self._theme_name, launch.env)
         use_utf_8(sys.stdin, sys.stdout)
         output = terminal_output(sys.stdout, launch.env.get("TERM", ""))
         self.screen = TerminalScreen(output, rewraps_lines=rewraps_lines(launch.env))
+        self._modes = TerminalModes(self.screen.emit, self._background_changed)
         self.composer = Composer(_history(launch), self.screen.draw)
         self.panels = Panels(self._panel_changed)
         self.controls = Controls(self.composer, launch.cwd, draw=self.screen.draw, quit_early=self.close)
@@ -86,7 +88,7 @@ class FrontEnd:
             color_depth=lambda: _DEPTHS[self.theme.depth],
             cursor=DynamicCursorShapeConfig(self._cursor_shape),
             editing_mode=EditingMode.VI if launch.tui.vim else EditingMode.EMACS,
-            input=terminal_input(sys.stdin),
+            input=terminal_input(sys.stdin, self._modes.take_report),
             output=self.screen.output,
             erase_when_done=True,
             include_default_pygments_style=False,
@@ -105,23 +107,29 @@ class FrontEnd:
         for number in _STATUS:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
-            self.screen.emit(opening(self.launch.cwd, title=title))
             await self._run(host, options)
         finally:
             for number in _STATUS:
                 loop.remove_signal_handler(number)
             loop.set_exception_handler(None)
             self.screen.write_rest()
-            give_back(sys.stdout.fileno(), title=title)
+            self._modes.switch_off()
+            give_back(sys.stdout.fileno(), title=title, awaits_answer=self._modes.awaits_answer)
         if self._bug is not None:
             raise _first_of(self._bug)
         return self._status
 
     def set_theme(self, name: str) -> None:
         """Draw in another theme from now on; raise `UserError` for none that there is."""
-        self.theme = find_theme(name, self.launch.env)
+        self.theme = find_theme(name, self.launch.env, self._background)
+        self._theme_name = name
         self._style = self._style_of_theme()
         self.screen.draw()
+
+    async def background_known(self) -> None:
+        """Wait a moment for the terminal to report its colours, where the theme goes by them."""
+        if self._theme_name == AUTO and self.theme.depth != "none":
+            await self._modes.background_known()
 
     def set_vim(self, *, on: bool) -> None:
         """Edit with the keys of vi, or with those of Emacs."""
@@ -140,45 +148,47 @@ class FrontEnd:
     async def run_program(self, argv: Sequence[str]) -> int:
         """Run a program on the terminal; its status, 127 when it cannot be started."""
         # Whoever calls may come from outside of the application.
-        with set_app(self.app):
+        with set_app(self.app), self._lent():
             async with in_terminal():
                 return await self._run_in_front(argv)
 
     async def _run_in_front(self, argv: Sequence[str]) -> int:
-        with self._lent():
-            try:
-                process = await asyncio.create_subprocess_exec(*argv, env=dict(self.launch.env), cwd=self.launch.cwd)
-            except (OSError, ValueError):
-                return 127
-            try:
-                return await process.wait()
-            except asyncio.CancelledError:
-                with contextlib.suppress(ProcessLookupError):
-                    process.terminate()
-                raise
+        try:
+            process = await asyncio.create_subprocess_exec(*argv, env=dict(self.launch.env), cwd=self.launch.cwd)
+        except (OSError, ValueError):
+            return 127
+        try:
+            return await process.wait()
+        except asyncio.CancelledError:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+            raise
 
     @contextlib.contextmanager
     def _lent(self) -> Generator[None]:
-        """The terminal is another program's: so are Ctrl-C and what it reports."""
+        """The terminal is another program's: so are Ctrl-C and what it reports. Entered and left while nothing is
+        echoed.
+        """
         self._has_lent = True
-        self.screen.emit(FOCUS_REPORTS_OFF)
+        self._modes.switch_off()
         try:
             yield
         finally:
             self._has_lent = False
-            self.screen.emit(FOCUS_REPORTS_ON)
+            self._modes.switch_on()
 
     def _suspend(self) -> None:
         """Ctrl-Z: back to the shell that started it, until that brings it to the front again."""
 
-        def stop() -> None:
+        async def stop() -> None:
             with self._lent():
-                os.kill(0, signal.SIGTSTP)
+                await run_in_terminal(lambda: os.kill(0, signal.SIGTSTP))
 
-        run_in_terminal(stop)
+        self.app.create_background_task(stop())
 
     def close(self) -> None:
         """Stop drawing."""
+        self._modes.switch_off()
         if self.app.is_running and self.app.future is not None and not self.app.future.done():
             self.app.exit()
 
@@ -212,6 +222,9 @@ class FrontEnd:
         self.app.after_render += note_drawn
         await drawn.wait()
         self.app.after_render -= note_drawn
+        # Only now nothing is echoed.
+        self.screen.emit(opening(self.launch.cwd, title=self.launch.tui.title))
+        self._modes.switch_on()
         # Only now, that the prompt is on the screen: this brings all that draws events and runs a session.
         module = await asyncio.to_thread(import_module, "codex_py.ui.repl.session_loop")
         await module.SessionLoop(self, host).run(options)
@@ -236,6 +249,13 @@ class FrontEnd:
 
     def _close_settled(self, _: KeyProcessor) -> None:
         self.panels.close_settled()
+
+    def _background_changed(self, background: Background) -> None:
+        """The terminal has reported it: what is drawn from now on goes with it."""
+        if background != self._background:
+            self._background = background
+            if self._theme_name == AUTO:
+                self.set_theme(AUTO)
 
     def _panel_changed(self) -> None:
         self.app.layout.focus(self.panels.open.container if self.panels.open else self._typed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
@@ -20,15 +20,24 @@ FOCUS_IN: Final = Keys.F23
 FOCUS_OUT: Final = Keys.F24
 
 _ESCAPE: Final = "\x1b"
-# Enter with Shift or Ctrl, as the terminals send it that can; and the window's focus. No key of anybody's is F23.
+# The window's focus. No key of anybody's is F23.
 _SEQUENCES: Final[Mapping[str, Keys | tuple[Keys, ...]]] = {
-    "\x1b[13;2u": (Keys.Escape, Keys.ControlM),
-    "\x1b[27;2;13~": (Keys.Escape, Keys.ControlM),
-    "\x1b[13;5u": Keys.ControlJ,
-    "\x1b[27;5;13~": Keys.ControlJ,
     "\x1b[I": FOCUS_IN,
     "\x1b[O": FOCUS_OUT,
 }
+# A key by its code and modifiers: in kitty's protocol, and as xterm's `modifyOtherKeys` has it.
+_CODED: Final = re.compile(r"\x1b\[(\d{1,6})[\d:]{0,32}(?:;(\d{1,3})(?::(\d))?[\d:;]{0,64})?u|\x1b\[27;(\d{1,3});(\d{1,6})~")
+_SHIFT, _ALT, _CTRL = 1, 2, 4
+_RELEASED: Final = "3"
+# What a keypad sends there, in the order of the codes.
+_KEYPAD_START: Final = 57399
+_KEYPAD: Final[Sequence[str | Keys]] = (
+    *"0123456789./*-+",
+    *(Keys.ControlM, "=", ",", Keys.Left, Keys.Right, Keys.Up, Keys.Down, Keys.PageUp, Keys.PageDown),
+    *(Keys.Home, Keys.End, Keys.Insert, Keys.Delete),
+)
+# What the terminal reports of itself, such as its attributes and its colour scheme.
+_REPORT: Final = re.compile(r"\x1b\[\?[\d;]*[cnu]")
 _PASTE_END: Final = "\x1b[201~"
 # How long the rest of a sequence may take that has begun.
 _REST_SECONDS: Final = 1.0
@@ -67,6 +76,8 @@ class KeyParser(Vt100Parser):
 
     def __init__(self, take_key: Callable[[KeyPress], None], clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(take_key)
+        # Called with what the terminal reports of itself.
+        self.on_report: Callable[[str], None] = lambda _: None
         self._clock = clock
         self._pieces: list[str] = []
         # A sequence that has begun, and when; an Escape that was taken for a key, and when.
@@ -117,6 +128,8 @@ class KeyParser(Vt100Parser):
                     at = self._press_known(token)
                 case "begun":
                     self._begun, self._begun_at = token[0], self._clock()
+                case "string":
+                    self.on_report(token[0])
                 case "escape":
                     at = self._press_escape_or_alt(data, at)
                 case _:
@@ -129,12 +142,36 @@ class KeyParser(Vt100Parser):
         """Press the key of a sequence; of one that nobody knows nothing is typed. Where it ends."""
         sequence = token[0]
         known = ANSI_SEQUENCES.get(sequence)
-        if known is not None:
+        if coded := _CODED.fullmatch(sequence):
+            self._press_coded(coded)
+        elif known is not None:
             self._call_handler(known, sequence)
+        elif _REPORT.fullmatch(sequence):
+            self.on_report(sequence)
         elif len(sequence) == 3:
             # No terminal says it: an Escape, a bracket and a letter were typed.
             return self._press_escape_or_alt(token.string, token.start() + 1)
         return token.end()
+
+    def _press_coded(self, coded: re.Match[str]) -> None:
+        """Press a key that came as a number; one that is let go, or that nobody knows, is none."""
+        code, modifiers = int(coded[1] or coded[5]), int(coded[2] or coded[4] or 1) - 1
+        key = _key_of(code, modifiers)
+        if key is None or coded[3] == _RELEASED:
+            return
+        is_enter = key is Keys.ControlM
+        if is_enter and modifiers & _CTRL:
+            key = Keys.ControlJ
+        if key is Keys.Escape:
+            self._press_escape()
+        elif modifiers & _ALT or (is_enter and modifiers & _SHIFT):
+            self._call_handler((Keys.Escape, key) if isinstance(key, Keys) else Keys.Escape, coded[0])
+            if not isinstance(key, Keys):
+                super().feed(key)
+        elif isinstance(key, Keys):
+            self._call_handler(key, coded[0])
+        else:
+            super().feed(key)
 
     def _press_escape_or_alt(self, data: str, at: int) -> int:
         """Press the Escape before this position, or Alt with the next character; return the position to go on from."""
@@ -166,3 +203,26 @@ class KeyParser(Vt100Parser):
         self._in_bracketed_paste = False
         self.feed_key_callback(KeyPress(Keys.BracketedPaste, pasted))
         self.feed(piece[end + len(_PASTE_END) :])
+
+
+def _key_of(code: int, modifiers: int) -> Keys | str | None:
+    """The key of a code, a letter as itself; None where there is none."""
+    special = {9: Keys.ControlI, 13: Keys.ControlM, 27: Keys.Escape, 127: Keys.ControlH}.get(code)
+    if special is not None:
+        return Keys.BackTab if special is Keys.ControlI and modifiers & _SHIFT else special
+    if 0 <= code - _KEYPAD_START < len(_KEYPAD):
+        return _KEYPAD[code - _KEYPAD_START]
+    char = chr(code) if code < 0x110000 else ""
+    if not char.isprintable() or 0xE000 <= code < 0xF900:
+        return None
+    if modifiers & _CTRL:
+        return _CONTROLS.get(char.lower())
+    return char.upper() if modifiers & _SHIFT else char
+
+
+# A letter with Ctrl is the character with the same five bits.
+_CONTROLS: Final[Mapping[str, Keys]] = {
+    chr(code + 96 if 1 <= code <= 26 else code + 64): key
+    for code in range(32)
+    if isinstance(key := ANSI_SEQUENCES.get(chr(code)), Keys)
+} | {" ": Keys.ControlAt}

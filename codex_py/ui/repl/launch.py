@@ -33,7 +33,7 @@ class LaunchContext(Value):
 class LaunchOptions(Value):
     """What to begin with. `verb` is `resume` or `fork`: of the `session` that is named, the last one, or one to choose.
 
-    `anywhere` includes the sessions of every directory; a fork leaves at the end of turn `turn`.
+    `shown` stands for a prompt with an attachment. `anywhere` includes the sessions of every directory; a fork leaves at the end of turn `turn`.
     """
 
     prompt: str = ""
@@ -43,6 +43,7 @@ class LaunchOptions(Value):
     last: bool = False
     anywhere: bool = False
     turn: int | None = None
+    shown: str = ""
 
 
 class LaunchHost(Protocol):

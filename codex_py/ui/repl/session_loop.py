@@ -82,6 +82,7 @@ class SessionLoop:
     async def run(self, options: LaunchOptions) -> None:
         """Until the user quits. Raise `UserError` when the first session cannot be opened."""
         self._options = options
+        await self._front.background_known()
         settled = await settle_trust(self._asker, self._host, self._front.launch)
         if settled is None:
             return
@@ -224,6 +225,7 @@ class SessionLoop:
 
     def _first_message(self) -> Composed:
         message = Chips().compose(self._options.prompt)
+        message = message.replace(typed=self._options.shown or message.typed)
         pictures = tuple(ImageInput(path) for path in self._options.images)
         self._options = LaunchOptions()
         return message.replace(inputs=(*pictures, *message.inputs))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
+import termios
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TextIO
@@ -40,9 +42,6 @@ def through_tmux(sequence: str) -> str:
     """The sequence as tmux passes it on."""
     return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
 
-
-FOCUS_REPORTS_ON: Final = "\x1b[?1004h"
-FOCUS_REPORTS_OFF: Final = "\x1b[?1004l"
 
 _BELL: Final = "\a"
 _MAX_LENGTH: Final = 160
@@ -97,7 +96,7 @@ def _knows_osc_9(env: Mapping[str, str]) -> bool:
 
 # Modes to reset before the terminal is restored: reports, bracketed paste, a hidden or odd cursor, colours.
 USUAL_CURSOR: Final = "\x1b[0 q"
-RESTORE: Final = f"{FOCUS_REPORTS_OFF}\x1b[?2026l\x1b[?2004l\x1b[?25h{USUAL_CURSOR}\x1b[0m"
+RESTORE: Final = f"\x1b[?1004l\x1b[?2031l\x1b[>4m\x1b[?2026l\x1b[?2004l\x1b[?25h{USUAL_CURSOR}\x1b[0m"
 _SAVE_TITLE: Final = "\x1b[22;2t"
 _RESTORE_TITLE: Final = "\x1b[23;2t"
 _MAX_TITLE: Final = 80
@@ -105,10 +104,12 @@ _ESCAPE_SECONDS: Final = 0.05
 _ESCAPE_SECONDS_OVER_SSH: Final = 0.2
 
 
-def terminal_input(stdin: TextIO) -> Vt100Input:
-    """The keys of a terminal."""
+def terminal_input(stdin: TextIO, on_report: Callable[[str], None]) -> Vt100Input:
+    """The keys of a terminal; `on_report` gets what it reports of itself."""
     made = Vt100Input(stdin)
-    made.vt100_parser = KeyParser(made.vt100_parser.feed_key_callback)
+    parser = KeyParser(made.vt100_parser.feed_key_callback)
+    parser.on_report = on_report
+    made.vt100_parser = parser
     return made
 
 
@@ -131,7 +132,7 @@ def is_capable(env: Mapping[str, str]) -> bool:
 
 def opening(cwd: Path, *, title: bool) -> str:
     """The sequences a session begins with."""
-    return FOCUS_REPORTS_ON + (_SAVE_TITLE + title_sequence(cwd, working=False) if title else "")
+    return _SAVE_TITLE + title_sequence(cwd, working=False) if title else ""
 
 
 def closing(*, title: bool) -> str:
@@ -145,9 +146,11 @@ def title_sequence(cwd: Path, *, working: bool) -> str:
     return f"\x1b]2;{mark}{sanitize_line(cwd.name or '/')[:_MAX_TITLE]} · codex-py\a"
 
 
-def give_back(descriptor: int, *, title: bool) -> None:
-    """Restore the terminal, whatever state the drawing was in; a terminal that is gone is no trouble."""
-    try:
+def give_back(descriptor: int, *, title: bool, awaits_answer: bool = False) -> None:
+    """Restore the terminal, whatever state the drawing was in; a terminal that is gone is no trouble. With
+    `awaits_answer` what it has reported is thrown away: nobody reads it any more.
+    """
+    with contextlib.suppress(OSError, termios.error):
         os.write(descriptor, closing(title=title).encode())
-    except OSError:
-        return
+        if awaits_answer:
+            termios.tcflush(descriptor, termios.TCIFLUSH)

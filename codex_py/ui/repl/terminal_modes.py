@@ -1,0 +1,95 @@
+"""What is switched on in a terminal while a session draws on it, and what the terminal reports about itself.
+
+Everything is written while nothing is echoed, and taken back before something is: a report then never shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import time
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias
+
+Background: TypeAlias = Literal["dark", "light"]
+
+# Focus reports, notices of another colour scheme, keys told apart: by kitty's protocol, or by xterm's.
+MODES_ON: Final = "\x1b[?1004h\x1b[?2031h\x1b[>4;1m\x1b[>1u"
+# The cursor is kept: a terminal that does not know the first of them may print its last letter.
+MODES_OFF: Final = "\x1b7\x1b[<u\x1b8\x1b[>4m\x1b[?2031l\x1b[?1004l"
+# The colours of text and background; every terminal answers the last one, so that no answer is waited for in vain.
+ASK_COLORS: Final = "\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[c"
+
+# How long the first line may wait for an answer.
+_ANSWER_SECONDS: Final = 0.1
+# After this no answer is on its way any more.
+_LATE_SECONDS: Final = 1.0
+_COLOR: Final = re.compile(r"\x1b\](1[01]);rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
+_SCHEME: Final = re.compile(r"\x1b\[\?997;([12])n")
+_ATTRIBUTES: Final = re.compile(r"\x1b\[\?[\d;]*c")
+
+
+class TerminalModes:
+    """Switches the modes, and knows the background. `emit` writes a sequence; `changed` is called with a background that
+    the terminal reports.
+    """
+
+    def __init__(self, emit: Callable[[str], None], changed: Callable[[Background], None]) -> None:
+        self._emit = emit
+        self._changed = changed
+        self._is_on = False
+        self._colors: dict[str, float] = {}
+        self._answered = asyncio.Event()
+        self._asked_at = -math.inf
+
+    def switch_on(self) -> None:
+        """Switch everything on, and ask for the colours, which may have changed."""
+        if not self._is_on:
+            self._is_on = True
+            self._asked_at = time.monotonic()
+            self._emit(MODES_ON + ASK_COLORS)
+
+    def switch_off(self) -> None:
+        """Take it back, once."""
+        if self._is_on:
+            self._is_on = False
+            self._emit(MODES_OFF)
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether an answer may still come."""
+        return not self._answered.is_set() and time.monotonic() - self._asked_at < _LATE_SECONDS
+
+    async def background_known(self) -> None:
+        """Wait for the answer, not for long."""
+        try:
+            await asyncio.wait_for(self._answered.wait(), _ANSWER_SECONDS)
+        except TimeoutError:
+            return
+
+    def take_report(self, report: str) -> None:
+        """Take what the terminal reports."""
+        if color := _COLOR.match(report):
+            self._colors[color[1]] = _brightness(color[2], color[3], color[4])
+        elif scheme := _SCHEME.match(report):
+            self._changed("dark" if scheme[1] == "1" else "light")
+            self._colors.clear()
+            self._emit(ASK_COLORS)
+        elif _ATTRIBUTES.match(report):
+            self._answered.set()
+        if (background := self._background()) is not None and color:
+            self._changed(background)
+
+    def _background(self) -> Background | None:
+        """Light where the background is brighter than the text, or bright where only one of the two is known."""
+        ground = self._colors.get("11")
+        if ground is None:
+            return None
+        return "light" if ground > self._colors.get("10", 0.5) else "dark"
+
+
+def _brightness(red: str, green: str, blue: str) -> float:
+    """How bright a colour looks, from 0 to 1; its parts have one to four hexadecimal digits."""
+    parts = [int(part, 16) / (16 ** len(part) - 1) for part in (red, green, blue)]
+    return 0.299 * parts[0] + 0.587 * parts[1] + 0.114 * parts[2]
