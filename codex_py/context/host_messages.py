@@ -27,6 +27,16 @@ def subagent_notification(agent_id: str, nickname: str, status: str | dict[str, 
     return message("user", f"<subagent_notification>\n{payload}\n</subagent_notification>")
 
 
+def background_command_ended(session_id: int, command: str, *, exit_code: int | None, output: str) -> ResponseItem:
+    """The developer message `<background_command_ended>`; without an exit code the user has stopped it."""
+    ended = f"has ended with exit code {exit_code}" if exit_code is not None else "was stopped by the user"
+    # A tag in what it printed must not end the block.
+    tail = output.rstrip().replace("</", "<\\/")
+    printed = f"\nThe end of what it has printed:\n{tail}" if tail else "\nIt has printed nothing."
+    note = f"The command of session {session_id} {ended}: {command}{printed}"
+    return message("developer", f"<background_command_ended>\n{note}\n</background_command_ended>")
+
+
 _CONTENT_FILTER: Final = """\
 <content_filter_guidance>
 The provider's content filter stopped your last answer. Sending the same again, in other words or by other means, will \

@@ -278,7 +278,7 @@ class TurnRunner:
         for item in waiting:
             if isinstance(item, PendingMessage):
                 self._emit(events.Steered(turn.turn_id, texts_of(item.input)))
-        await self._append_messages(await self._hooks.admit_pending(waiting))
+        await self._append_messages([*await self._hooks.admit_pending(waiting), *self.runs.take_ended()])
 
     def _send_context(self, turn: TurnContext) -> None:
         """Append the context that the model has not been sent yet."""

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from codex_py.context.host_messages import background_command_ended
 from codex_py.core.listeners import Questions
 from codex_py.core.ports import AgentSpawner, HookRunner, SessionMcp
 from codex_py.core.secrets import Secrets
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from codex_py.protocol.status import LiveProcess
 
 
+# Of a command that has ended in the background, so much is sent to the model unasked.
+_COMMAND_SHOWN: Final = 1000
+_TAIL_SHOWN: Final = 1000
 _NOTICE_AFTER: Final = 10
 _MAX_REPEATS: Final = 100
 # What differs between two reports of the same result.
@@ -244,6 +248,21 @@ class ToolRuns:
         from codex_py.core.tool_runtime import describe_processes  # the seam: only for who looks
 
         return describe_processes(self._runtime.result().processes.live(), self._secrets.redact)
+
+    def take_ended(self) -> list[ResponseItem]:
+        """A message for the model for each command that has ended in the background and was not asked about since."""
+        if self._runtime is None or not self._runtime.done() or self._runtime.cancelled():
+            return []
+        redact = self._secrets.redact
+        return [
+            background_command_ended(
+                session.id,
+                redact(session.line)[:_COMMAND_SHOWN],
+                exit_code=None if session.stopped_by_user else session.exit_code,
+                output=redact(session.transcript())[-_TAIL_SHOWN:],
+            )
+            for session in self._runtime.result().processes.take_ended()
+        ]
 
     async def stop_process(self, process_id: int) -> bool:
         """Kill a command with all it started; False when none with this id runs."""

@@ -91,8 +91,18 @@ class ProcessManager:
             key=lambda session: session.started,
         )
 
+    def take_ended(self) -> list[RunningCommand]:
+        """The commands that have ended since the last time, and whose end nobody has asked for."""
+        ended = [
+            session for session in self._live.values() if session.exit_code is not None and not session.end_reported
+        ]
+        for session in ended:
+            session.end_reported = True
+        return ended
+
     async def stop(self, session: RunningCommand) -> None:
-        """Kill a command with all it started. It stays in the table: whoever waits for its end sees it."""
+        """Kill a command with all it started, for the user. It stays in the table for whoever waits for its end."""
+        session.stopped_by_user = True
         session.kill()
         if not session.sandboxed:
             kill_marked(session.marker)

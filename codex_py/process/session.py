@@ -42,6 +42,9 @@ class RunningCommand:
         # What is typed of a line that is not ended yet; kept by who judges input.
         self.typed = ""
         self.on_end: Callable[[RunningCommand], None] | None = None
+        self.stopped_by_user = False
+        # Whether the model was sent, unasked, that the command has ended.
+        self.end_reported = False
         # Called with output as it arrives; a view is valid during the call only.
         self.on_output: Callable[[bytes | memoryview], None] | None = None
         self._child = child

@@ -107,6 +107,13 @@ class CommandOutput(Value):
     text: str
 
 
+class CommandDetached(Value):
+    """The call of a command was answered while it runs; it goes on in the background until `CommandFinished`."""
+
+    call_id: str
+    command: str
+
+
 class CommandInput(Value):
     """The model types into a command that still runs, or looks at it, with an empty `text`.
 
@@ -120,8 +127,8 @@ class CommandInput(Value):
 
 class CommandFinished(Value):
     """`exit_code` is None while the command still runs in the background, and when it was refused or stopped.
-
-    `seconds` are 0 when nobody has kept how long it took.
+    `seconds` are 0 when nobody has kept how long it took. `in_background` says that its call was answered before,
+    `stopped_by_user` that the user stopped it there.
     """
 
     call_id: str
@@ -132,6 +139,8 @@ class CommandFinished(Value):
     seconds: float
     status: Literal["completed", "failed", "declined", "in_progress"]
     by_user: bool = False
+    in_background: bool = False
+    stopped_by_user: bool = False
 
 
 class FileChange(Value):
@@ -361,6 +370,7 @@ Event: TypeAlias = (
     | ReasoningDone
     | CommandStarted
     | CommandOutput
+    | CommandDetached
     | CommandInput
     | CommandFinished
     | PatchStarted

@@ -35,7 +35,7 @@ _PLAIN: Final = Style.null()
 
 
 def to_lines(renderable: RenderableType, *, width: int, theme: Theme) -> list[str]:
-    """Lines of at most `width` cells; no style outlasts its line, and only a ground leaves spaces at the end of one."""
+    """Lines of at most `width` cells; no style outlasts its line, only a background leaves spaces at its end."""
     return ["".join(_encoded(line, theme.depth)) for line in _laid_out(renderable, width, theme)]
 
 
@@ -54,7 +54,7 @@ def _laid_out(renderable: RenderableType, width: int, theme: Theme) -> list[list
 
 
 def _without_end(line: Iterable[Segment], *, fills: bool) -> list[tuple[str, Style]]:
-    """The pieces of a line, those of one style as one; spaces on a ground at its end are what is drawn there."""
+    """The pieces of a line, those of one style as one; spaces on a background at its end are what is drawn there."""
     segments: list[tuple[str, Style]] = []
     for segment in line:
         if not segment.text or segment.control:
@@ -186,13 +186,13 @@ class Margin:
 
 
 @lru_cache(maxsize=512)
-def readable_on(style: Style, ground: Style) -> Style:
-    """The style on a ground; in the text colour of the ground where its own would be hard to read there."""
-    if ground.bgcolor is None:
+def readable_on(style: Style, background: Style) -> Style:
+    """The style on a background; in the text colour of the background where its own would be hard to read there."""
+    if background.bgcolor is None:
         return style
-    if style.color is None or contrast(style.color, ground.bgcolor) < MIN_CONTRAST:
-        return style + ground
-    return style + Style(bgcolor=ground.bgcolor)
+    if style.color is None or contrast(style.color, background.bgcolor) < MIN_CONTRAST:
+        return style + background
+    return style + Style(bgcolor=background.bgcolor)
 
 
 def contrast(first: Color, second: Color) -> float:
@@ -203,27 +203,28 @@ def contrast(first: Color, second: Color) -> float:
 
 def _luminance(color: Color) -> float:
     red, green, blue = (
-        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in color.get_truecolor().normalized
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
+        for part in color.get_truecolor().normalized
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 class Band:
-    """A body on a ground as wide as the terminal; without colours it is the body alone."""
+    """A body on a background as wide as the terminal; without colours it is the body alone."""
 
     def __init__(self, body: RenderableType, style: str) -> None:
         self._body = body
         self._style = style
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        ground = console.get_style(self._style)
-        if ground.bgcolor is None:
+        background = console.get_style(self._style)
+        if background.bgcolor is None:
             yield self._body
             return
         for line in console.render_lines(self._body, options, pad=False):
             for segment in line:
-                yield Segment(segment.text, readable_on(segment.style or _PLAIN, ground))
-            yield Segment(" " * (options.max_width - sum(segment.cell_length for segment in line)), ground)
+                yield Segment(segment.text, readable_on(segment.style or _PLAIN, background))
+            yield Segment(" " * (options.max_width - sum(segment.cell_length for segment in line)), background)
             yield Segment.line()
 
 

@@ -22,9 +22,9 @@ _BRANCH_SHOWN: Final = 24
 
 
 class Status(Value):
-    """What the status line shows. Shares are from 0 to 1; what is None or empty is left out.
+    """What the status line shows. The share is from 0 to 1; what is None or empty is left out.
 
-    `tokens` are those of the session. `home` is the directory that is written `~`.
+    `running` counts the commands in the background. `home` is the directory that is written `~`.
     """
 
     model: str
@@ -32,11 +32,10 @@ class Status(Value):
     sandbox: SandboxMode
     effort: str | None = None
     context_left: float | None = None
-    tokens: int = 0
-    cached_share: float | None = None
     branch: str = ""
     plan: bool = False
     home: Path | None = None
+    running: int = 0
 
 
 def status_segments(status: Status, width: int) -> list[Part]:
@@ -44,10 +43,13 @@ def status_segments(status: Status, width: int) -> list[Part]:
     fields = _fields(status)
     if _width(fields) > width:
         fields |= _shortened(status, fields)
+    if _width(fields) > width and "context" in fields:
+        text, style = fields["context"]
+        fields["context"] = (text.replace(" context", ""), style)
     if _width(fields) > width >= _width(without_effort := fields | {"model": _model(status.model)}):
         fields = without_effort
     # From the least important on; the mode and the model are the last to go.
-    for name in ("cached", "tokens", "branch", "directory", "sandbox", "context"):
+    for name in ("branch", "directory", "sandbox", "context"):
         if _width(fields) <= width:
             break
         fields.pop(name, None)
@@ -77,12 +79,10 @@ def _fields(status: Status) -> dict[str, Part]:
     if status.plan:
         fields["plan"] = ("plan mode", "status.mode")
     fields["model"] = _model(status.model, status.effort)
+    if status.running:
+        fields["running"] = (f"{status.running} running · /ps", "status.mode")
     if (left := status.context_left) is not None:
-        fields["context"] = (f"{max(0.0, left):.0%} left", "status.low" if left <= _LOW else "status")
-    if status.tokens:
-        fields["tokens"] = (f"{describe_tokens(status.tokens)} tokens", "status")
-    if status.cached_share is not None:
-        fields["cached"] = (f"{status.cached_share:.0%} cached", "status")
+        fields["context"] = (f"{max(0.0, left):.0%} context left", "status.low" if left <= _LOW else "status")
     fields["directory"] = (short_directory(status.cwd, status.home), "status")
     if status.branch:
         fields["branch"] = (cut_to_cells(sanitize_line(status.branch), _BRANCH_SHOWN), "status")
@@ -98,8 +98,6 @@ def _model(*words: str | None) -> Part:
 def _shortened(status: Status, fields: Mapping[str, Part]) -> dict[str, Part]:
     """The fields that have a shorter form."""
     short = {"directory": short_directory(Path(status.cwd.name or "/"), None, max_width=_BRANCH_SHOWN // 2)}
-    if "tokens" in fields:
-        short["tokens"] = describe_tokens(status.tokens)
     if "branch" in fields:
         short["branch"] = cut_to_cells(fields["branch"][0], _BRANCH_SHOWN // 2)
     return {name: (text, fields[name][1]) for name, text in short.items()}

@@ -85,7 +85,7 @@ _STYLES: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("bar.free", "color(246)", "color(242)", "dim"),
 )
 # A terminal with 256 colours has no nearer grounds; one with sixteen has no quiet ones.
-_PALETTE_GROUNDS: Final = {
+_PALETTE_BACKGROUNDS: Final = {
     "#143822": "color(22)",
     "#4a1d22": "color(52)",
     "#e6ffec": "color(194)",
@@ -104,7 +104,7 @@ _NAMED: Final = {
     "color(111)": "blue",
     "color(176)": "magenta",
 }
-_GROUND: Final = re.compile(r"on (#\w{6})")
+_BACKGROUND: Final = re.compile(r"on (#\w{6})")
 _BACKGROUND_COLUMNS: Final = {"dark": 1, "light": 2, "mono": 3}
 THEME_NAMES: Final = (AUTO, *_BACKGROUND_COLUMNS)
 
@@ -127,7 +127,7 @@ class Theme(Value):
         if self.depth == "truecolor" or " on " not in style:
             return style
         if self.depth == "256":
-            return _GROUND.sub(lambda ground: f"on {_PALETTE_GROUNDS[ground[1]]}", style)
+            return _BACKGROUND.sub(lambda found: f"on {_PALETTE_BACKGROUNDS[found[1]]}", style)
         return "reverse" if style.startswith("bold") else "none"
 
     def prompt_toolkit_styles(self) -> Mapping[str, str]:

@@ -60,6 +60,11 @@ def render_running_command(
     return ScrollbackEntry(line, *([output_block(shown)] if shown else []), spacing="dense")
 
 
+def render_background(command: str) -> ScrollbackEntry:
+    """A command that goes on in the background."""
+    return ScrollbackEntry(call_line("◌", command, "runs in the background", style="accent"), spacing="dense")
+
+
 def render_input(event: CommandInput) -> ScrollbackEntry | None:
     """What the model typed into a command; None when it only looked at it."""
     if not event.text:
@@ -97,7 +102,11 @@ def legible(output: str) -> str:
 
 
 def _standing(event: CommandFinished) -> tuple[str, str, str]:
+    if event.stopped_by_user:
+        return "■", "warn", "stopped by you"
     match event.status, event.exit_code:
+        case "completed", 0 if event.in_background:
+            return "✓", "good", "exited 0"
         case "in_progress", _:
             return "◌", "accent", "still running"
         case "declined", _:

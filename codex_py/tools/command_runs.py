@@ -16,7 +16,7 @@ from codex_py.process.profiles import ShellStart
 from codex_py.process.session import RunningCommand
 from codex_py.process.shells import find_shell, join_words, keep_bundled_tools, shell_argv, user_shell, with_fixed_path
 from codex_py.process.spawn import CommandSpec, on_terminal
-from codex_py.protocol.events import CommandFinished, CommandStarted, Warned
+from codex_py.protocol.events import CommandDetached, CommandFinished, CommandStarted, Warned
 from codex_py.protocol.policy import MAX_STARTS, DangerFullAccess, ReadOnly
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import SandboxMissing
@@ -163,24 +163,33 @@ class _CommandReporter:
     def finished(self, output: str, exit_code: int | None) -> None:
         if self._live is not None:
             self._live.end()
-        self._emit_end(output, exit_code, "completed" if exit_code == 0 else "failed")
+        self._context.emit(self._ending(output, exit_code, "completed" if exit_code == 0 else "failed"))
 
-    def _emit_end(self, output: str, exit_code: int | None, status: Literal["completed", "failed", "declined"]) -> None:
-        self._context.emit(
-            CommandFinished(
-                self._context.call_id, self._command, self._workdir, output, exit_code, self.seconds, status
-            )
-        )
+    def _ending(
+        self, output: str, exit_code: int | None, status: Literal["completed", "failed", "declined"]
+    ) -> CommandFinished:
+        call_id = self._context.call_id
+        return CommandFinished(call_id, self._command, self._workdir, output, exit_code, self.seconds, status)
 
     def refused(self, missing: SandboxMissing) -> ToolError:
         """The command cannot run, as no other one can: the user learns what to do, the model only that."""
         self._context.emit(Warned(str(missing), code="sandbox_missing"))
         more = "" if self._context.ask is None else ", or ask for it with `sandbox_permissions`"
-        self._emit_end(NO_SANDBOX + more, None, "declined")
+        self._context.emit(self._ending(NO_SANDBOX + more, None, "declined"))
         return ToolError(NO_SANDBOX + more)
 
+    def detached(self) -> None:
+        """The command goes on in the background."""
+        self._context.emit(CommandDetached(self._context.call_id, self._command))
+
     def session_ended(self, session: RunningCommand) -> None:
-        self.finished(session.transcript(), session.exit_code)
+        """The command has ended in the background."""
+        if self._live is not None:
+            self._live.end()
+        was_stopped = session.stopped_by_user
+        code = None if was_stopped else session.exit_code
+        ending = self._ending(session.transcript(), code, "completed" if code == 0 else "failed")
+        self._context.emit(ending.replace(in_background=True, stopped_by_user=was_stopped))
 
 
 # How a started command is waited for, and answered.
@@ -258,6 +267,7 @@ async def _wait(
     )
     if session.exit_code is None:
         session.on_end = report.session_ended
+        report.detached()
     else:
         context.processes.forget(session)
         report.finished(captured.text(), session.exit_code)

@@ -139,8 +139,7 @@ def test_no_terminal_is_told_with_the_way_to_get_one(place: Place) -> None:
 
     assert (ended.status, ended.out.splitlines()[0]) == (2, "codex-py 0.1.0: a coding agent for the terminal")
     assert ended.err == (
-        "error: stdin is not a terminal; over ssh use `ssh -t HOST codex-py`; "
-        "in scripts use `codex-py exec`\n"
+        "error: stdin is not a terminal; over ssh use `ssh -t HOST codex-py`; in scripts use `codex-py exec`\n"
     )
 
 

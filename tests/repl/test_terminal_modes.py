@@ -1,4 +1,4 @@
-"""What a session asks of its terminal: the colours, focus reports, keys told apart; and that it gives all of it back."""
+"""What a session asks of its terminal: the colours, focus reports, keys told apart; and that it gives it all back."""
 
 from __future__ import annotations
 

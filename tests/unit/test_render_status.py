@@ -21,7 +21,7 @@ from codex_py.text.display import cell_width, cut_to_cells
 from tests.support.drawing import DARK, MONO, rows, uncoloured
 
 HOME = Path("/home/me")
-FULL = Status("gpt-5", HOME / "work/project", "workspace-write", "high", 0.73, 12_345, 0.834, "main", False, HOME)
+FULL = Status("gpt-5", HOME / "work/project", "workspace-write", "high", 0.73, "main", False, HOME)
 
 
 def shown(status: Status, width: int) -> str:
@@ -31,12 +31,7 @@ def shown(status: Status, width: int) -> str:
 @pytest.mark.parametrize(
     ("width", "expected"),
     [
-        (
-            120,
-            "gpt-5 high · 73% left · 12.3k tokens · 83% cached · ~/work/project · main · workspace-write",
-        ),
-        (80, "gpt-5 high · 73% left · 12.3k · 83% cached · project · main · workspace-write"),
-        (70, "gpt-5 high · 73% left · 12.3k · project · main · workspace-write"),
+        (80, "gpt-5 high · 73% context left · ~/work/project · main · workspace-write"),
         (60, "gpt-5 high · 73% left · project · main · workspace-write"),
         (50, "gpt-5 high · 73% left · project · workspace-write"),
         (24, "gpt-5 high · 73% left"),
@@ -51,7 +46,7 @@ def test_the_status_line_gives_up_what_matters_least(width: int, expected: str) 
 
 
 def test_the_effort_makes_room_for_the_rest() -> None:
-    expected = "gpt-5 · 73% left · 12.3k · 83% cached · project · main · workspace-write"
+    expected = "gpt-5 · 73% left · project · main · workspace-write"
     assert shown(FULL, len(expected)) == expected
 
 
@@ -64,10 +59,14 @@ def test_what_is_dangerous_stands_out() -> None:
     parts = status_segments(status, 200)
     assert [part for part in parts if part[1] != "status"] == [
         ("plan mode", "status.mode"),
-        ("5% left", "status.low"),
+        ("5% context left", "status.low"),
         ("no sandbox", "status.low"),
     ]
     assert ("␛[31mx", "status") in parts
+
+
+def test_commands_in_the_background_are_counted() -> None:
+    assert shown(FULL.replace(running=2), 90).startswith("gpt-5 high · 2 running · /ps · 73%")
 
 
 @pytest.mark.parametrize(

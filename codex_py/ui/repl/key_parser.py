@@ -26,7 +26,9 @@ _SEQUENCES: Final[Mapping[str, Keys | tuple[Keys, ...]]] = {
     "\x1b[O": FOCUS_OUT,
 }
 # A key by its code and modifiers: in kitty's protocol, and as xterm's `modifyOtherKeys` has it.
-_CODED: Final = re.compile(r"\x1b\[(\d{1,6})[\d:]{0,32}(?:;(\d{1,3})(?::(\d))?[\d:;]{0,64})?u|\x1b\[27;(\d{1,3});(\d{1,6})~")
+_CODED: Final = re.compile(
+    r"\x1b\[(\d{1,6})[\d:]{0,32}(?:;(\d{1,3})(?::(\d))?[\d:;]{0,64})?u|\x1b\[27;(\d{1,3});(\d{1,6})~"
+)
 _SHIFT, _ALT, _CTRL = 1, 2, 4
 _RELEASED: Final = "3"
 # What a keypad sends there, in the order of the codes.

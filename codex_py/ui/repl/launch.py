@@ -33,7 +33,8 @@ class LaunchContext(Value):
 class LaunchOptions(Value):
     """What to begin with. `verb` is `resume` or `fork`: of the `session` that is named, the last one, or one to choose.
 
-    `shown` stands for a prompt with an attachment. `anywhere` includes the sessions of every directory; a fork leaves at the end of turn `turn`.
+    `anywhere` includes the sessions of every directory; a fork leaves at the end of turn `turn`. `shown` stands for a
+    prompt with an attachment.
     """
 
     prompt: str = ""

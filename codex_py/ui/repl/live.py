@@ -12,6 +12,7 @@ from codex_py.render.entry import ScrollbackEntry, to_fragments
 from codex_py.render.markdown import MarkdownStream
 from codex_py.render.message import render_final_plan, render_plan, render_plan_now
 from codex_py.render.theme import Theme
+from codex_py.render.tool_call import render_background
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.menu import fitted
 from codex_py.ui.repl.running import FRAME_SECONDS, RunningAgents, RunningCommands
@@ -127,6 +128,10 @@ class Live:
                 self.commands.note_event(event)
             case events.AgentChanged():
                 self._note_agent(event)
+            case events.CommandDetached(call_id, command):
+                self.finish_text()
+                self.commands.detach(call_id)
+                self._output.show(render_background(command))
             case events.CommandOutput() | events.McpCallProgress():
                 self.commands.note_event(event)
             case _:

@@ -87,6 +87,10 @@ class RunningCommands:
             case _:
                 pass
 
+    def detach(self, call_id: str) -> None:
+        """Follow a command no more: it goes on in the background."""
+        self._running.pop(call_id, None)
+
     def clear(self) -> None:
         """Forget them: their turn is over."""
         self._running.clear()

@@ -14,7 +14,7 @@ from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.protocol.policy import mode_of
-from codex_py.protocol.usage import TokenUsage, context_share
+from codex_py.protocol.usage import context_share
 from codex_py.render.entry import to_fragments
 from codex_py.render.message import render_queued
 from codex_py.render.status import Status, status_segments
@@ -52,7 +52,8 @@ class StatusKeeper:
     def __init__(self, settings: Callable[[], TurnSettings], home: Path | None) -> None:
         self._settings = settings
         self._home = home
-        self._total = TokenUsage()
+        # The calls whose commands go on in the background.
+        self._running: set[str] = set()
         self._filled: float | None = None
         self._branch = ""
         self.look_at_branch()
@@ -60,10 +61,14 @@ class StatusKeeper:
     def note_event(self, event: events.Event) -> None:
         """Note what changes the status."""
         match event:
-            case events.UsageReported(last, total, window):
-                self._total = total
+            case events.UsageReported(last, _, window):
                 self._filled = context_share(last, window)
-            case events.CommandFinished() | events.SettingsChanged() | events.TurnCompleted():
+            case events.CommandDetached(call_id):
+                self._running.add(call_id)
+            case events.CommandFinished(call_id):
+                self._running.discard(call_id)
+                self.look_at_branch()
+            case events.SettingsChanged() | events.TurnCompleted():
                 self.look_at_branch()
             case _:
                 pass
@@ -82,10 +87,9 @@ class StatusKeeper:
             cwd=settings.cwd,
             sandbox=mode_of(settings.sandbox_policy),
             context_left=None if self._filled is None else 1 - self._filled,
-            tokens=self._total.total_tokens,
-            cached_share=self._total.cached_share if self._total.input_tokens else None,
             branch=self._branch,
             plan=settings.plan,
+            running=len(self._running),
             home=self._home,
         )
 

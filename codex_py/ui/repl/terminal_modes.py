@@ -24,15 +24,15 @@ ASK_COLORS: Final = "\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[c"
 # How long the first line may wait for an answer.
 _ANSWER_SECONDS: Final = 0.1
 # After this no answer is on its way any more.
-_LATE_SECONDS: Final = 1.0
+_MAX_ANSWER_SECONDS: Final = 1.0
 _COLOR: Final = re.compile(r"\x1b\](1[01]);rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
 _SCHEME: Final = re.compile(r"\x1b\[\?997;([12])n")
 _ATTRIBUTES: Final = re.compile(r"\x1b\[\?[\d;]*c")
 
 
 class TerminalModes:
-    """Switches the modes, and knows the background. `emit` writes a sequence; `changed` is called with a background that
-    the terminal reports.
+    """Switches the modes, and knows the background. `emit` writes a sequence; `changed` is called with a background
+    that the terminal reports.
     """
 
     def __init__(self, emit: Callable[[str], None], changed: Callable[[Background], None]) -> None:
@@ -41,13 +41,13 @@ class TerminalModes:
         self._is_on = False
         self._colors: dict[str, float] = {}
         self._answered = asyncio.Event()
-        self._asked_at = -math.inf
+        self._queried_at = -math.inf
 
     def switch_on(self) -> None:
         """Switch everything on, and ask for the colours, which may have changed."""
         if not self._is_on:
             self._is_on = True
-            self._asked_at = time.monotonic()
+            self._queried_at = time.monotonic()
             self._emit(MODES_ON + ASK_COLORS)
 
     def switch_off(self) -> None:
@@ -59,7 +59,7 @@ class TerminalModes:
     @property
     def awaits_answer(self) -> bool:
         """Whether an answer may still come."""
-        return not self._answered.is_set() and time.monotonic() - self._asked_at < _LATE_SECONDS
+        return not self._answered.is_set() and time.monotonic() - self._queried_at < _MAX_ANSWER_SECONDS
 
     async def background_known(self) -> None:
         """Wait for the answer, not for long."""
@@ -82,11 +82,11 @@ class TerminalModes:
             self._changed(background)
 
     def _background(self) -> Background | None:
-        """Light where the background is brighter than the text, or bright where only one of the two is known."""
-        ground = self._colors.get("11")
-        if ground is None:
+        """Light where the backbrightness is brighter than the text, or bright where only one of the two is known."""
+        brightness = self._colors.get("11")
+        if brightness is None:
             return None
-        return "light" if ground > self._colors.get("10", 0.5) else "dark"
+        return "light" if brightness > self._colors.get("10", 0.5) else "dark"
 
 
 def _brightness(red: str, green: str, blue: str) -> float:

@@ -9,7 +9,8 @@ from codex_py.paths import short_path
 from codex_py.protocol.status import AgentState, LiveProcess
 from codex_py.render.agents import agent_standing
 from codex_py.text.display import first_words, script_and_shell
-from codex_py.ui.repl.panels.forms import FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
+from codex_py.ui.repl.panels.forms import FactSection, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
+from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
 
 _TASK_SHOWN: Final = 300
 _MESSAGE_SHOWN: Final = 600
@@ -84,13 +85,47 @@ async def manage_processes(
     *,
     user_home: str,
 ) -> None:
-    """Show what runs, until it is closed or nothing runs any more; one that is chosen is stopped after a yes."""
-    while (chosen := await asker.pick(running_listing(processes(), user_home=user_home))) is not None:
+    """Show what runs, until it is closed or nothing runs any more: one that is chosen is looked at, or stopped."""
+    while True:
+        listing = running_listing(processes(), user_home=user_home)
+        chosen, stops = await _choose_process(asker, listing)
         process = next((process for process in processes() if process.id == chosen), None)
-        if process is not None and await asker.choose(_stop_sheet(process)):
-            await stop(chosen)
+        if chosen is None:
+            return
+        if process is None:
+            continue
+        if stops or (asker.show is None and await asker.choose(_stop_sheet(process))):
+            await stop(process.id)
             if not processes():
                 return
+        elif asker.show is not None:
+            await asker.read(f"Session {process.id}", (FactSection(_title(process), _output_rows(process)),))
+
+
+class ProcessesPanel(PickerPanel[int]):
+    """The list; `stops` says that the one it is settled with is to be stopped."""
+
+    def __init__(self, listing: ListForm[int]) -> None:
+        self.stops = False
+        super().__init__(listing, actions=[PickerAction("s", lambda: "stop it", self._stop)])
+
+    def _stop(self) -> None:
+        if self.selected is not None:
+            self.stops = True
+            self.settle(self.selected.value)
+
+
+async def _choose_process(asker: FormAsker, listing: ListForm[int]) -> tuple[int | None, bool]:
+    """The chosen command, and whether it is to be stopped."""
+    if asker.show is None:
+        return await asker.pick(listing), False
+    panel = ProcessesPanel(listing)
+    return await asker.show(panel), panel.stops
+
+
+def _output_rows(process: LiveProcess) -> tuple[tuple[str, str], ...]:
+    lines = process.tail.rstrip().split("\n")
+    return tuple(("", line) for line in lines) if lines != [""] else (("", "no output yet"),)
 
 
 def running_listing(processes: tuple[LiveProcess, ...], *, user_home: str) -> ListForm[int]:
@@ -100,7 +135,7 @@ def running_listing(processes: tuple[LiveProcess, ...], *, user_home: str) -> Li
         entries=tuple(_command_entry(process, user_home) for process in processes),
         searchable=False,
         empty="nothing runs in the background",
-        enter="stop it",
+        enter="look",
     )
 
 
@@ -115,8 +150,6 @@ def running_time(seconds: float) -> str:
 
 
 def _command_entry(process: LiveProcess, user_home: str) -> ListEntry[int]:
-    command = " ".join(script_and_shell(process.command)[0].split())
-    title = f"{process.agent}: {command}" if process.agent else command
     facts = [
         f"session {process.id}",
         short_path(process.cwd, user_home),
@@ -125,7 +158,12 @@ def _command_entry(process: LiveProcess, user_home: str) -> ListEntry[int]:
     facts.append("outside the sandbox" if process.outside else "")
     tail = "\n".join(process.tail.rstrip().split("\n")[-_SHOWN_LINES:])
     details = [TextLine(" · ".join(filter(None, facts)), "menu.note"), TextLine(tail or "(no output yet)", "output")]
-    return ListEntry(process.id, title, running_time(process.seconds), tuple(details), mark="●")
+    return ListEntry(process.id, _title(process), running_time(process.seconds), tuple(details), mark="●")
+
+
+def _title(process: LiveProcess) -> str:
+    command = " ".join(script_and_shell(process.command)[0].split())
+    return f"{process.agent}: {command}" if process.agent else command
 
 
 def _stop_sheet(process: LiveProcess) -> Sheet[bool]:
