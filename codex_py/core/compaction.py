@@ -111,9 +111,11 @@ class Compaction:
         self._read_earlier_work()
         return self._work.state.files
 
-    def counted(self, settings: ModelSettings) -> Counted:
-        """The tokens of the next request, and whether a count of the provider's is part of it."""
+    def counted(self, settings: ModelSettings, tokens: int | None = None) -> Counted:
+        """The tokens of the next request, and whether the provider has counted most of it; `tokens` is its count."""
         limit = compaction_limit(settings.context_window, settings.auto_compact_tokens)
+        if tokens is not None:
+            return Counted(tokens, True, limit)
         return Counted(self._fill(settings).total, self._meter.has_count, limit)
 
     def due_before_turn(

@@ -179,8 +179,8 @@ class TurnRunner:
         else:
             self.append([item])
 
-    def context_use(self) -> ContextUse:
-        """What the next request would take, by what it is."""
+    def context_use(self, tokens: int | None = None) -> ContextUse:
+        """What the next request would take, by what it is; `tokens` is the provider's count of all of it."""
         is_idle = self._running is None
         settings = self._take_settings() if is_idle else self.settings.now
         coming = self.context_tracker.pending_items() if is_idle else ()
@@ -188,7 +188,7 @@ class TurnRunner:
             (*self.history.items, *coming),
             settings.model,
             self.runs.registry.encoded_specs,
-            counted=self.compaction.counted(settings.model),
+            counted=self.compaction.counted(settings.model, tokens),
         )
 
     def _restore(self, stored: StoredSession) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from codex_py.core.answer_schema import check_schema
@@ -13,12 +14,17 @@ from codex_py.core.secrets import Secrets, SecretStore
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.turn import plan_accepted
-from codex_py.core.turn_context import PendingMessage, TurnSettings, build_user_message
+from codex_py.core.turn_context import PendingMessage, TurnContext, TurnSettings, build_user_message
 from codex_py.core.work_log import SessionNotes
+from codex_py.errors import ModelError
+from codex_py.model.client import ModelClient, Prompt
 from codex_py.protocol import events, ops
 from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import TextInput, UserInput
 from codex_py.protocol.status import ContextUse, LiveProcess
+
+_COUNT_SECONDS: Final = 5.0
 
 
 class Session:
@@ -99,6 +105,15 @@ class Session:
     def context_use(self) -> ContextUse:
         """What the next request would take, by what it is."""
         return self._conversation.context_use()
+
+    async def count_context(self) -> ContextUse:
+        """The same, with the count of the provider where it counts. It is waited for a few seconds."""
+        runner = self._conversation
+        coming = () if runner.lock.locked() else runner.context_tracker.pending_items()
+        turn = runner.settings.now.turn(runner.services.thread_id, "")
+        tools = runner.runs.registry.encoded_specs
+        items = (*runner.history.items_answered(), *coming)
+        return runner.context_use(await _count_tokens(runner.services.model, turn, items, tools))
 
     def load_agents(self) -> AgentSpawner:
         """`agents`, with those of earlier runs; what starts agents is made at the first call."""
@@ -221,3 +236,27 @@ class Session:
             self._listeners.emit(changed)
             if op.plan and (names := [agent.name for agent in self.agents.states() if agent.is_at_work]):
                 self._listeners.warn(f"plan mode is not for agents that are at work already: {', '.join(names)}")
+
+
+async def _count_tokens(
+    model: ModelClient, turn: TurnContext, items: Sequence[ResponseItem], tools: bytes
+) -> int | None:
+    """What the provider counts a request to take; None where it does not count, or not in time."""
+    settings = turn.settings
+    prompt = Prompt(
+        model=settings.model,
+        instructions=settings.instructions,
+        input=[item.encoded for item in items],
+        tools=tools,
+        thread_id=turn.thread_id,
+        turn_id=turn.turn_id,
+        parallel_tool_calls=settings.parallel_tool_calls,
+        effort=settings.effort,
+        summary=settings.summary,
+        max_output_tokens=settings.max_output_tokens,
+    )
+    try:
+        async with asyncio.timeout(_COUNT_SECONDS):
+            return await model.count_tokens(prompt)
+    except (ModelError, TimeoutError):
+        return None

@@ -152,6 +152,10 @@ class ModelClient(Protocol):
         """
         ...
 
+    async def count_tokens(self, prompt: Prompt) -> int | None:
+        """What the provider counts a prompt to take; None where it does not count. Raises `ModelError`."""
+        ...
+
     async def aclose(self) -> None:
         """Close the connection. Safe to call more than once."""
         ...

@@ -29,7 +29,7 @@ from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
-from codex_py.model.wires import open_wire
+from codex_py.model.wires import TokenCounter, count_in, open_wire
 from codex_py.model.wires.responses import compacted_items
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.origin import Origin, with_origin
@@ -105,6 +105,23 @@ class HttpModelClient:
             response = await self._send(prompt.replace(kind="compaction_endpoint"), TurnState())
             try:
                 return await self._read_compacted(response, self._origin(prompt))
+            finally:
+                await response.aclose()
+        except ModelError as error:
+            raise self._redacted(error) from error.__cause__
+
+    async def count_tokens(self, prompt: Prompt) -> int | None:
+        """As `ModelClient` says."""
+        if not isinstance(self._wire, TokenCounter):
+            return None
+        path, body = self._wire.encode_count(prompt)
+        url = endpoint_url(self._base_url, path, self._provider.query_params)
+        try:
+            response = await self._post(body, self._request_headers(prompt, TurnState()), url)
+            if not response.is_success:
+                raise await self._failure(response, url)
+            try:
+                return count_in(await read_error_body(response.aiter_bytes()))
             finally:
                 await response.aclose()
         except ModelError as error:

@@ -10,7 +10,7 @@ import pytest
 
 from codex_py.protocol import events
 from tests.support.fake_messages import FakeMessages, answer, api_refusal, blocks_of, redacts, says, thinks, uses
-from tests.support.fake_responses import cut, reset
+from tests.support.fake_responses import FakeResponses, call, cut, reasoning, reset, say
 from tests.support.home import Place
 from tests.support.session import Watched, watched_session
 
@@ -172,3 +172,66 @@ async def test_marks_of_the_cache_stand_on_the_last_request_and_on_this_one(plac
     ]
     assert marked == [[0], [0, 2], [2, 4], [4, 6]]
     assert all("cache_control" in body["system"][-1] for body in model.bodies)
+
+
+async def test_a_session_goes_from_one_api_to_another_and_back(place: Place) -> None:
+    sealed = reasoning("sealed", "first thoughts")
+    with FakeResponses(
+        [sealed, call("call/1", "exec_command", {"cmd": "echo one", "login": False})], [say("one")]
+    ) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            thread = watched.session.thread_id
+    plays = [answer(thinks("second thoughts"), shell("toolu_2", "echo two")), answer(says("two")), answer(says("more"))]
+    with FakeMessages(*plays) as second:
+        async with messages_session(place, second, resume=thread) as watched:
+            assert isinstance(await watched.say("second"), events.TurnCompleted)
+            assert isinstance(await watched.say("more"), events.TurnCompleted)
+    with FakeResponses([say("three")]) as third:
+        async with watched_session(place, third, resume=thread) as watched:
+            assert isinstance(await watched.say("third"), events.TurnCompleted)
+    assert "one" in results(second.bodies[0]).values()
+    assert [block["type"] for block in blocks_of(second.bodies[0], "assistant")] == ["tool_use", "text"]
+    assert b"second thoughts" not in third.requests[0].raw
+    assert b"made_by" not in third.requests[0].raw
+    assert third.requests[0].output_of("toolu_2").rpartition("Output:\n")[2].strip() == "two"
+    kinds = [one["type"] for one in third.requests[0].input if one["type"] != "message"]
+    assert kinds == ["reasoning", "function_call", "function_call_output", "function_call", "function_call_output"]
+
+
+async def test_keys_are_sent_in_their_own_headers(place: Place) -> None:
+    with FakeMessages(answer(says("hi")), key="secret-key") as model:
+        async with messages_session(place.with_env(MY_KEY="secret-key"), model, env_key="MY_KEY") as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+    with FakeMessages(answer(says("hi")), bearer="a-token") as model:
+        async with messages_session(place, model, experimental_bearer_token="a-token") as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+
+
+async def test_thinking_that_the_server_does_not_take_back_is_left_out_and_the_turn_goes_on(place: Place) -> None:
+    refusal = api_refusal(400, "invalid_request_error", "messages.1.content.0: Invalid `signature` in `thinking` block")
+    first = answer(thinks("hm"), shell("toolu_1", "echo one"))
+    with FakeMessages(first, refusal, answer(says("done")), excuse={"messages"}) as model:
+        async with messages_session(place, model) as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+    assert not any(block["type"] == "thinking" for block in blocks_of(model.bodies[-1], "assistant"))
+
+
+async def test_the_context_is_counted_by_the_provider_and_that_changes_no_request(place: Place) -> None:
+    plays = [answer(thinks("hm"), shell("toolu_1", "echo one")), answer(says("done")), answer(says("bye"))]
+    with FakeMessages(*plays, tokens=4321) as model:
+        async with messages_session(place, model, effort="high") as watched:
+            await watched.say("go")
+            use = await watched.session.count_context()
+            await watched.say("again")
+    assert (use.total, use.measured) == (4321, True)
+    assert sum(section.tokens for section in use.sections) == 4321
+    assert len(model.counted) == 1
+
+
+async def test_a_server_that_does_not_count_is_not_needed_for_the_context(place: Place) -> None:
+    with FakeMessages(answer(says("done")), tokens=0) as model:
+        async with messages_session(place, model) as watched:
+            await watched.say("go")
+            use = await watched.session.count_context()
+    assert use == watched.session.context_use()

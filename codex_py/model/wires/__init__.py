@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, cast, runtime_checkable
 
 from codex_py.errors import ModelError
 from codex_py.model.client import Prompt, ResponseEvent
 from codex_py.model.providers import Provider
+from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.usage import WireApi
 
 
@@ -49,6 +50,15 @@ class Wire(Protocol):
         ...
 
 
+@runtime_checkable
+class TokenCounter(Protocol):
+    """A wire whose API counts the tokens of a request."""
+
+    def encode_count(self, prompt: Prompt) -> tuple[str, bytes]:
+        """The path and the body that ask for the count. Nothing changes of what the wire has encoded."""
+        ...
+
+
 class Decoder(Protocol):
     """Reads the server-sent events of one answer, in order."""
 
@@ -75,6 +85,15 @@ WIRES: Final[Mapping[WireApi, tuple[str, str]]] = MappingProxyType(
         "messages": ("codex_py.model.wires.messages", "MessagesWire"),
     }
 )
+
+
+def count_in(body: bytes) -> int | None:
+    """The number of tokens in an answer to `encode_count`."""
+    try:
+        count = as_object(decode_json(body.decode("utf-8", "replace"))).get("input_tokens")
+    except ValueError:
+        return None
+    return count if isinstance(count, int) and count > 0 else None
 
 
 def open_wire(provider: Provider, installation_id: str = "") -> Wire:

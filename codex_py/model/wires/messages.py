@@ -79,14 +79,15 @@ class MessagesWire:
         fields: dict[str, Any] = {"max_tokens": max_tokens, "stream": True, **self._options(prompt, thinking)}
         return b"".join((head, messages, self._tail(prompt), b",", encode_json(fields)[1:]))
 
-    def encode_count(self, prompt: Prompt) -> bytes:
-        """The body that asks how many tokens a prompt is. What the wire has encoded stays as it is."""
+    def encode_count(self, prompt: Prompt) -> tuple[str, bytes]:
+        """As `TokenCounter` says."""
         fresh = MessagesWire(self._provider)
         fresh._refused = self._refused
         head, messages = fresh._encode_input(prompt)
         thinking = fresh._thinking(prompt, _max_tokens(prompt))
         options = encode_json(fresh._options(prompt, thinking))[1:]
-        return b"".join((head, messages, fresh._tail(prompt), b"," if options != b"}" else b"", options))
+        body = b"".join((head, messages, fresh._tail(prompt), b"," if options != b"}" else b"", options))
+        return "messages/count_tokens", body
 
     def decoder(self) -> MessagesDecoder:
         return MessagesDecoder(self._tools)

@@ -170,7 +170,7 @@ async def _status(to: CommandTarget, request: CommandRequest) -> Json | None:
 
 
 async def _context(to: CommandTarget, request: CommandRequest) -> Json | None:
-    use = to.thread.session.context_use()
+    use = await to.thread.session.count_context()
     rows = [(section.name.replace("_", " "), f"{section.tokens:,}") for section in use.sections]
     of = f" of {use.window:,}" if use.window else ""
     to.show_message(

@@ -80,7 +80,7 @@ async def _status(context: CommandContext, words: str) -> None:
 
 
 async def _context(context: CommandContext, words: str) -> None:
-    context.output.show(render_context(context.session.context_use()))
+    context.output.show(render_context(await context.session.count_context()))
 
 
 async def _skills(context: CommandContext, words: str) -> None:
