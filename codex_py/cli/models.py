@@ -51,7 +51,7 @@ def models(
     config = _load(home, (cd or Path.cwd()).absolute(), overrides, profile)
     name = provider or _local_name(config, oss, local_provider) or config.model_provider
     offered = asyncio.run(offered_models(config, name, env=os.environ, home=home))
-    if offered.rows and not any(row.is_configured for row in offered.rows):
+    if offered.configured and offered.rows and not any(row.is_configured for row in offered.rows):
         line = f"note: `{offered.configured}`, which would be asked now, is not among them"
         print(sanitize_line(line), file=sys.stderr)
     _show(offered.rows, name, as_json=as_json)

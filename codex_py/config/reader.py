@@ -62,8 +62,6 @@ def _hint(error: WrongValue) -> str | None:
     value: object = error.value
     words = as_list(value)
     match error.path, value:
-        case (*_, "wire_api"), "chat":
-            return "chat completions are not supported; most servers that had them now offer `/responses` too"
         case (*_, "command"), _ if words:
             program, *arguments = masked_words([str(word) for word in words])
             return f"write `command = {toml_value(program)}` and `args = {toml_value(arguments)}`"

@@ -108,7 +108,7 @@ ENVIRONMENT_STARTS: Final = ("none", "core", "all")
 
 BUILT_IN_PROVIDERS: Final = ("openai", "ollama", "lmstudio", "amazon-bedrock", "offline")
 # Known too, and a table of the same name changes what it says of them.
-HOSTED_PROVIDERS: Final = ("anthropic",)
+HOSTED_PROVIDERS: Final = (*("anthropic", "openrouter", "deepseek", "mistral", "groq", "gemini", "vllm", "llamacpp"),)
 
 # Keys that other programs write into the same file and that mean nothing here.
 FOREIGN_KEYS: Final = frozenset(

@@ -118,7 +118,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
     file = SessionFile(request, stored, inherited)
     thread_id = stored.meta.id if stored and not request.forks else uuid7()
     facts = known_facts(config, model := local.model if local else choose_model(config, provider), local)
-    settings = _model_settings(request, model, facts, local=provider.local and provider.id != OFFLINE_PROVIDER)
+    settings = _model_settings(request, model, facts, provider)
     tool_env = _tool_env(request, keys := key_names(config, provider), thread_id)
     roles = session_roles(request)
     hooks = _hooks(request, tool_env, thread_id)
@@ -197,8 +197,8 @@ def _session_mcp(
     return SessionMcp(connect, at_once=table is not None and bool(table.servers or table.waiting))
 
 
-def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, *, local: bool) -> ModelSettings:
-    settings = model_settings(request.loaded.config, model, facts, local=local)
+def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, provider: Provider) -> ModelSettings:
+    settings = model_settings(request.loaded.config, model, facts, provider=provider)
     return settings if request.instructions is None else settings.replace(instructions=request.instructions)
 
 
@@ -351,7 +351,7 @@ def _previous(
     if not isinstance(before, str) or before == settings.model:
         return None
     config = request.loaded.config
-    return model_settings(config, before, known_facts(config, before, None), local=provider.local)
+    return model_settings(config, before, known_facts(config, before, None), provider=provider)
 
 
 def _notices(

@@ -70,27 +70,36 @@ _INSTRUCTIONS_MOST_BYTES: Final = 256 * 1024
 
 
 def choose_model(config: Config, provider: Provider) -> str:
-    """The model's name: the user's choice, else the provider's default. Raises `ConfigError` for an empty name."""
-    if provider.id == "offline":
-        return "offline-rules"
+    """The model's name: the user's choice, else the provider's default. Raises `ConfigError` where there is none."""
     if config.model is not None and not config.model.strip():
         raise ConfigError("the model has no name", hint="give `-m` or `model` a name, or omit it to use the default")
-    return config.model or default_model(provider)
+    if model := chosen_model(config, provider):
+        return model
+    raise ConfigError(
+        f"no model is chosen for the provider `{provider.id}`",
+        hint=f"name one with `-m`; `codex-py models --provider {provider.id}` lists what it offers",
+    )
+
+
+def chosen_model(config: Config, provider: Provider) -> str:
+    """The model that is asked now; empty where the user still has to choose one."""
+    return "offline-rules" if provider.id == "offline" else config.model or default_model(provider)
 
 
 def default_model(provider: Provider) -> str:
-    """The model of a provider when the user has chosen none."""
+    """The model of a provider when the user has chosen none, empty for one that has no default."""
     hosted = HOSTED.get(provider.id)
-    return (hosted.model if hosted else "") or _DEFAULT_LOCAL_MODELS.get(provider.id, _DEFAULT_MODEL)
+    return hosted.model if hosted else _DEFAULT_LOCAL_MODELS.get(provider.id, _DEFAULT_MODEL)
 
 
-def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool) -> ModelSettings:
-    """`local` models get the short base instructions: they read slowly. Raises `ConfigError` for an unreadable file."""
+def model_settings(config: Config, model: str, facts: ModelFacts, *, provider: Provider) -> ModelSettings:
+    """How a model of a provider is asked. Raises `ConfigError` for an unreadable file."""
     window = config.model_context_window or facts.context_window
     return ModelSettings(
         model=model,
-        instructions=_instructions(config.model_instructions_file, short=local),
-        effort=config.model_reasoning_effort or facts.effort,
+        # Models on this machine read slowly.
+        instructions=_instructions(config.model_instructions_file, short=provider.local and provider.id != "offline"),
+        effort=config.model_reasoning_effort or _default_effort(config, model, facts, provider),
         summary=_summary(config, facts),
         verbosity=(config.model_verbosity or facts.verbosity) if facts.takes_verbosity else config.model_verbosity,
         service_tier=config.service_tier,
@@ -102,6 +111,12 @@ def model_settings(config: Config, model: str, facts: ModelFacts, *, local: bool
         auto_compact_scope=config.model_auto_compact_token_limit_scope,
         max_output_tokens=facts.max_output_tokens,
     )
+
+
+def _default_effort(config: Config, model: str, facts: ModelFacts, provider: Provider) -> str | None:
+    # The table knows models by their servers at the Responses API; others refuse what they do not know.
+    own = config.models.get(model)
+    return facts.effort if provider.wire_api == "responses" or (own and own.reasoning_effort) else None
 
 
 def _summary(config: Config, facts: ModelFacts) -> str | None:

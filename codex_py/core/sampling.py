@@ -14,6 +14,7 @@ from codex_py.core.history import ABORTED, History
 from codex_py.core.turn_context import ModelSettings, TurnContext
 from codex_py.errors import ModelError
 from codex_py.model.client import (
+    AnswerNote,
     Completed,
     ItemDone,
     ModelClient,
@@ -289,6 +290,8 @@ class Sampler(Value):
                 self.emit(events.ReasoningDelta(text))
             case ToolCallStarted():
                 self.expect_call()
+            case AnswerNote(text):
+                self.emit(events.Warned(text))
             case ItemDone(item):
                 self._record(item, batch, answer)
             case Completed(_, usage, end_turn):

@@ -85,9 +85,8 @@ def overridden(
     facts = known_facts(config, model, None)
     settings = now.model
     if (op.model, op.effort, op.summary) != (None, None, None):
-        local = provider.local and provider.id != "offline"
         # What the session began with stays in front of everything, whatever a file says meanwhile.
-        settings = model_settings(config, model, facts, local=local).replace(instructions=now.model.instructions)
+        settings = model_settings(config, model, facts, provider=provider).replace(instructions=now.model.instructions)
         if model == now.model.model:
             # What a local server said of its window is not asked for again.
             settings = settings.replace(context_window=now.model.context_window)

@@ -45,7 +45,8 @@ def build_tools(config: Config, facts: ModelFacts, settings: ModelSettings, cont
     is_shown = {
         ExecCommand(allow_login_shell=login): shell,
         WriteStdin(max_poll_ms=config.background_terminal_max_timeout): shell,
-        ApplyPatch(freeform=facts.apply_patch == "freeform"): True,
+        # Only the Responses API takes a grammar.
+        ApplyPatch(freeform=facts.apply_patch == "freeform" and context.provider.wire_api == "responses"): True,
         UpdatePlan(): True,
         ViewImage(): facts.images and config.features.view_image and config.tools.view_image,
         RequestUserInput(): context.can_ask,

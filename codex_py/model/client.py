@@ -94,6 +94,12 @@ class ItemDone(Value):
     item: ResponseItem
 
 
+class AnswerNote(Value):
+    """What the user should know of an answer that counts all the same, as one line: a refusal, an odd end."""
+
+    text: str
+
+
 class Completed(Value):
     """The answer is whole. `end_turn` False asks for another request even without a call."""
 
@@ -103,7 +109,14 @@ class Completed(Value):
 
 
 ResponseEvent: TypeAlias = (
-    Created | StreamTextDelta | StreamReasoningDelta | ArgumentsDelta | ToolCallStarted | ItemDone | Completed
+    Created
+    | StreamTextDelta
+    | StreamReasoningDelta
+    | ArgumentsDelta
+    | ToolCallStarted
+    | ItemDone
+    | AnswerNote
+    | Completed
 )
 
 

@@ -28,6 +28,7 @@ _FAR_AWAY: Final = 10 * 365 * 86400.0
 
 TOO_LONG: Final = "context_length_exceeded"
 FILTERED: Final = "content_filter"
+REFUSED: Final = "refusal"
 ANSWER_LIMIT: Final = "max_output_tokens"
 # How servers name the limit on an answer when they refuse it.
 _ANSWER_LIMITS: Final = (ANSWER_LIMIT, "max_tokens", "max_completion_tokens", "in the completion")
@@ -40,7 +41,7 @@ _TOO_LONG_MESSAGES: Final = (
     "prompt is too long",
 )
 
-_RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429})
+RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429})
 _NO_QUOTA: Final = frozenset({"usage_limit_reached", "insufficient_quota", "usage_not_included"})
 _FINAL_CODES: Final = _NO_QUOTA | {
     TOO_LONG,
@@ -124,7 +125,7 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, server
     if request_id := _request_id(headers):
         message += f" (request id: {request_id})"
     code = _code(error, reported)
-    passing = status in _RETRIED_STATUSES or status >= 500
+    passing = status in RETRIED_STATUSES or status >= 500
     retryable = passing and code != TOO_LONG and not codes & _NO_QUOTA
     delay = None
     if retryable and (status == 429 or status >= 500):
@@ -188,6 +189,17 @@ def incomplete_answer(reason: str) -> ModelError:
         retryable=reason != ANSWER_LIMIT,
         streaming=True,
         code=shown,
+    )
+
+
+def refused_answer(reason: str) -> ModelError:
+    """An answer that the model, or a judge beside it, has refused to give. It would be refused again."""
+    shown = on_one_line(reason)
+    return ModelError(
+        f"the model has refused to answer{f': {shown}' if shown else ''}",
+        retryable=False,
+        streaming=True,
+        code=REFUSED,
     )
 
 
@@ -287,12 +299,14 @@ def _request_id(headers: Mapping[str, str]) -> str:
 
 def _error_object(body: bytes) -> dict[str, Any]:
     """The error in a JSON body: the object under `error`, or the body itself for the servers that have none."""
-    if body.lstrip()[:1] != b"{":
+    if body.lstrip()[:1] not in (b"{", b"["):
         return {}
     try:
-        value = as_object(decode_json(body.decode("utf-8", "replace")))
+        decoded = decode_json(body.decode("utf-8", "replace"))
     except ValueError:
         return {}
+    # Google's come in an array of one.
+    value = as_object(decoded) or as_object(next(iter(as_list(decoded)), None))
     error = value.get("error")
     if isinstance(error, str):
         return {**value, "message": error}

@@ -29,19 +29,22 @@ _AZURE_HOSTS: Final = (".openai.azure.", ".cognitiveservices.azure.", ".aoai.azu
 
 
 class HostedProvider(NamedTuple):
-    """A server that everybody reaches at the same address. `env_key` is the variable of its key, `env_token` that of a
-    bearer token, which counts where there is no key. `model` is asked when the user has chosen none.
+    """A server that everybody reaches at the same address. `env_key` is the variable of its key, empty for one without
+    keys, `env_token` that of a bearer token, which counts where there is no key. `model` is asked when the user has
+    chosen none; where that is empty they have to. `local` is for a server on this machine.
     """
 
     name: str
     base_url: str
     wire_api: WireApi
-    env_key: str
+    env_key: str = ""
     env_token: str = ""
     model: str = ""
+    local: bool = False
 
 
-# `HOSTED_PROVIDERS` in `config/schema.py` lists the names too.
+# How those of the Chat Completions API differ is in `chat_quirks.py`. `HOSTED_PROVIDERS` in `config/schema.py` lists
+# the names too.
 HOSTED: Final[Mapping[str, HostedProvider]] = MappingProxyType(
     {
         "anthropic": HostedProvider(
@@ -52,6 +55,15 @@ HOSTED: Final[Mapping[str, HostedProvider]] = MappingProxyType(
             env_token="ANTHROPIC_AUTH_TOKEN",
             model="claude-sonnet-5-5",
         ),
+        "openrouter": HostedProvider("OpenRouter", "https://openrouter.ai/api/v1", "chat", "OPENROUTER_API_KEY"),
+        "deepseek": HostedProvider("DeepSeek", "https://api.deepseek.com/v1", "chat", "DEEPSEEK_API_KEY"),
+        "mistral": HostedProvider("Mistral", "https://api.mistral.ai/v1", "chat", "MISTRAL_API_KEY"),
+        "groq": HostedProvider("Groq", "https://api.groq.com/openai/v1", "chat", "GROQ_API_KEY"),
+        "gemini": HostedProvider(
+            "Gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "chat", "GEMINI_API_KEY"
+        ),
+        "vllm": HostedProvider("vLLM", "http://localhost:8000/v1", "chat", local=True),
+        "llamacpp": HostedProvider("llama.cpp", "http://localhost:8080/v1", "chat", local=True),
     }
 )
 
@@ -295,7 +307,9 @@ def _hosted(
         hosted.name,
         hosted.base_url,
         wire_api=hosted.wire_api,
-        api_key_env=hosted.env_key,
+        api_key_env=hosted.env_key or None,
+        connect_retry_seconds=_LOCAL_CONNECT_SECONDS if hosted.local else 60.0,
+        local=hosted.local,
         ca_file=ca_file,
     )
     token = _variable(env, hosted.env_token) if hosted.env_token else None
@@ -304,6 +318,9 @@ def _hosted(
     if record is None:
         return provider
     own = _custom(provider_id, record, ca_file, hosted)
+    if hosted.local:
+        seconds = _LOCAL_CONNECT_SECONDS if record.connect_retry_seconds is None else own.connect_retry_seconds
+        own = own.replace(local=True, connect_retry_seconds=seconds)
     if own.api_key_env or own.bearer_token or own.auth_command or own.needs_key:
         return own
     return own.replace(api_key_env=provider.api_key_env, bearer_token=provider.bearer_token)

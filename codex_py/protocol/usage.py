@@ -71,7 +71,7 @@ def _count(fields: object, key: str) -> int:
 
 
 # The API a provider speaks; `codex_py.model.wires` has a module for each.
-WireApi: TypeAlias = Literal["responses", "messages"]
+WireApi: TypeAlias = Literal["responses", "chat", "messages"]
 # The model writes a summary; the provider's endpoint replaces the history; the provider answers with an item for it.
 CompactionWay: TypeAlias = Literal["local", "remote", "in-band"]
 # Asked for by the user; the limit is reached; a request did not fit; the next model reads less.

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from codex_py.auth.find_credentials import find_credentials
 from codex_py.auth.renewal import LoginContext, find_renewal
 from codex_py.config.schema import Config
-from codex_py.core.model_setup import choose_model, login_rules, read_own_catalog
+from codex_py.core.model_setup import chosen_model, login_rules, read_own_catalog
 from codex_py.errors import ModelError, UserError
 from codex_py.model.catalog import facts_for, openai_models
 from codex_py.model.model_list import list_models
@@ -62,7 +62,7 @@ async def offered_models(config: Config, name: str, *, env: Mapping[str, str], h
     except ModelError as error:
         hint = None if error.unreachable else "a provider need not list its models; -m takes any name that it knows"
         raise UserError(f"cannot list the models of `{name}`: {error}", hint=hint) from error
-    configured = choose_model(config, provider)
+    configured = chosen_model(config, provider)
     catalog = read_own_catalog(config)
     rows: list[ModelRow] = []
     for model in offered:

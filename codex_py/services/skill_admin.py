@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from codex_py.config.entries import SkillSelector, set_skill_rule
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.core.model_setup import choose_model, known_facts
+from codex_py.core.model_setup import chosen_model, known_facts
 from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
 from codex_py.model.providers import resolve_provider
@@ -81,7 +81,7 @@ def window_for(admin: SkillAdmin) -> int | None:
             env=admin.request.env,
             openai_base_url=config.openai_base_url,
         )
-        facts = known_facts(config, choose_model(config, provider), None)
+        facts = known_facts(config, chosen_model(config, provider), None)
         return config.model_context_window or facts.context_window
     return config.model_context_window
 

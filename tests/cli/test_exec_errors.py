@@ -109,7 +109,7 @@ def test_what_the_command_line_names_and_cannot_be_used_is_status_2(
         ('model = "m"\n\nsandbox_mode = "ful"\n', ["config.toml", "line 3", "sandbox_mode", "ful", "workspace-write"]),
         ("a = 1\na = 2\n", ["config.toml"]),
         ('[model_providers.openai]\nname = "x"\n', ["config.toml", "openai"]),
-        ('[model_providers.x]\nname = "x"\nbase_url = "http://127.0.0.1:9"\nwire_api = "chat"\n', ["wire_api", "chat"]),
+        ('[model_providers.x]\nname = "x"\nbase_url = "http://127.0.0.1:9"\nwire_api = "grpc"\n', ["wire_api", "grpc"]),
         ("project_doc_max_bytes = -1\n", ["project_doc_max_bytes"]),
     ],
 )

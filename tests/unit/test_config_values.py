@@ -75,8 +75,8 @@ def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
         ),
         ("tui = []", "`tui = []` in F line 1: it must be a table: a line `[tui]` with its keys below"),
         (
-            '[model_providers.x]\nwire_api = "chat"',
-            '`model_providers.x.wire_api = "chat"` in F line 2: allowed are `responses`, `messages`',
+            '[model_providers.x]\nwire_api = "grpc"',
+            '`model_providers.x.wire_api = "grpc"` in F line 2: allowed are `responses`, `chat`, `messages`',
         ),
         (
             "[model_providers.x]\nrequest_max_retries = 101",
@@ -166,10 +166,10 @@ def test_a_long_value_is_shortened_and_a_secret_is_not_shown(machine: Machine) -
     assert "12345" not in refusal(machine, "model_providers.y.experimental_bearer_token=12345")
 
 
-def test_the_old_chat_protocol_is_refused_with_a_hint(machine: Machine) -> None:
-    with pytest.raises(UserError) as caught:
-        machine.load('model_providers.x.wire_api="chat"')
-    assert "/responses" in str(caught.value.hint)
+@pytest.mark.parametrize("wire", ["responses", "chat", "messages"])
+def test_each_api_can_be_configured(machine: Machine, wire: str) -> None:
+    loaded = machine.load(f'model_providers.x.wire_api="{wire}"')
+    assert loaded.config.model_providers["x"].wire_api == wire
 
 
 @pytest.mark.parametrize("name", ["openai", "ollama", "lmstudio", "amazon-bedrock", "offline"])
@@ -182,7 +182,8 @@ def test_an_unknown_provider_names_the_known_ones_and_the_nearest(machine: Machi
     machine.user('model_provider = "opnai"\n[model_providers.mine]\nbase_url = "http://x"\n')
     assert refusal(machine) == (
         f"unknown provider `opnai` in `{machine.user_file}` line 1: did you mean `openai`? "
-        "known are `openai`, `ollama`, `lmstudio`, `amazon-bedrock`, `offline`, `anthropic`, `mine`"
+        "known are `openai`, `ollama`, `lmstudio`, `amazon-bedrock`, `offline`, `anthropic`, `openrouter`, `deepseek`, "
+        "`mistral`, `groq`, `gemini`, `vllm`, `llamacpp`, `mine`"
     )
     assert machine.load("model_provider=mine").config.model_provider == "mine"
 

@@ -200,7 +200,10 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     assert caught.value.hint == "did you mean `openai`?"
     with pytest.raises(UserError) as caught:
         resolve("nobody", zeta=Record(), alpha=Record())
-    assert caught.value.hint == "known are `openai`, `ollama`, `lmstudio`, `anthropic`, `alpha`, `zeta`"
+    assert caught.value.hint == (
+        "known are `openai`, `ollama`, `lmstudio`, `anthropic`, `openrouter`, `deepseek`, `mistral`, `groq`, `gemini`, "
+        "`vllm`, `llamacpp`, `alpha`, `zeta`"
+    )
 
 
 def test_a_provider_without_an_address_says_which_key_to_set() -> None:
@@ -312,6 +315,26 @@ def test_a_hosted_provider_is_known_and_a_table_of_its_name_changes_it(
 ) -> None:
     own: dict[str, Any] = {} if record is None else {"anthropic": record}
     assert resolve("anthropic", env=env, **own) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "base_url", "key"),
+    [
+        ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+        ("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+        ("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+        ("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
+        ("vllm", "http://localhost:8000/v1", None),
+        ("llamacpp", "http://localhost:8080/v1", None),
+    ],
+)
+def test_servers_of_the_chat_completions_api_are_known(name: str, base_url: str, key: str | None) -> None:
+    provider = resolve(name)
+    assert (provider.base_url, provider.wire_api, provider.api_key_env) == (base_url, "chat", key)
+    own = resolve(name, **{name: Record(base_url="http://127.0.0.1:9/v1", wire_api="responses", env_key="MINE")})
+    assert (own.base_url, own.wire_api, own.api_key_env) == ("http://127.0.0.1:9/v1", "responses", "MINE")
+    assert own.local == provider.local
 
 
 def test_the_configuration_knows_every_hosted_provider() -> None:

@@ -82,6 +82,7 @@ class Decoder(Protocol):
 WIRES: Final[Mapping[WireApi, tuple[str, str]]] = MappingProxyType(
     {
         "responses": ("codex_py.model.wires.responses", "ResponsesWire"),
+        "chat": ("codex_py.model.wires.chat", "ChatWire"),
         "messages": ("codex_py.model.wires.messages", "MessagesWire"),
     }
 )

@@ -1,0 +1,39 @@
+"""Errors that come within a 200 answer, in place of its chunks or beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from codex_py.errors import ModelError
+from codex_py.model.failures import RETRIED_STATUSES, on_one_line, stream_failure
+from codex_py.protocol.encoding import as_object
+
+
+def sent_error(value: Mapping[str, Any], *, now: float) -> ModelError | None:
+    """The error in an object of a stream, None when it has none. `now` is the wall clock.
+
+    It stands under `error`, as an object or a text, or is the object itself (vLLM, FastAPI).
+    """
+    error = value.get("error")
+    if not error:
+        has_answer = "choices" in value or "delta" in value
+        if has_answer or not (value.get("object") == "error" or value.get("type") == "error" or "detail" in value):
+            return None
+        error = value
+    fields = as_object(error) or {"message": str(error)}
+    raw = as_object(fields.get("metadata")).get("raw")
+    if isinstance(raw, str) and raw.strip():
+        # What the server behind a router says.
+        fields = {**fields, "message": f"{fields.get('message') or 'refused'}: {on_one_line(raw)}"}
+    failure = stream_failure(fields, now=now)
+    status = next((code for key in ("code", "status", "status_code") if (code := _status(fields.get(key)))), 0)
+    if 400 <= status < 500 and status not in RETRIED_STATUSES:
+        failure.retryable = False
+    return failure
+
+
+def _status(value: object) -> int:
+    if isinstance(value, str) and len(value) == 3 and value.isascii() and value.isdigit():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -1,0 +1,274 @@
+"""The chunks of a Chat Completions answer as events. Its items are made when it is whole, so that no cut one counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from codex_py.errors import ModelError
+from codex_py.model.chat_quirks import ChatQuirks
+from codex_py.model.client import (
+    AnswerNote,
+    ArgumentsDelta,
+    Completed,
+    Created,
+    ItemDone,
+    ResponseEvent,
+    StreamReasoningDelta,
+    StreamTextDelta,
+    ToolCallStarted,
+)
+from codex_py.model.failures import ANSWER_LIMIT, FILTERED, incomplete_answer, on_one_line, refused_answer
+from codex_py.model.sent_errors import sent_error
+from codex_py.model.wires.chat_calls import CallAssembler
+from codex_py.model.wires.chat_usage import read_usage
+from codex_py.model.wires.think_tags import ThinkSplitter
+from codex_py.model.wires.tools import ToolTable
+from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.usage import TokenUsage
+
+_DONE: Final = b"[DONE]"
+_WHOLE: Final = frozenset({"stop", "tool_calls", "function_call", "end_turn", "tool_use", "eos", "stop_sequence"})
+_CUT: Final = frozenset({"length", "max_tokens", "model_length", "max_output_tokens", "max_completion_tokens"})
+_FILTERS: Final = frozenset(
+    {"content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii", "sensitive", "guardrail"}
+)
+_REFUSED: Final = frozenset({"refusal", "refused"})
+_REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
+
+
+def replayed(
+    items: Sequence[dict[str, Any]], quirks: ChatQuirks, *, has_calls: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields by which a message gives a model its reasoning back, and what goes back with each call, by its id."""
+    fields: dict[str, Any] = {}
+    if quirks.reasoning:
+        texts = [str(as_object(part).get("text", "")) for item in items for part in as_list(item.get("content"))]
+        # Also for the calls of another model, whose reasoning nobody else may see: the field must be there.
+        if any(texts) or has_calls:
+            fields[quirks.reasoning] = "".join(texts)
+    details = [detail for item in items for detail in as_list(item.get("details"))] if quirks.details else []
+    if details:
+        fields["reasoning_details"] = details
+    extras: dict[str, Any] = {}
+    for item in items if quirks.extras else ():
+        extras |= as_object(item.get("calls"))
+    return fields, extras
+
+
+class ChatDecoder:
+    """The `Decoder` of the Chat Completions API. `is_known` says whether a call of the history has an id."""
+
+    def __init__(self, tools: ToolTable, is_known: Callable[[str], bool]) -> None:
+        self._tools = tools
+        self._is_known = is_known
+        self._calls = CallAssembler()
+        self._splitter = ThinkSplitter()
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        self._reasoning: list[str] = []
+        self._details: list[dict[str, Any]] = []
+        self._id = ""
+        self._finish = ""
+        self._usage: TokenUsage | None = None
+        self._failure: ModelError | None = None
+        self._has_choice = self._completed = False
+
+    def decode(self, data: bytes) -> list[ResponseEvent]:
+        self._check()
+        if self._completed:
+            return []
+        start = data[:16].lstrip()[:6]
+        if start.startswith(_DONE):
+            return self._end()
+        if start[:1] not in (b"{", b"["):
+            return []
+        try:
+            text, data = data.decode("utf-8", "replace"), b""
+            value = decode_json(text)
+        except ValueError as error:
+            # Part of the answer is in it, and nothing else brings that.
+            raise ModelError("a chunk of the answer is not JSON", retryable=True, streaming=True) from error
+        # An error comes in an array of one from some.
+        return self._take(as_object(value) or as_object(next(iter(as_list(value)), None)))
+
+    def decode_body(self, body: bytes) -> list[ResponseEvent] | None:
+        try:
+            value = as_object(decode_json(body.decode("utf-8", "replace")))
+        except ValueError:
+            return None
+        if not as_list(value.get("choices")):
+            return None
+        events = self._take(value)
+        self._finish = self._finish or "stop"
+        return events
+
+    def finish(self) -> list[ResponseEvent]:
+        self._check()
+        # Without an end of either sort it was cut off.
+        return self._end() if self._finish and not self._completed else []
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _take(self, value: dict[str, Any]) -> list[ResponseEvent]:
+        if failure := sent_error(value, now=time.time()):
+            raise failure
+        events: list[ResponseEvent] = []
+        response_id = value.get("id")
+        if not self._id and isinstance(response_id, str) and response_id:
+            self._id = response_id
+            events.append(Created(response_id))
+        usage = as_object(value.get("usage")) or as_object(as_object(value.get("x_groq")).get("usage"))
+        if usage:
+            self._usage = read_usage(usage)
+        choices = [as_object(choice) for choice in as_list(value.get("choices"))]
+        for choice in choices:
+            if choice.get("index") in (None, 0):
+                events += self._choice(choice)
+        if not choices and usage and self._finish:
+            # The last chunk, whether `[DONE]` follows or not.
+            events += self._end()
+        return events
+
+    def _choice(self, choice: dict[str, Any]) -> list[ResponseEvent]:
+        if failure := sent_error(choice, now=time.time()):
+            raise failure
+        # A message at the end of a stream says once more what the chunks have said.
+        delta = as_object(choice.get("delta")) or ({} if self._has_choice else as_object(choice.get("message")))
+        self._has_choice = True
+        events = [*self._reasoning_of(delta), *self._content_of(delta.get("content"))]
+        if isinstance(refusal := delta.get("refusal"), str) and refusal:
+            self._refusal.append(refusal)
+            events.append(StreamTextDelta(refusal))
+        fragments = as_list(delta.get("tool_calls"))
+        if as_object(old := delta.get("function_call")):
+            # The field before there were parallel calls: one function, no id.
+            fragments = [*fragments, {"index": 0, "function": old}]
+        for fragment in fragments:
+            events += self._call(as_object(fragment))
+        finish = choice.get("finish_reason")
+        if isinstance(finish, str) and finish:
+            self._finish = finish
+            events += self._note_finish(finish.lower())
+        return events
+
+    def _reasoning_of(self, delta: dict[str, Any]) -> list[ResponseEvent]:
+        for detail in as_list(delta.get("reasoning_details")):
+            _merge(self._details, as_object(detail))
+        text = next((text for name in _REASONING_FIELDS if isinstance(text := delta.get(name), str) and text), "")
+        return self._reasoned(text)
+
+    def _reasoned(self, text: str) -> list[ResponseEvent]:
+        if text:
+            self._reasoning.append(text)
+        return [StreamReasoningDelta(text)] if text else []
+
+    def _content_of(self, content: object) -> list[ResponseEvent]:
+        if isinstance(content, str):
+            return self._written(self._splitter.feed(content)) if content else []
+        events: list[ResponseEvent] = []
+        for part in map(as_object, as_list(content)):
+            if isinstance(text := part.get("text"), str):
+                events += self._written(self._splitter.feed(text))
+            for inner in map(as_object, as_list(part.get("thinking"))):
+                events += self._reasoned(str(inner.get("text") or ""))
+        return events
+
+    def _written(self, pieces: Sequence[tuple[bool, str]]) -> list[ResponseEvent]:
+        events: list[ResponseEvent] = []
+        for is_reasoning, text in pieces:
+            if is_reasoning:
+                events += self._reasoned(text)
+            else:
+                self._text.append(text)
+                events.append(StreamTextDelta(text))
+        return events
+
+    def _call(self, fragment: dict[str, Any]) -> list[ResponseEvent]:
+        call, is_new, text = self._calls.feed(fragment)
+        events: list[ResponseEvent] = [ToolCallStarted(call.name)] if is_new else []
+        return [*events, ArgumentsDelta(text)] if text else events
+
+    def _note_finish(self, finish: str) -> list[ResponseEvent]:
+        if finish in _CUT:
+            # What was written until then is kept, and a call that may be cut is not made.
+            self._failure = incomplete_answer(ANSWER_LIMIT)
+            return [*self._written(self._splitter.finish()), *self._spoken_items()]
+        if finish in _FILTERS:
+            raise incomplete_answer(FILTERED)
+        if finish in _REFUSED:
+            self._failure = refused_answer("".join(self._refusal))
+            return self._spoken_items()
+        if finish in ("error", "insufficient_system_resource", "malformed_function_call", "abort", "network_error"):
+            raise ModelError(
+                f"the server ended the answer early, its reason: `{finish}`",
+                retryable=True,
+                streaming=True,
+                code=finish,
+            )
+        return []
+
+    def _end(self) -> list[ResponseEvent]:
+        if not self._has_choice:
+            raise ModelError("the server ended the answer before it began", retryable=True, streaming=True)
+        self._completed = True
+        events = self._written(self._splitter.finish())
+        if self._finish and self._finish.lower() not in _WHOLE:
+            events.append(AnswerNote(f"the server ended the answer for a reason of its own: `{_short(self._finish)}`"))
+        calls = self._calls.finished(self._is_known)
+        events += self._spoken_items({call.id: call.extra for call in calls if call.extra})
+        for call in calls:
+            fields = {"type": "function_call", **self._tools.name_fields(call.name)}
+            events.append(_done({**fields, "arguments": call.arguments or "{}", "call_id": call.id}))
+        if self._refusal:
+            events.append(AnswerNote("the model has refused to answer"))
+        elif not calls and not "".join(self._text).strip():
+            events.append(AnswerNote("the model has ended its answer without a message"))
+        return [*events, Completed(self._id, self._usage, None)]
+
+    def _spoken_items(self, extras: dict[str, Any] | None = None) -> list[ResponseEvent]:
+        """The items of the reasoning and the text so far."""
+        events: list[ResponseEvent] = []
+        reasoning = "".join(self._reasoning)
+        if reasoning or self._details or extras:
+            item: dict[str, Any] = {"type": "reasoning", "summary": []}
+            if reasoning:
+                item["content"] = [{"type": "reasoning_text", "text": reasoning}]
+            if self._details:
+                item["details"] = self._details
+            if extras:
+                item["calls"] = extras
+            events.append(_done(item))
+        text, refusal = "".join(self._text), "".join(self._refusal)
+        content = [{"type": "output_text", "text": text}] if text.strip() else []
+        if refusal:
+            content.append({"type": "refusal", "refusal": refusal})
+        if content:
+            events.append(_done({"type": "message", "role": "assistant", "content": content}))
+        return events
+
+
+def _merge(details: list[dict[str, Any]], detail: dict[str, Any]) -> None:
+    """Add a piece of `reasoning_details`; the pieces of one text come as one."""
+    last = details[-1] if details else {}
+    is_same = detail.get("type") == "reasoning.text" == last.get("type") and detail.get("index") == last.get("index")
+    if is_same and isinstance(text := detail.get("text"), str) and isinstance(last.get("text"), str):
+        last |= {key: value for key, value in detail.items() if value is not None} | {"text": last["text"] + text}
+    elif detail:
+        details.append(dict(detail))
+
+
+def _done(value: dict[str, Any]) -> ItemDone:
+    try:
+        return ItemDone(ResponseItem.from_wire(value))
+    except ValueError as error:
+        # A number that no JSON of ours could send back.
+        raise ModelError("the answer holds a number that is too large", retryable=True, streaming=True) from error
+
+
+def _short(text: str) -> str:
+    return on_one_line(text, 60)

@@ -1,0 +1,65 @@
+"""Reasoning that a model writes into its text, between `<think>` and `</think>` at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+_TAGS: Final[Mapping[str, str]] = MappingProxyType({"<think>": "</think>", "[THINK]": "[/THINK]"})
+
+
+class ThinkSplitter:
+    """Feed it a text in pieces; it gives back pieces with whether they are reasoning. Tags may be cut anywhere."""
+
+    def __init__(self) -> None:
+        self._read = self._begin
+        self._end = ""
+        self._held = ""
+        # Line ends right behind a tag belong to it.
+        self._after_tag = False
+
+    def feed(self, text: str) -> list[tuple[bool, str]]:
+        """The next piece of the text; what may be part of a tag is held back."""
+        return self._read(text) if text else []
+
+    def finish(self) -> list[tuple[bool, str]]:
+        """What was held back."""
+        held, self._held = self._held, ""
+        is_reasoning = self._read == self._think
+        self._read = self._write
+        return [(is_reasoning, held)] if held else []
+
+    def _begin(self, text: str) -> list[tuple[bool, str]]:
+        self._held += text
+        start = self._held.lstrip()
+        for tag, end in _TAGS.items():
+            if start.startswith(tag):
+                self._end, self._held, self._after_tag = end, "", True
+                self._read = self._think
+                return self._think(start[len(tag) :])
+            if tag.startswith(start):
+                return []
+        return self.finish()
+
+    def _think(self, text: str) -> list[tuple[bool, str]]:
+        text, self._held = self._held + self._without_line_ends(text), ""
+        thought, tag, rest = text.partition(self._end)
+        if tag:
+            self._read, self._after_tag = self._write, True
+            return [*([(True, thought)] if thought else ()), *self._write(rest)]
+        # The end may have begun.
+        length = next((n for n in range(len(self._end) - 1, 0, -1) if text.endswith(self._end[:n])), 0)
+        cut = len(text) - length
+        self._held = text[cut:]
+        return [(True, text[:cut])] if cut else []
+
+    def _write(self, text: str) -> list[tuple[bool, str]]:
+        text = self._without_line_ends(text)
+        return [(False, text)] if text else []
+
+    def _without_line_ends(self, text: str) -> str:
+        if self._after_tag:
+            text = text.lstrip("\r\n")
+            self._after_tag = not text
+        return text

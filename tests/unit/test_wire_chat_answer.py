@@ -1,0 +1,446 @@
+"""Chat Completions streams as events: fragments of calls, ends of all sorts, reasoning, errors, and junk."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from codex_py.errors import ModelError
+from codex_py.model.answer import SseParser
+from codex_py.model.client import (
+    AnswerNote,
+    ArgumentsDelta,
+    Completed,
+    Created,
+    ItemDone,
+    ResponseEvent,
+    StreamReasoningDelta,
+    StreamTextDelta,
+    ToolCallStarted,
+)
+from codex_py.model.wires.chat_answer import ChatDecoder
+from codex_py.model.wires.tools import ToolTable
+from codex_py.protocol.usage import TokenUsage
+
+DONE = b"[DONE]"
+
+
+def decoder(*known: str) -> ChatDecoder:
+    return ChatDecoder(ToolTable(), lambda call_id: call_id in known)
+
+
+def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **more: Any) -> bytes:
+    choice = {"index": 0, "delta": delta or {}, "finish_reason": finish}
+    return json.dumps({"id": "chat_1", "object": "chat.completion.chunk", "choices": [choice], **more}).encode()
+
+
+def usage_chunk(**usage: Any) -> bytes:
+    return json.dumps({"id": "chat_1", "choices": [], "usage": usage}).encode()
+
+
+def fragment(arguments: Any = None, name: str | None = None, **more: Any) -> dict[str, Any]:
+    function: dict[str, Any] = {} if name is None else {"name": name}
+    if arguments is not None:
+        function["arguments"] = arguments
+    return {"tool_calls": [{**more, "function": function}]}
+
+
+def play(*chunks: bytes, known: tuple[str, ...] = ()) -> list[ResponseEvent]:
+    reader = decoder(*known)
+    events = [event for data in chunks for event in reader.decode(data)]
+    return [*events, *reader.finish()]
+
+
+def items(events: list[ResponseEvent]) -> list[dict[str, Any]]:
+    return [event.item.decode() for event in events if isinstance(event, ItemDone)]
+
+
+def calls(events: list[ResponseEvent]) -> list[tuple[str, str, str]]:
+    found = [item for item in items(events) if item["type"] == "function_call"]
+    return [(item["call_id"], item["name"], item["arguments"]) for item in found]
+
+
+def test_a_text_with_its_usage() -> None:
+    events = play(
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"content": "Hel"}),
+        chunk({"content": "lo"}),
+        chunk(finish="stop"),
+        usage_chunk(prompt_tokens=10, completion_tokens=3, prompt_tokens_details={"cached_tokens": 4}),
+        DONE,
+    )
+    message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}
+    assert events[:3] == [Created("chat_1"), StreamTextDelta("Hel"), StreamTextDelta("lo")]
+    assert items(events) == [message]
+    assert events[-1] == Completed("chat_1", TokenUsage(10, 4, 3, 0, 13), None)
+    assert len(events) == 5
+
+
+def test_parallel_calls_in_fragments_that_alternate() -> None:
+    events = play(
+        chunk({"content": "I look."}),
+        chunk(fragment("", "f", index=0, id="a", type="function")),
+        chunk(fragment("", "g", index=1, id="b", type="function")),
+        chunk(fragment('{"x"', index=0)),
+        chunk(fragment('{"y":', index=1)),
+        chunk(fragment(":1}", index=0)),
+        chunk(fragment("2}", index=1)),
+        chunk(finish="tool_calls"),
+        DONE,
+    )
+    assert calls(events) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
+    assert [event for event in events if isinstance(event, ToolCallStarted)] == [
+        ToolCallStarted("f"),
+        ToolCallStarted("g"),
+    ]
+    assert "".join(event.text for event in events if isinstance(event, ArgumentsDelta)) == '{"x"{"y"::1}2}'
+    assert items(events)[0]["type"] == "message"
+
+
+@pytest.mark.parametrize(
+    ("fragments", "expected"),
+    [
+        pytest.param(
+            [fragment('{"a":1}', "f", index=0, id="x"), fragment('{"b":2}', "f", index=0, id="y")],
+            [("x", '{"a":1}'), ("y", '{"b":2}')],
+            id="one index for all",
+        ),
+        pytest.param(
+            [fragment('{"a":1}', "f", index=0, id="x"), fragment('{"b":2}', "f", index=1, id="x")],
+            [("x", '{"a":1}'), (None, '{"b":2}')],
+            id="one id for all",
+        ),
+        pytest.param(
+            [fragment('{"a":1}', "f", index=0, id="x"), fragment('{"b":2}', "f", index=0, id="x")],
+            [("x", '{"a":1}'), (None, '{"b":2}')],
+            id="one id and one index for all",
+        ),
+        pytest.param(
+            [fragment('{"a"', "f"), fragment(":1}"), fragment('{"b":2}', "f")],
+            [(None, '{"a":1}'), (None, '{"b":2}')],
+            id="no id and no index",
+        ),
+        pytest.param(
+            [fragment('{"a"', "f", index=0), fragment(":1}", index=0), fragment('{"b":2}', "f", index=0)],
+            [(None, '{"a":1}'), (None, '{"b":2}')],
+            id="one index and no id",
+        ),
+        pytest.param(
+            [fragment('{"a"', "f", index=0, id="x"), fragment(":1}", "f", index=0, id="x")],
+            [("x", '{"a":1}')],
+            id="name and id with each fragment",
+        ),
+        pytest.param(
+            [fragment('{"a"', index=0), fragment(":1}", "f", index=0, id="x")],
+            [("x", '{"a":1}')],
+            id="the name comes late",
+        ),
+        pytest.param(
+            [fragment('{"a":1}', "f", index=0, id="x"), fragment('{"a":1}', "f", index=0, id="x")],
+            [("x", '{"a":1}')],
+            id="all of it once more at the end",
+        ),
+        pytest.param(
+            [fragment('{"a":1}', "f", index=0, id="x"), fragment("", "f", index=0, id="x"), fragment("", index=0)],
+            [("x", '{"a":1}')],
+            id="nothing more at the end",
+        ),
+        pytest.param(
+            [fragment('{"a":"}{\\"', "f", index=0), fragment('}"}', "f", index=0)],
+            [(None, '{"a":"}{\\"}"}')],
+            id="braces and quotes in a text",
+        ),
+        pytest.param([fragment({"a": 1}, "f", id="x")], [("x", '{"a":1}')], id="an object, not a text"),
+        pytest.param([fragment("", "f", index=0, id="x")], [("x", "{}")], id="no arguments"),
+        pytest.param([{"function_call": {"name": "f", "arguments": '{"a":1}'}}], [(None, '{"a":1}')], id="old field"),
+        pytest.param(
+            [fragment("{}", "f", index=1, id="y"), fragment("{}", "f", index=0, id="x")],
+            [("x", "{}"), ("y", "{}")],
+            id="the second one first",
+        ),
+        pytest.param([fragment("{}", "f", index="0", id=7)], [(None, "{}")], id="odd types"),
+    ],
+)
+def test_calls_are_told_apart(fragments: list[dict[str, Any]], expected: list[tuple[str | None, str]]) -> None:
+    found = calls(play(*map(chunk, fragments), chunk(finish="tool_calls"), DONE))
+    assert [arguments for _, _, arguments in found] == [arguments for _, arguments in expected]
+    assert all(name == "f" for _, name, _ in found)
+    ids = [call_id for call_id, _, _ in found]
+    assert len(set(ids)) == len(ids)
+    assert all(0 < len(call_id) <= 40 for call_id in ids)
+    assert all(call_id == wanted for call_id, (wanted, _) in zip(ids, expected, strict=True) if wanted)
+
+
+def test_an_id_that_the_history_has_is_replaced() -> None:
+    [(call_id, _, _)] = calls(play(chunk(fragment("{}", "f", index=0, id="call_0")), DONE, known=("call_0",)))
+    assert call_id != "call_0"
+
+
+def test_reasoning_is_kept_whatever_it_is_called() -> None:
+    for field in ("reasoning_content", "reasoning", "thinking"):
+        events = play(
+            chunk({field: "Hm"}), chunk({field: "m."}), chunk({"content": "Yes."}), chunk(finish="stop"), DONE
+        )
+        assert events[1:3] == [StreamReasoningDelta("Hm"), StreamReasoningDelta("m.")]
+        [reasoning, message] = items(events)
+        assert reasoning == {
+            "type": "reasoning",
+            "summary": [],
+            "content": [{"type": "reasoning_text", "text": "Hmm."}],
+        }
+        assert message["content"][0]["text"] == "Yes."
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+def test_tags_of_reasoning_may_be_cut_anywhere(size: int) -> None:
+    text = "\n<think>\nI <b>think</b> </thin\n</think>\n\nSo <think> it is."
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    events = play(*(chunk({"content": piece}) for piece in pieces), chunk(finish="stop"), DONE)
+    [reasoning, message] = items(events)
+    assert reasoning["content"][0]["text"] == "I <b>think</b> </thin\n"
+    assert message["content"][0]["text"].strip() == "So <think> it is."
+
+
+@pytest.mark.parametrize("text", ["<thin", "<", "no tag", "  <thinking> of you", "a<think>b</think>"])
+def test_a_text_without_the_tag_is_a_text(text: str) -> None:
+    events = play(chunk({"content": text}), chunk(finish="stop"), DONE)
+    assert "".join(event.text for event in events if isinstance(event, StreamTextDelta)) == text
+    assert [item["type"] for item in items(events)] == ["message"]
+
+
+def test_the_parts_of_reasoning_details_come_as_one_and_go_back() -> None:
+    first = {"type": "reasoning.text", "text": "I ", "index": 0, "format": "anthropic-claude-v1"}
+    second = {"type": "reasoning.text", "text": "see", "signature": "s", "index": 0}
+    sealed = {"type": "reasoning.encrypted", "data": "xyz", "index": 1}
+    events = play(
+        chunk({"reasoning": "I ", "reasoning_details": [first]}),
+        chunk({"reasoning": "see", "reasoning_details": [second]}),
+        chunk({"reasoning_details": [sealed]}),
+        chunk({"content": "ok"}, "stop"),
+        DONE,
+    )
+    merged = {**first, "text": "I see", "signature": "s"}
+    assert items(events)[0]["details"] == [merged, sealed]
+
+
+def test_the_signature_of_a_call_is_kept_beside_it() -> None:
+    extra = {"google": {"thought_signature": "sig"}}
+    events = play(chunk(fragment("{}", "f", index=0, id="a", extra_content=extra)), chunk(finish="stop"), DONE)
+    [reasoning, call] = items(events)
+    assert reasoning == {"type": "reasoning", "summary": [], "calls": {"a": {"extra_content": extra}}}
+    assert call == {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "a"}
+
+
+@pytest.mark.parametrize("finish", ["stop", "tool_calls", "function_call", "STOP", "eos", "tool_use"])
+def test_an_answer_is_whole_without_done(finish: str) -> None:
+    events = play(chunk({"content": "hi"}), chunk(finish=finish))
+    assert isinstance(events[-1], Completed)
+    assert not [event for event in events if isinstance(event, AnswerNote)]
+
+
+def test_an_answer_is_whole_with_done_alone() -> None:
+    assert isinstance(play(chunk({"content": "hi"}), DONE)[-1], Completed)
+
+
+def test_an_answer_is_whole_with_the_last_usage_and_only_once() -> None:
+    reader = decoder()
+    for data in (chunk({"content": "hi"}), chunk(finish="stop")):
+        reader.decode(data)
+    assert isinstance(reader.decode(usage_chunk(prompt_tokens=1))[-1], Completed)
+    assert reader.decode(DONE) == reader.decode(chunk({"content": "more"})) == reader.finish() == []
+
+
+def test_an_answer_without_an_end_is_not_whole() -> None:
+    assert not [
+        event for event in play(chunk({"content": "hi"}), chunk(fragment("{}", "f"))) if isinstance(event, ItemDone)
+    ]
+
+
+def test_an_end_of_an_unknown_sort_is_named() -> None:
+    events = play(chunk({"content": "hi"}, "tired"), DONE)
+    assert AnswerNote("the server ended the answer for a reason of its own: `tired`") in events
+    assert isinstance(events[-1], Completed)
+
+
+@pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
+def test_a_cut_answer_keeps_its_text_and_makes_no_call(finish: str) -> None:
+    reader = decoder()
+    events = [*reader.decode(chunk({"content": "half"})), *reader.decode(chunk(fragment('{"a":', "f", index=0)))]
+    events += reader.decode(chunk(finish=finish))
+    assert [item["type"] for item in items(events)] == ["message"]
+    for rest in (lambda: reader.decode(DONE), reader.finish):
+        with pytest.raises(ModelError, match=r"incomplete.*max_output_tokens") as caught:
+            rest()
+        assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "recitation"])
+def test_a_filtered_answer_is_named(finish: str) -> None:
+    with pytest.raises(ModelError, match="content_filter") as caught:
+        play(chunk({"content": "half"}, finish), DONE)
+    assert caught.value.code == "content_filter"
+
+
+def test_a_refusal_is_a_message_and_is_named() -> None:
+    events = play(chunk({"refusal": "I will "}), chunk({"refusal": "not."}), chunk(finish="stop"), DONE)
+    assert items(events)[0]["content"] == [{"type": "refusal", "refusal": "I will not."}]
+    assert AnswerNote("the model has refused to answer") in events
+    with pytest.raises(ModelError, match="the model has refused to answer") as caught:
+        play(chunk(finish="refusal"), DONE)
+    assert not caught.value.retryable
+
+
+def test_an_empty_answer_is_named() -> None:
+    events = play(chunk({"reasoning": "Hm"}), chunk({"content": ""}, "stop"), DONE)
+    assert AnswerNote("the model has ended its answer without a message") in events
+    with pytest.raises(ModelError, match="before it began") as caught:
+        play(DONE)
+    assert caught.value.retryable
+
+
+ERRORS: list[tuple[Any, str, bool]] = [
+    ({"error": {"message": "boom", "code": 502}}, "boom", True),
+    ({"error": {"message": "no credit", "code": 402}}, "no credit", False),
+    ({"error": {"message": "slow down", "code": 429}}, "slow down", True),
+    ({"error": "boom"}, "boom", True),
+    ([{"error": {"message": "boom", "code": 400, "status": "INVALID_ARGUMENT"}}], "boom", False),
+    ({"object": "error", "message": "boom", "code": 400}, "boom", False),
+    ({"detail": "boom"}, "boom", True),
+    ({"id": "x", "choices": [{"index": 0, "error": {"message": "boom", "code": 503}}]}, "boom", True),
+    (
+        {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "bad role"}}},
+        "Provider returned error: bad role",
+        False,
+    ),
+    ({"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": "error"}]}, "ended .* early", True),
+    (
+        {"error": {"message": "This model's maximum context length is 8192 tokens", "code": 400}},
+        "maximum context",
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "message", "retryable"), ERRORS)
+def test_an_error_in_the_stream(data: Any, message: str, retryable: bool) -> None:
+    with pytest.raises(ModelError, match=message) as caught:
+        play(chunk({"content": "hi"}), json.dumps(data).encode())
+    assert caught.value.retryable == retryable
+
+
+def test_a_damaged_chunk_fails_the_attempt_and_junk_does_not() -> None:
+    with pytest.raises(ModelError, match="not JSON") as caught:
+        play(chunk({"content": "hi"}), b'{"choices":[{"delta":{"con')
+    assert caught.value.retryable
+    junk = [b"ping", b"", b"null", b"[]", b'"x"', b"{}", b'{"choices":null}', b'{"choices":[7,{"delta":[]}]}', b"3"]
+    events = play(chunk({"content": "hi"}), *junk, chunk(finish="stop"), DONE)
+    assert [item["content"][0]["text"] for item in items(events)] == ["hi"]
+
+
+def test_a_whole_answer_in_place_of_a_stream() -> None:
+    message = {
+        "role": "assistant",
+        "content": "I look.",
+        "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+    }
+    body = {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    reader = decoder()
+    events = [*(reader.decode_body(json.dumps({**body, "usage": {"prompt_tokens": 5}}).encode()) or ())]
+    events += reader.finish()
+    assert calls(events) == [("a", "f", "{}")]
+    assert events[-1] == Completed("c", TokenUsage(5, 0, 0, 0, 5), None)
+    for other in (b"{}", b"[]", b"not json", b'{"error":{"message":"x"}}'):
+        assert decoder().decode_body(other) is None
+
+
+def test_a_message_at_the_end_of_a_stream_says_nothing_twice() -> None:
+    last = json.dumps({"choices": [{"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}]}).encode()
+    assert [item["content"][0]["text"] for item in items(play(chunk({"content": "hi"}), last, DONE))] == ["hi"]
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        (
+            {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11, "prompt_cache_hit_tokens": 5},
+            TokenUsage(9, 5, 2, 0, 11),
+        ),
+        ({"prompt_tokens": 9, "cached_tokens": 4, "completion_tokens": 2}, TokenUsage(9, 4, 2, 0, 11)),
+        ({"prompt_tokens": 2, "cache_read_input_tokens": 7, "completion_tokens": 1}, TokenUsage(9, 7, 1, 0, 10)),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 2,
+                "total_tokens": 18,
+                "completion_tokens_details": {"reasoning_tokens": 7},
+            },
+            TokenUsage(9, 0, 9, 7, 18),
+        ),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 8,
+                "completion_tokens_details": {"reasoning_tokens": 7},
+                "prompt_tokens_details": {"cache_write_tokens": 3},
+            },
+            TokenUsage(9, 0, 8, 7, 17, 3),
+        ),
+        ({"prompt_tokens": "9", "completion_tokens": None, "prompt_tokens_details": None}, TokenUsage()),
+    ],
+)
+def test_token_counts_have_several_names(usage: dict[str, Any], counts: TokenUsage) -> None:
+    assert play(chunk({"content": "x"}, "stop"), usage_chunk(**usage))[-1] == Completed("chat_1", counts, None)
+
+
+def test_random_streams_lose_no_call_and_double_none() -> None:
+    """Fragments of any size, in any order between the calls; cuts and damage fail the attempt and make no call."""
+    for seed in range(1500):
+        chance = random.Random(seed)
+        wanted, streams = list[tuple[str, str]](), list[list[bytes]]()
+        style = chance.choice(["all", "repeats", "no ids", "no indexes"])
+        for number in range(chance.randrange(5)):
+            arguments = json.dumps({"n": number, "text": chance.choice(['"}', "x" * 30, "ü\\", "{[", ""])})
+            wanted.append((f"tool{number % 2}", arguments))
+            pieces, at = list[bytes](), 0
+            while at < len(arguments):
+                end = at + chance.randrange(1, 20)
+                names: dict[str, Any] = {"index": number} if style != "no indexes" else {}
+                first = at == 0
+                if style != "no ids" and (first or style in ("repeats", "no indexes")):
+                    names["id"] = f"c{number}"
+                name = f"tool{number % 2}" if first or style == "repeats" else None
+                pieces.append(chunk(fragment(arguments[at:end], name, **names)))
+                at = end
+            streams.append(pieces)
+        data = [chunk({"content": "a"})]
+        while any(streams):
+            data.append(chance.choice([pieces for pieces in streams if pieces]).pop(0))
+        data += [chunk(finish="tool_calls"), usage_chunk(prompt_tokens=1), DONE]
+        found = [(name, arguments) for _, name, arguments in calls(play(*data))]
+        # Without indexes the calls are in the order in which they began.
+        assert (sorted(found) if style == "no indexes" else found) == (
+            sorted(wanted) if style == "no indexes" else wanted
+        ), (seed, style)
+        body = b"".join(b"data: %b\n\n" % one for one in data)
+        cut = body[: chance.randrange(len(body) - len(b"data: [DONE]\n\n") - len(data[-2]) - len(data[-3]) - 16)]
+        assert not calls(read_stream(cut))
+        changed = bytearray(body)
+        for _ in range(3):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        found = calls(read_stream(bytes(changed)))
+        assert len({call_id for call_id, _, _ in found}) == len(found)
+
+
+def read_stream(body: bytes) -> list[ResponseEvent]:
+    """The events of a body, up to where it fails."""
+    parser, reader, events = SseParser(), decoder(), list[ResponseEvent]()
+    try:
+        for data in [*parser.feed(body), *parser.finish()]:
+            events += reader.decode(data)
+        events += reader.finish()
+    except ModelError:
+        assert not calls(events)
+    return events
