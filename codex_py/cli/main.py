@@ -14,6 +14,8 @@ from typing import Final, NoReturn
 
 from codex_py import __version__
 from codex_py.errors import UsageError, UserError
+from codex_py.log import report_crash
+from codex_py.paths import codex_home
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
@@ -237,9 +239,6 @@ def _report_os_error(error: OSError) -> int:
 
 
 def _report_bug(error: Exception) -> int:
-    from codex_py.log import report_crash
-    from codex_py.paths import codex_home
-
     try:
         directory = codex_home(os.environ) / "log"
     except UserError:

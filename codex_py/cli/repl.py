@@ -29,6 +29,7 @@ from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.errors import UsageError
 from codex_py.exec.streams import read_piped, with_attachment
 from codex_py.paths import codex_home
+from codex_py.rollout.files import thread_of
 from codex_py.text.tokens import count_lines
 from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession
 from codex_py.ui.repl.terminal import is_capable
@@ -93,9 +94,7 @@ def _with_piped(launch_options: LaunchOptions) -> LaunchOptions:
 
 def _with_session(launch_options: LaunchOptions, launch: LaunchContext) -> LaunchOptions:
     """The options with the id of the session they name. Raise `UserError`, before any question, where there is none."""
-    # The seam: only to resume.
-    from codex_py.core.resume import find_stored
-    from codex_py.rollout.files import thread_of
+    from codex_py.core.resume import find_stored  # only to resume
 
     path = find_stored(launch.home, name=launch_options.session, cwd=None if launch_options.anywhere else launch.cwd)
     return launch_options.replace(session=thread_of(path), last=False)

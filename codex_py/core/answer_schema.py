@@ -14,7 +14,7 @@ _TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "n
 
 def check_schema(schema: dict[str, Any], name: str = "the output schema") -> None:
     """Raise `UsageError` for a schema that is not valid; `name` is its name in messages. Loads the validator: 0.1 s."""
-    from jsonschema import SchemaError  # the seam: few ask for a form of the answer
+    from jsonschema import SchemaError
 
     try:
         _validator_class(schema).check_schema(schema)
@@ -26,8 +26,7 @@ def check_schema(schema: dict[str, Any], name: str = "the output schema") -> Non
 
 def find_misfit(answer: str, schema: dict[str, Any]) -> str | None:
     """What in the answer does not fit the schema, on one line; None when it fits. No reference is fetched."""
-    from referencing import Registry  # the seam: few ask for a form of the answer
-    from referencing.exceptions import Unresolvable
+    from referencing import Registry, exceptions
 
     if not answer.strip():
         return "it is empty"
@@ -36,7 +35,7 @@ def find_misfit(answer: str, schema: dict[str, Any]) -> str | None:
         registry = Registry[Any]()
         errors: Any = _validator_class(schema)(schema, registry=registry).iter_errors(value)
         error: Any = next(errors, None)
-    except Unresolvable as unresolved:
+    except exceptions.Unresolvable as unresolved:
         return f"the schema refers to `{unresolved.ref}`, which is not in it"
     except RecursionError:
         return "it is nested too deeply"
@@ -46,8 +45,7 @@ def find_misfit(answer: str, schema: dict[str, Any]) -> str | None:
 
 
 def _validator_class(schema: dict[str, Any]) -> Any:
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import validator_for
+    from jsonschema.validators import Draft202012Validator, validator_for
 
     return validator_for(schema, default=Draft202012Validator)
 

@@ -98,7 +98,7 @@ async def _opened(request: SessionRequest, provider: Provider) -> AsyncGenerator
     local = await find_local_model(request.loaded, provider)
     session = _build_session(request, provider, local)
     if request.loaded.config.notify:
-        from codex_py.hooks.notify import Notifier  # only for who has such a program
+        from codex_py.hooks.notify import Notifier  # only for who is notified
 
         session.subscribe(Notifier(request, session))
     try:

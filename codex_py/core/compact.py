@@ -1,6 +1,6 @@
 """Making what replaces a long history: a summary by the model, or the provider's compaction; cut to fit.
 
-Loaded when a history is compacted. It asks and gives back; nothing of the session changes here.
+It asks and gives back; nothing of the session changes here.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from codex_py.context.compaction import is_summary, is_users_own, work_notes
+from codex_py.core.compact import Handover
 from codex_py.core.work_log import WorkState
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import PlanStep
@@ -18,7 +19,6 @@ from codex_py.text.tokens import PICTURE_BYTES, estimate_text_tokens, estimate_t
 from codex_py.tools.update_plan import UpdatePlan
 
 if TYPE_CHECKING:
-    from codex_py.core.compact import Handover
     from codex_py.skills.implicit import SkillUse
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from codex_py.core.compact import CompactionRequest, Compactor, Handover
+from codex_py.core.compact_survivors import is_of_model, last_plan, new_history, work_state_of
 from codex_py.core.context_tracker import ContextTracker
 from codex_py.core.history import History
 from codex_py.core.ports import HookRunner
@@ -22,7 +24,6 @@ from codex_py.protocol.usage import CompactionReason, CompactionWay, TokenUsage
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
-    from codex_py.core.compact import Handover
     from codex_py.skills.implicit import SkillUse
 
 
@@ -101,8 +102,6 @@ class Compaction:
         """The plan as it is now, that of an earlier run included; empty where there is none."""
         if self._work.state.plan or not self._unread:
             return self._work.state.plan
-        from codex_py.core.compact_survivors import last_plan  # the seam: only for a session that goes on
-
         found = last_plan(self._services.history.items[: self._unread])
         return self._earlier.plan if found is None else found
 
@@ -165,8 +164,6 @@ class Compaction:
 
         Where only the user has spoken so far there is none: the refusal itself says it best.
         """
-        from codex_py.core.compact_survivors import is_of_model
-
         if not any(map(is_of_model, self._services.history.items)):
             raise refusal
         if self._reliefs == _MAX_REFUSALS:
@@ -191,9 +188,6 @@ class Compaction:
 
         Raises `ModelError` when nothing came that could take the place of the history.
         """
-        # The seam: many a session is never compacted.
-        from codex_py.core.compact import CompactionRequest, Compactor
-
         services = self._services
         trigger = "manual" if reason == "user_requested" else "auto"
         refusal = await services.hooks.before_compaction(trigger, focus)
@@ -219,8 +213,6 @@ class Compaction:
         services.history.append(*await services.hooks.after_compaction(trigger, handover.summary))
 
     def _replace(self, turn: TurnContext, handover: Handover, *, mid_turn: bool) -> None:
-        from codex_py.core.compact_survivors import new_history
-
         services = self._services
         self._read_earlier_work()
         state = self._work.state
@@ -245,8 +237,6 @@ class Compaction:
 
     def _read_earlier_work(self) -> None:
         if self._unread:
-            from codex_py.core.compact_survivors import work_state_of
-
             services = self._services
             earlier = work_state_of(services.history.items[: self._unread], services.cwd, services.skill_uses)
             self._work.state = self._earlier.then(earlier).then(self._work.state)

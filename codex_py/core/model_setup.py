@@ -17,6 +17,7 @@ from codex_py.context.instructions import base_instructions
 from codex_py.core.turn_context import ModelSettings
 from codex_py.errors import ConfigError, LoginNeeded
 from codex_py.model.catalog import ModelFacts, facts_for
+from codex_py.model.catalog_file import read_catalog
 from codex_py.model.client import ModelClient
 from codex_py.model.credentials import Credentials
 from codex_py.model.http_client import HttpModelClient
@@ -227,8 +228,6 @@ def read_own_catalog(config: Config) -> Mapping[str, ModelFacts]:
     """What the user's catalogue file says, empty without one. Raises `UserError` for a file that is none."""
     if config.model_catalog_json is None:
         return {}
-    from codex_py.model.catalog_file import read_catalog  # the seam: few have such a file
-
     return read_catalog(config.model_catalog_json)
 
 

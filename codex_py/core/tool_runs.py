@@ -18,6 +18,7 @@ from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.policy import SandboxPolicy, has_no_limits
+from codex_py.protocol.status import LiveProcess
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.registry import AllowedTools, ToolRegistry
@@ -25,7 +26,6 @@ from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.core.tool_runtime import ToolRuntime, UserShellCommand
-    from codex_py.protocol.status import LiveProcess
 
 
 # Of a command that has ended in the background, so much is sent to the model unasked.
@@ -245,9 +245,7 @@ class ToolRuns:
         """The commands that still run, the oldest first."""
         if self._runtime is None or not self._runtime.done():
             return ()
-        from codex_py.core.tool_runtime import describe_processes  # the seam: only for who looks
-
-        return describe_processes(self._runtime.result().processes.live(), self._secrets.redact)
+        return self._runtime.result().live_processes(self._secrets.redact)
 
     def take_ended(self) -> list[ResponseItem]:
         """A message for the model for each command that has ended in the background and was not asked about since."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -40,6 +40,7 @@ from codex_py.tools.command_output import LiveOutput
 from codex_py.tools.rules import MAX_FILE_BYTES, RuleBook, RuleError, parse_rules
 
 _MAX_FILES: Final = 64
+_MAX_TAIL: Final = 2000
 _CORRECT: Final = "correct or remove it"
 _OR_LEAVE_OUT: Final = f"{_CORRECT}, or start with `--ignore-rules`"
 
@@ -165,6 +166,22 @@ class ToolRuntime(Value):
         with contextlib.suppress(SandboxUnavailable):
             self.sandbox.prepare(policy, cwd)
 
+    def live_processes(self, redact: Callable[[str], str]) -> tuple[LiveProcess, ...]:
+        """The commands that still run, the oldest first, as people are shown them; `redact` takes out the secrets."""
+        now = time.monotonic()
+        return tuple(
+            LiveProcess(
+                id=session.id,
+                command=redact(session.line),
+                cwd=session.cwd,
+                seconds=now - session.started,
+                tty=session.tty,
+                outside=session.outside,
+                tail=redact(session.transcript())[-_MAX_TAIL:],
+            )
+            for session in self.processes.live()
+        )
+
 
 def find_withheld_env(config: Config, env: Mapping[str, str]) -> WithheldEnv:
     """What the profiles of shells must not bring back of the user's variables."""
@@ -280,23 +297,3 @@ class UserShellCommand:
                 by_user=True,
             )
         )
-
-
-_TAIL: Final = 2000
-
-
-def describe_processes(sessions: Iterable[RunningCommand], redact: Callable[[str], str]) -> tuple[LiveProcess, ...]:
-    """As people are shown them; `redact` takes out the secrets."""
-    now = time.monotonic()
-    return tuple(
-        LiveProcess(
-            id=session.id,
-            command=redact(session.line),
-            cwd=session.cwd,
-            seconds=now - session.started,
-            tty=session.tty,
-            outside=session.outside,
-            tail=redact(session.transcript())[-_TAIL:],
-        )
-        for session in sessions
-    )

@@ -12,11 +12,10 @@ from codex_py.model.providers import Provider
 from codex_py.protocol.policy import ApprovalPolicy, asks_about
 from codex_py.protocol.value import Value
 from codex_py.tools.apply_patch import ApplyPatch
-from codex_py.tools.exec_command import ExecCommand
+from codex_py.tools.exec_command import ExecCommand, Shell, ShellCommandTool
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.request_permissions import RequestPermissions
 from codex_py.tools.request_user_input import RequestUserInput
-from codex_py.tools.shell_command import Shell, ShellCommandTool
 from codex_py.tools.skill import LoadSkill
 from codex_py.tools.spec import Tool
 from codex_py.tools.update_plan import UpdatePlan

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Final
 
 from codex_py.patch.grammar import Chunk, LineSign, PatchError, UpdateFile
@@ -75,9 +76,6 @@ def _aligned(lines: Sequence[str], expected: Sequence[str], cursor: int) -> tupl
 
 def _similar(lines: Sequence[str], expected: Sequence[str], cursor: int) -> int | None:
     """Where the longest wanted line would stand if the line most like it were that line."""
-    # A failed search is rare: difflib is not worth loading for anything else.
-    from difflib import SequenceMatcher
-
     offset = max(range(len(expected)), key=lambda index: len(fold(expected[index])[:_SHOWN_WIDTH]))
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(fold(expected[offset])[:_SHOWN_WIDTH])

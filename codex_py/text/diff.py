@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import Final, TypeAlias
 
 MAX_DIFF_BYTES: Final = 64 * 1024
@@ -96,8 +97,6 @@ def _fixed_points(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int
 
 def _exact(old: Sequence[str], new: Sequence[str], gap: Change) -> Iterator[Change]:
     # Most diffs of small edits need no more than the trimming above.
-    from difflib import SequenceMatcher
-
     a1, a2, b1, b2 = gap
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old[a1:a2], new[b1:b2], autojunk=False).get_opcodes():
         if tag != "equal":

@@ -15,7 +15,7 @@ from codex_py.errors import ToolError
 from codex_py.protocol.events import CommandFinished, CommandStarted, PatchFinished
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import ReadOnly
-from codex_py.tools.shell_command import Shell, ShellCommandTool
+from codex_py.tools.exec_command import Shell, ShellCommandTool
 from tests.unit.command_builders import Session, is_alive
 
 PATCH = "*** Begin Patch\n*** Add File: a.txt\n+it's new\n*** End Patch"
