@@ -6,10 +6,11 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from codex_py.config.keys import dotted
 from codex_py.errors import ConfigError
+from codex_py.protocol.encoding import as_object
 
 MAX_FILE_BYTES: Final = 1 << 20
 _CHUNK: Final = 1 << 16
@@ -57,7 +58,7 @@ def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes:
         os.close(descriptor)
 
 
-_RUNNING: Final = ("mcp_servers", "notify", "hooks")
+_RUNNING: Final = ("mcp_servers", "notify", "hooks", "plugins")
 
 
 def weak_permissions(file: Path) -> str | None:
@@ -75,22 +76,24 @@ def weak_permissions(file: Path) -> str | None:
 
 
 def without_commands(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The tree without the keys that can run something, and the names of those that were there."""
+    """The tree without the keys that can run something or trust a project, and the names of those that were there."""
     remaining = {name: value for name, value in tree.items() if name not in _RUNNING}
     dropped = [name for name in tree if name in _RUNNING]
-    providers = remaining.get("model_providers")
-    if isinstance(providers, dict):
-        table = cast("dict[str, Any]", providers)
-        remaining["model_providers"] = {name: _without_auth(entry) for name, entry in table.items()}
-        dropped += [
-            dotted(("model_providers", name, "auth"))
-            for name, entry in table.items()
-            if isinstance(entry, dict) and "auth" in entry
-        ]
-    return remaining, dropped
+    providers = as_object(remaining.get("model_providers"))
+    remaining |= (
+        {"model_providers": {name: _without_auth(entry) for name, entry in providers.items()}} if providers else {}
+    )
+    dropped += [
+        dotted(("model_providers", name, "auth")) for name, entry in providers.items() if "auth" in as_object(entry)
+    ]
+    projects = as_object(remaining.get("projects"))
+    trusted = [name for name, entry in projects.items() if as_object(entry).get("trust_level") == "trusted"]
+    remaining |= (
+        {"projects": {name: entry for name, entry in projects.items() if name not in trusted}} if trusted else {}
+    )
+    return remaining, dropped + [dotted(("projects", name)) for name in trusted]
 
 
 def _without_auth(provider: Any) -> Any:
-    if not isinstance(provider, dict):
-        return provider
-    return {name: value for name, value in cast("dict[str, Any]", provider).items() if name != "auth"}
+    fields = as_object(provider)
+    return {name: value for name, value in fields.items() if name != "auth"} if fields else provider

@@ -49,6 +49,16 @@ def test_a_file_others_can_write_runs_nothing_and_the_rest_counts(machine: Machi
     )
 
 
+def test_a_file_others_can_write_trusts_no_project_and_enables_no_plugin(machine: Machine) -> None:
+    text = '[plugins."p@m"]\nenabled = true\n[projects."/a"]\ntrust_level = "trusted"\n'
+    machine.user(text + '[projects."/b"]\ntrust_level = "untrusted"\n').chmod(0o660)
+    loaded = machine.load()
+
+    assert loaded.config.plugins == {}
+    assert {name: entry.trust_level for name, entry in loaded.config.projects.items()} == {"/b": "untrusted"}
+    assert "these keys are ignored: `plugins`, `projects./a`" in loaded.warnings[0].replace('"', "")
+
+
 def test_a_home_others_can_write_is_told_once_for_all_files_in_it(machine: Machine) -> None:
     machine.user(RUNNING)
     write(machine.home / "p.config.toml", 'notify = ["run"]\n')
