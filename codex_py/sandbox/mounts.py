@@ -72,7 +72,9 @@ def plan_mounts(
         if path in reserved_files:
             missing = "missing-file"
         elif (
-            path in reserved or (path.parent in own and not is_setting) or (path.name == ".git" and path.parent in ways)
+            path in reserved
+            or (path.parent in own and not is_setting)
+            or (path.name in (".git", "HEAD") and path.parent in ways)
         ):
             missing = "missing"
         mount_type = _protection(path, missing=missing)

@@ -11,6 +11,7 @@ is written there. The user's settings add names of other programs, there or not 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -27,9 +28,9 @@ PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
 _POINTER_BYTES: Final = 4096
 _PATH_BYTES: Final = 4096
 _NAME_BYTES: Final = 255
-# A directory with the first ones is a repository without a working tree; git runs what is in the others, or said there.
-_BARE: Final = ("HEAD", "objects", "refs")
-_BARE_RUNS: Final = ("hooks", "config")
+# git takes a directory with such a `HEAD` for a repository without a working tree, and runs what is in the others.
+_VALID_HEAD: Final = re.compile(r"ref:|[0-9a-f]{40}")
+_BARE_RUNS: Final = ("config", "hooks")
 
 # Of the user's home: bash reads the first of these that exists. The others are files, too.
 _LOGIN_PROFILES: Final = (".bash_profile", ".bash_login", ".profile")
@@ -121,10 +122,10 @@ def _workspace_roots(
     shut = [*names, *(target for path in names for target in _targets(path))]
     spare = [directory for directory in temporary if directory != home and not _is_below(directory, shut)]
     roots = list(dict.fromkeys([*worked_in, *spare]))
-    own = {root: [root / name for name in PROTECTED_NAMES] for root in roots}
+    own = {root: [*(root / name for name in PROTECTED_NAMES), *_of_bare(root)] for root in roots}
     nested = [path for root in worked_in for path in NestedNames(root, (*PROTECTED_NAMES, *further)).find()]
     nested = [path for path in nested if path not in names]
-    found = [*nested, *(path for root in worked_in for path in (*_of_bare(root), *_above(root, roots)))]
+    found = [*nested, *(path for root in worked_in for path in _above(root, roots))]
     named = [path for names in own.values() for path in names]
     extra = [*sorted(found), *(target for path in (*named, *found) for target in _targets(path))]
     settings = [home / name for name in _SETTINGS] if home else []
@@ -211,10 +212,16 @@ def _is_below(directory: Path, paths: Iterable[Path]) -> bool:
     return any(directory.is_relative_to(path) for path in paths)
 
 
-def _of_bare(root: Path) -> list[Path]:
-    """What git runs of a repository that is `root` itself, there or not."""
-    is_bare = all(os.path.lexists(root / name) for name in _BARE)
-    return [root / name for name in _BARE_RUNS] if is_bare else []
+def _of_bare(directory: Path) -> list[Path]:
+    """What git would run of a directory that is a repository itself, there or not; else what would make it one.
+
+    Where there is a `.git` with a repository, git looks no further.
+    """
+    if is_file(directory / ".git") or os.path.lexists(directory / ".git" / "HEAD"):
+        return []
+    head = directory / "HEAD"
+    is_valid = os.path.islink(head) or (is_file(head) and _VALID_HEAD.match(_first_line(head)))  # noqa: PTH114
+    return [directory / name for name in _BARE_RUNS] if is_valid else [head]
 
 
 def _directories(paths: Iterable[Path]) -> list[Path]:
@@ -226,13 +233,14 @@ def _above(root: Path, roots: Sequence[Path]) -> Iterator[Path]:
     """Protected paths of the directories between `root` and another root that holds it, which are writable through
     that.
 
-    `.git` is one there or not: git would believe it in `root`.
+    `.git` is one there or not, and so is what `_of_bare` finds: git would believe them in `root`.
     """
     for directory in root.parents:
         if any(directory != other and directory.is_relative_to(other) for other in roots):
             yield from (
                 directory / name for name in PROTECTED_NAMES if name == ".git" or os.path.lexists(directory / name)
             )
+            yield from _of_bare(directory)
 
 
 def _targets(path: Path) -> list[Path]:

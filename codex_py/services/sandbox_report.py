@@ -125,6 +125,8 @@ def _why_protected(
         return "CODEX_HOME: settings and rules of this program", None
     if path.name.lower() in PROTECTED_NAMES:
         return "protected name: runs or is believed outside the sandbox", None
+    if path.name == "HEAD":
+        return "git would take the directory for a repository and run what its settings name", None
     user_paths = {Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")}
     if path.name.lower() in root.names or path in user_paths:
         return "other programs run what is in it", _PROTECTED

@@ -122,6 +122,7 @@ def rows_of(place: Place, sockets: Path, port: int) -> list[Row]:
     rows += [Row(GIT, "move", git) for git in (".git", "sub/.git", "tree/.git", "made/.git", "tree/.git")]
     rows += [Row(GIT, act, ".git/config") for act in ("replace", "write through a link", "write through another name")]
     rows += [Row(GIT, "write", "tree/.git"), Row(GIT, "write", "store/commondir")]
+    rows += [Row(GIT, "plant", f"{home.parent}/empty/{name}") for name in (".git", ".git/config", "HEAD")]
     rows += [Row(HOOKS, "write", ".githooks/_/pre-commit"), Row(HOOKS, "write", ".githooks/_/new")]
     rows += [Row(HOOKS, "move", ".githooks"), Row(HOOKS, "make", "sub/missing")]
     for act in ("write", "replace", "move", "write through a link", "write through another name"):

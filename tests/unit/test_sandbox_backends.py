@@ -169,7 +169,7 @@ async def test_a_linked_protected_directory_can_be_neither_replaced_nor_written(
     assert "Device or resource busy" in await _out(session, f"mv {name} other")
     assert "Device or resource busy" in await _out(session, f"ln -sfn /etc {name}")
     assert "Read-only file system" in await _out(session, f"touch {name}/config")
-    assert await _out(session, f"readlink {name}; touch other; ls") == "store\nother\nstore"
+    assert await _out(session, f"readlink {name}; touch other; ls") == "store\nHEAD\nother\nstore"
     assert str((repo / name).readlink()) == "store"
 
 
@@ -258,3 +258,37 @@ async def test_hooks_of_a_repository_without_a_working_tree_cannot_be_planted(
     assert await _out(session, "git rev-parse --is-bare-repository && git hash-object -w --stdin < HEAD") != ""
     await session.processes.kill_all()
     assert sorted(path.name for path in bare.iterdir()) == before
+
+
+def _git(cwd: Path, command: str) -> None:
+    subprocess.run(["git", command], cwd=cwd, capture_output=True, check=False)
+
+
+# What makes a directory a repository without a working tree, in which the user's own `git status` starts a program.
+PLANT = """cd {0} && mkdir objects refs && rmdir HEAD; echo 'ref: refs/heads/main' > HEAD
+printf '[core]\\nrepositoryformatversion = 0\\nworktree = {1}\\nfsmonitor = {1}/run\\n' > config
+printf '#!/bin/sh\\ntouch {1}/ran\\n' > {1}/run; chmod +x {1}/run"""
+
+
+@pytest.mark.parametrize("where", ["work", "work/sub", "top", "top/between"])
+@pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
+async def test_no_directory_becomes_a_repository_without_a_working_tree(
+    tmp_path: Path, backend: BackendName, where: str
+) -> None:
+    planted = tmp_path / where
+    work = planted / "between" / "work" if where == "top" else planted / "work" if "top" in where else planted
+    work.mkdir(parents=True)
+    if where == "work/sub":
+        _git(work.parent, "init")
+    roots = (tmp_path / "top",) if "top" in where else ()
+    session = Session(work, workspace().replace(writable_roots=roots))
+    hold(session, backend)
+    denied = await _out(session, PLANT.format(planted, work))
+    await session.processes.kill_all()
+    assert "HEAD" in denied and (planted / "config").exists()
+    assert not (planted / "HEAD").exists()
+    _git(work, "status")
+    assert not (work / "ran").exists()
+    (planted / "HEAD").write_text("ref: refs/heads/main\n")
+    _git(planted, "status")
+    assert (work / "ran").exists()

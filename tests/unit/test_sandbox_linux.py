@@ -103,7 +103,7 @@ async def test_protected_directories_cannot_be_moved_away(session: Session) -> N
 
 
 async def test_what_stands_for_missing_directories_is_gone_afterwards(session: Session) -> None:
-    assert await _out(session, "ls -A") == ".agents\n.codex\n.git\nkept.txt"
+    assert await _out(session, "ls -A") == ".agents\n.codex\n.git\nHEAD\nkept.txt"
     await session.processes.kill_all()
     assert sorted(path.name for path in session.cwd.iterdir()) == [".git", "kept.txt"]
 

@@ -17,11 +17,14 @@ ALONE = WorkspaceWrite(exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
 def repo(tmp_path: Path) -> Path:
     directory = Path(os.path.realpath(tmp_path)) / "repo"
     (directory / ".git").mkdir(parents=True)
+    (directory / ".git" / "HEAD").touch()
     return directory
 
 
 def _own(root: Path) -> tuple[Path, ...]:
-    return (root / ".git", root / ".codex", root / ".agents")
+    names = (root / ".git", root / ".codex", root / ".agents")
+    has_repository = (root / ".git" / "HEAD").exists() or (root / ".git").is_file() or (root / "HEAD").exists()
+    return names if has_repository else (*names, root / "HEAD")
 
 
 def test_read_only_has_no_roots_and_full_access_has_all(repo: Path) -> None:
@@ -39,7 +42,7 @@ def test_the_workspace_its_extra_roots_and_the_temporary_directories(repo: Path)
     policy = WorkspaceWrite(writable_roots=(extra, Path("../missing"), Path("../extra")))
     roots = writable_roots(policy, repo, {"TMPDIR": str(tmpdir)})
     assert [root.path for root in roots] == [repo, extra, Path(os.path.realpath("/tmp")), tmpdir]
-    assert all(root.protected[:3] == _own(root.path) for root in roots)
+    assert all(root.protected[: len(own := _own(root.path))] == own for root in roots)
 
 
 def test_temporary_directories_can_be_left_out(repo: Path) -> None:
@@ -63,6 +66,7 @@ def test_a_protected_directory_is_no_temporary_one(repo: Path, tmpdir: str) -> N
 
 
 def test_where_a_git_file_points_is_no_temporary_directory(repo: Path) -> None:
+    (repo / ".git" / "HEAD").unlink()
     (repo / ".git").rmdir()
     (repo.parent / "apart" / "tmp").mkdir(parents=True)
     (repo / ".git").write_text("gitdir: ../apart\n")
@@ -81,7 +85,8 @@ def test_the_directories_that_lead_to_another_root_stay_where_they_are(repo: Pat
     deep = repo / "a" / "b" / "c"
     deep.mkdir(parents=True)
     # Nor does a repository come to be above the one worked in.
-    above = (repo / "a" / ".git", repo / "a" / "b" / ".git")
+    above = [repo / way / name for way in ("a", "a/b") for name in (".git", "HEAD")]
+    above.sort()
     outer = WritableRoot(repo, (*_own(repo), *above), ways=(repo / "a" / "b", repo / "a"))
     policy = WorkspaceWrite(writable_roots=(repo,), exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
     inner, found = writable_roots(policy, deep, {})
@@ -176,7 +181,7 @@ def test_another_name_of_a_protected_file_is_protected(repo: Path) -> None:
     (repo / "free").write_text("x")
     policy = ALONE.replace(writable_roots=(extra,))
     roots = writable_roots(policy, repo, {})
-    assert [root.protected[3:] for root in roots] == [(links["config"],), (links["hooks/push"],)]
+    assert [root.protected[len(_own(root.path)) :] for root in roots] == [(links["config"],), (links["hooks/push"],)]
     assert not is_writable(links["config"], roots)
     assert is_writable(links["objects/ab/cd"], roots)
     assert is_writable(repo / "free", roots)
@@ -189,10 +194,11 @@ def test_another_name_of_our_settings_is_protected(repo: Path) -> None:
         (home / name).write_text("x")
         os.link(home / name, repo / Path(name).name)
     [root] = writable_roots(ALONE, repo, {}, home=home)
-    assert sorted(root.protected[3:]) == [repo / "config.toml", repo / "mine.rules"]
+    assert sorted(root.protected[len(_own(root.path)) :]) == [repo / "config.toml", repo / "mine.rules"]
 
 
 def test_a_linked_git_directory_protects_its_target(repo: Path) -> None:
+    (repo / ".git" / "HEAD").unlink()
     (repo / ".git").rmdir()
     (repo / "real").mkdir()
     (repo / ".git").symlink_to("real")
@@ -210,7 +216,7 @@ def test_a_repository_behind_many_directories_is_found(repo: Path) -> None:
     for number in range(700):
         (repo / f"d{number:03}" / ".git").mkdir(parents=True)
     (root,) = writable_roots(ALONE, repo, {})
-    assert len(root.protected) == 3 + 700
+    assert len(root.protected) == len(_own(repo)) + 700
 
 
 @pytest.mark.parametrize(
