@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from codex_py.core.tool_set import BUILT_IN
+from codex_py.hooks.matching import misspelt
 from codex_py.protocol.readable import tool_type_of
 
 ROOT: Final = Path(__file__).parents[1] / "codex_py"
@@ -30,6 +31,7 @@ NAMED: Final = {
     "render/event.py": "the values of an event's field",
     "render/agent_calls.py": "reads the answers of stored calls about agents",
     "tools/hook_calls.py": "names that hooks of other programs are written for",
+    "hooks/matching.py": "names that hooks are written for; a test below holds them to the tools",
     "tools/mcp_tools.py": "the tools of a feature",
     "patch/intercept.py": "the program that a command line names",
     "cli/main.py": "the program that a command line names",
@@ -77,3 +79,7 @@ def test_a_module_that_names_a_tool_is_found() -> None:
 @pytest.mark.parametrize("tool", BUILT_IN, ids=lambda tool: tool.name)
 def test_stored_calls_have_the_type_that_their_tool_states(tool: type) -> None:
     assert tool_type_of(tool.name) == tool.type
+
+
+def test_no_tool_is_taken_for_the_misspelt_name_of_another() -> None:
+    assert list(misspelt(sorted(tool_names()), "tool_name")) == []

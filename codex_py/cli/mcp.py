@@ -25,7 +25,7 @@ from codex_py.mcp.build import make_mcp_context
 from codex_py.mcp.catalog import forget_catalog
 from codex_py.mcp.host import McpContext, auth_status, forget_login, renew_login
 from codex_py.mcp.login import try_server
-from codex_py.mcp.servers import McpServer, read_server
+from codex_py.mcp.servers import McpServer, describe_unknown_tools, read_server
 from codex_py.mcp.table import ListedServer, known_servers
 from codex_py.paths import codex_home
 from codex_py.text.address import is_web_address
@@ -236,6 +236,9 @@ def test_server(name: Name, overrides: Overrides = None, profile: Profile = None
         _print_note(f"error: {check.error}")
         for line in check.stderr:
             _print_note(f"  {line}")
+    if check.catalog is not None:
+        for remark in describe_unknown_tools(server, [tool.name for tool in check.catalog.tools]):
+            _print_note(f"warning: {remark}")
     return 0 if check.error is None else 1
 
 

@@ -165,6 +165,7 @@ def diagnose(
         context_window=window,
         max_tokens=settings.max_context_tokens,
         rules=skill_rules(found.loaded.config),
+        never_install=settings.never_install_mcp,
     )
     view.print_examination(examination, sys.stdout, as_json=as_json)
     return 0

@@ -292,6 +292,7 @@ def _session_skills(
     skill_settings = SkillSettings(
         roots=roots_for(request.cwd),
         rules=skill_rules(config),
+        never_install=config.skills.never_install_mcp,
         include_instructions=config.skills.include_instructions,
         context_window=settings.context_window,
         max_tokens=config.skills.max_context_tokens,

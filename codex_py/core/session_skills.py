@@ -46,6 +46,7 @@ class SkillSettings(Value):
     roots_for: Callable[[Path], SkillRootsRequest]
     command_lines: CommandLineReader
     keep_ledger: bool = True
+    never_install: tuple[str, ...] = ()
     may_read: Callable[[Path], bool] = bool
     checks_plain: bool = True
 
@@ -151,7 +152,7 @@ class SessionSkills:
         return (
             *warnings,
             *load_warnings(catalog),
-            *idle_rules(catalog.skills, settings.rules, certain=True),
+            *idle_rules(catalog.skills, settings.rules, never_install=settings.never_install, certain=True),
             *shortened,
         )
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from codex_py.protocol.encoding import as_list
 from codex_py.protocol.value import Value
+from codex_py.text.nearest import nearest
 
 _MAX_LETTERS: Final = 1024
 # Longer names are cut: the time of a search grows with them.
@@ -23,6 +24,19 @@ _BEFORE: Final = re.compile(
 )
 _MAX_COMMAND: Final = 64 * 1024
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_ ,|-]*")
+# What the subject of an event is usually called, here and in other programs.
+_USUAL: Final[Mapping[str, tuple[str, ...]]] = {
+    "tool_name": (
+        *("Bash", "Edit", "Write", "MultiEdit", "Read", "Grep", "Glob", "Task", "Skill", "TodoWrite"),
+        *("NotebookEdit", "WebFetch", "WebSearch", "AskUserQuestion", "SendMessage"),
+        *("exec_command", "write_stdin", "apply_patch", "update_plan", "view_image", "request_user_input"),
+        *("request_permissions", "skill", "shell", "shell_command", "spawn_agent", "send_input", "wait_agent"),
+        *("close_agent", "list_agents", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"),
+    ),
+    "source": ("startup", "resume", "clear", "compact"),
+    "trigger": ("manual", "auto", "init", "maintenance"),
+    "reason": ("clear", "logout", "prompt_input_exit", "other"),
+}
 
 
 class Matcher(Value):
@@ -33,12 +47,17 @@ class Matcher(Value):
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def words(self) -> list[str]:
+        """The names it lists; none where it is a regular expression."""
+        return [word.strip() for word in re.split(r"[|,]", self.text)] if _PLAIN.fullmatch(self.text) else []
+
     def fits(self, name: str) -> bool:
         """Whether this name is one of its words, or its regular expression is found in the name."""
         if self.text in ("", "*"):
             return True
         if _PLAIN.fullmatch(self.text):
-            return name in (word.strip() for word in re.split(r"[|,]", self.text))
+            return name in self.words
         return re.search(self.text, name[:_MAX_NAME_LENGTH]) is not None
 
 
@@ -61,6 +80,14 @@ class Condition(Value):
         pattern = pattern.removesuffix(")").strip()
         subjects = list(_subjects(tool_input))
         return pattern in ("", "*") or not subjects or any(_is_like(subject, pattern) for subject in subjects)
+
+
+def misspelt(words: Iterable[str], subject: str) -> Iterator[tuple[str, str]]:
+    """Each word that is nearly, and not quite, what a subject of events is usually called, with that name."""
+    known = _USUAL.get(subject, ())
+    for word in words:
+        if word not in known and (near := nearest(word, known)):
+            yield word, near
 
 
 def _subjects(tool_input: Mapping[str, Any]) -> Iterator[str]:

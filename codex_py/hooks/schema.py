@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from codex_py.errors import UserError
-from codex_py.hooks.matching import Condition, Matcher, find_matcher_error
+from codex_py.hooks.matching import Condition, Matcher, find_matcher_error, misspelt
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
 from codex_py.text.nearest import did_you_mean, nearest
@@ -165,6 +165,7 @@ def parse_hooks(tables: Mapping[str, Any], origin: HookOrigin, off: Collection[s
         if not isinstance(entries, dict | list):
             warnings.append(f"hooks for `{event}` in {origin.where} are ignored: they are not a list of tables")
         for position, entry in enumerate(_as_entries(cast("object", entries)), 1):
+            warnings += _misspelt_names(event, entry, f"hook {position} of `{event}` in {origin.where}")
             key = f"{origin.path}:{_CAPITAL.sub('_', event).lower()}:{position - 1}"
             for made in _hooks_of(event, entry, origin, [name for name in off if name.startswith(f"{key}:")]):
                 if isinstance(made, Hook):
@@ -243,6 +244,15 @@ def _hooks_of(event: str, entry: object, origin: HookOrigin, off: Collection[str
             # A hook with another timeout is better than none.
             yield f"has a `timeout` that is not a number of seconds above 0: {DEFAULT_TIMEOUT:g} is used"
         yield made
+
+
+def _misspelt_names(event: str, entry: object, label: str) -> Iterator[str]:
+    """A line for each name of a matcher or an `if` that is nearly one there is."""
+    table, subject = as_object(entry), HOOK_EVENTS[event].subject
+    conditions = [str(as_object(handler).get("if", "")) for handler in (table, *as_list(table.get("hooks")))]
+    words = [*Matcher(str(table.get("matcher", ""))).words, *(text.partition("(")[0] for text in conditions)]
+    for word, near in misspelt(words, subject):
+        yield f"{label} is for `{word}`, and there is no such {subject.partition('_')[0]}; did you mean `{near}`?"
 
 
 def _misspelled(handler: Mapping[str, Any]) -> Iterator[str]:

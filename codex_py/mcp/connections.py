@@ -28,6 +28,7 @@ from codex_py.mcp.host import (
 )
 from codex_py.mcp.servers import (
     McpServer,
+    describe_unknown_tools,
     exposed_credential,
     find_missing_env,
     insecure_http_refusal,
@@ -256,6 +257,9 @@ class McpConnections:
         stored = state.live = catalog._replace(remarks=())
         if known is not None:
             self._warn_changes(state.server, known, stored, additions=not was_up)
+        if not was_up:
+            for remark in describe_unknown_tools(state.server, [tool.name for tool in stored.tools]):
+                self._host.warn(remark)
         if not state.seen and state.catalog is None:
             state.catalog = state.fresh = stored
         if load_catalog(self._context.home, state.server) != stored:

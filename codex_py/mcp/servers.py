@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, TypeAlias
@@ -14,6 +14,7 @@ from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_plain_http
 from codex_py.text.credentials import is_secret, setting_secrets, url_secrets, word_secrets
+from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 # `auto` goes by the tool's own annotations, `prompt` asks about every call, `approve` about none, `writes` about those
@@ -172,6 +173,22 @@ def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
         allow_insecure_http=entry.get("allow_insecure_http", False),
         sandbox=entry.get("sandbox", "outside"),
     )
+
+
+def describe_unknown_tools(server: McpServer, known: Sequence[str]) -> Iterator[str]:
+    """A line for each tool that the settings of a server name and that is not among those it has."""
+    named: dict[str, Collection[str]] = {
+        "enabled_tools": server.enabled_tools or (),
+        "disabled_tools": server.disabled_tools,
+        "tools": {*server.tool_approvals, *server.approved_tools},
+    }
+    for key, names in named.items():
+        for name in sorted({*names} - {*known}):
+            setting = f"`{dotted((*server.table_key, key))}`"
+            hint = did_you_mean(name, known) or f"`codex-py mcp test {server.name}` lists its tools"
+            yield sanitize_line(
+                f"{setting} names `{name}`, and the MCP server `{server.name}` has no such tool; {hint}"
+            )
 
 
 def server_environment(server: McpServer, env: Mapping[str, str]) -> dict[str, str]:

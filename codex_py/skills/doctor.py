@@ -61,6 +61,7 @@ def examine(
     context_window: int | None,
     max_tokens: int | None,
     rules: Sequence[SkillSwitch] = (),
+    never_install: Sequence[str] = (),
 ) -> Examination:
     """Judge every file named like a skill below the roots of a request and in the usual places beside them.
 
@@ -91,7 +92,7 @@ def examine(
                 where = "`.agents/skills` of a project or of your home is"
                 reason = f"`{unvisited_path}` is not a directory that is searched: {where}"
                 verdicts[path] = SkillVerdict(path, False, reason)
-    notes = (*catalog.notes, *idle_rules(catalog.skills, rules))
+    notes = (*catalog.notes, *idle_rules(catalog.skills, rules, never_install=never_install))
     rendered = render_skills(catalog, context_window=context_window, max_tokens=max_tokens)
     ordered = tuple(sorted(verdicts.values(), key=lambda verdict: str(verdict.path)))
     return Examination(roots, ordered, name_clashes(catalog), catalog.remarks, notes, rendered.report)

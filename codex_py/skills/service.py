@@ -47,12 +47,18 @@ def apply_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch]) -> frozen
     return frozenset(disabled)
 
 
-def idle_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch], *, certain: bool = False) -> list[str]:
-    """A line for each rule that means none of the skills, with the reason.
+def idle_rules(
+    skills: Iterable[Skill],
+    rules: Sequence[SkillSwitch],
+    *,
+    never_install: Sequence[str] = (),
+    certain: bool = False,
+) -> list[str]:
+    """A line for each rule, and each name of `skills.never_install_mcp`, that means none of the skills.
 
     With `certain` those are left out that may mean a skill of another project.
     """
-    if not rules:
+    if not (rules or never_install):
         return []
     names: set[str] = set()
     paths: set[Path] = set()
@@ -73,6 +79,11 @@ def idle_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch], *, certain
             if not (certain and is_file and is_there(rule.path)):
                 hint = "remove the entry" if is_file else "the path must be that of the `SKILL.md`"
                 lines.append(f"{entry} means no skill here: none is at `{rule.path}`; {hint}")
+    for name in never_install:
+        if name not in names and ((guess := did_you_mean(name, sorted(names))) or not certain):
+            lines.append(
+                f"`skills.never_install_mcp` names no skill here: none is called `{name}`{guess and f'; {guess}'}"
+            )
     return lines
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.protocol.items import ToolCall
+from codex_py.text.nearest import did_you_mean
 from codex_py.tools.spec import AroundCall, Tool, ToolContext, ToolOutput
 
 
@@ -43,7 +44,7 @@ class ToolRegistry:
     def joined(self, foreign: ForeignTools) -> ToolRegistry:
         """These tools and, shown after them, those of others as they are now."""
         both = ToolRegistry(())
-        both._tools = self._tools
+        both._tools, both._shown = self._tools, self._shown
         both._foreign = foreign
         more = encode_json(list(foreign.specs()))
         # Spliced: what is shown of these tools stays the same to the byte.
@@ -81,7 +82,8 @@ class ToolRegistry:
         tool = self._find(call)
         if tool is None:
             problem = "unsupported custom tool call" if call.custom else "unsupported call"
-            return ToolOutput(f"{problem}: {call.name}", ok=False)
+            guess = did_you_mean(_full(call.namespace or "", call.name), self._names())
+            return ToolOutput(f"{problem}: {call.name}" + (f"; {guess}" if guess else ""), ok=False)
         try:
             return await (around(call, context, tool) if around else tool.run(call, context))
         except ToolError as error:
@@ -89,6 +91,16 @@ class ToolRegistry:
         except Exception as error:
             # A bug of ours: the call still needs its answer, and the turn fails once that is recorded.
             return ToolOutput(f"internal error in {call.name}: {type(error).__name__}", ok=False, crash=error)
+
+    def _names(self) -> Iterator[str]:
+        """The tools that the model is shown."""
+        yield from (tool.name for tool in self._shown)
+        for spec in self._foreign.specs() if self._foreign is not None else ():
+            name = str(spec.get("name"))
+            if spec.get("type") == "namespace":
+                yield from (_full(name, str(as_object(tool).get("name"))) for tool in as_list(spec.get("tools")))
+            else:
+                yield name
 
     def _find(self, call: ToolCall) -> Tool | None:
         tool = None if call.namespace else self._tools.get(call.name)

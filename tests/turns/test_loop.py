@@ -124,6 +124,8 @@ async def test_a_patch_waits_for_the_commands_before_it_and_holds_up_those_after
     ("wanted", "answer"),
     [
         (call("c", "nope", {}), "unsupported call: nope"),
+        (call("c", "exec_comand", {}), "unsupported call: exec_comand; did you mean `exec_command`?"),
+        (call("c", "ApplyPatch", {}), "unsupported call: ApplyPatch; did you mean `apply_patch`?"),
         (item({"type": "function_call", "call_id": "c", "arguments": "{}"}), "unsupported call: "),
         (item({"type": "local_shell_call", "call_id": "c", "action": {"type": "exec", "command": ["ls"]}}), LOCAL),
         (item({"type": "custom_tool_call", "call_id": "c", "input": "x"}), "unsupported custom tool call: "),

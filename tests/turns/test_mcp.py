@@ -10,7 +10,7 @@ import pytest
 from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.protocol.questions import ChoiceQuestion, Question
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import FakeResponses, call, repeat, say
 from tests.support.home import Place
 from tests.support.mcp_servers import (
     everything,
@@ -42,6 +42,24 @@ async def test_a_call_reaches_a_server_over_stdio_and_its_answer_the_model(place
     assert (started.server, started.tool, started.arguments) == ("everything", "echo", {"message": "hello"})
     assert (finished.status, finished.output, finished.error) == ("completed", "Echo: hello", None)
     assert finished.result == {"content": [{"type": "text", "text": "Echo: hello"}], "structured_content": None}
+
+
+async def test_settings_that_name_no_tool_of_a_running_server_are_reported_once(place: Place) -> None:
+    table = everything(
+        enabled_tools=["echo", "get-sun"], disabled_tools=["nosuch"], tools={"ehco": {"approval_mode": "approve"}}
+    )
+    with FakeResponses(repeat([say("done")])) as model:
+        async with watched_session(place, model, table) as watched:
+            await watched.say("go")
+            await watched.say("go on")
+    found = [event.message for event in watched.of(events.Warned) if "no such tool" in event.message]
+    missing = "and the MCP server `everything` has no such tool"
+    assert found == [
+        f"`mcp_servers.everything.enabled_tools` names `get-sun`, {missing}; did you mean `get-sum`?",
+        f"`mcp_servers.everything.disabled_tools` names `nosuch`, {missing};"
+        " `codex-py mcp test everything` lists its tools",
+        f"`mcp_servers.everything.tools` names `ehco`, {missing}; did you mean `echo`?",
+    ]
 
 
 async def test_a_call_reaches_a_server_over_http(place: Place) -> None:

@@ -142,3 +142,29 @@ def test_a_flood_of_hooks_is_cut() -> None:
     read = parse_hooks({"Stop": [{"command": "a"}] * 10_000}, ORIGIN)
     assert len(read.hooks) == 500
     assert read.warnings == ("only the first 500 of 10000 hooks in `/home/hooks.json` are used",)
+
+
+@pytest.mark.parametrize(
+    ("event", "entry", "word", "near"),
+    [
+        ("PreToolUse", {"matcher": "Edti", "command": "a"}, "Edti", "Edit"),
+        ("PostToolUse", {"matcher": "Bash|Wirte", "hooks": [{"command": "a"}]}, "Wirte", "Write"),
+        ("PreToolUse", {"matcher": "Bash", "hooks": [{"command": "a", "if": "Bsah(git *)"}]}, "Bsah", "Bash"),
+        ("SessionStart", {"matcher": "strtup", "command": "a"}, "strtup", "startup"),
+    ],
+)
+def test_a_misspelt_name_is_reported_and_the_hook_stays(
+    event: str, entry: dict[str, Any], word: str, near: str
+) -> None:
+    parsed = parse_hooks({event: [entry]}, ORIGIN)
+    kind = "tool" if event.endswith("Use") else "source"
+    label = f"hook 1 of `{event}` in `/home/hooks.json`"
+    assert parsed.warnings == (f"{label} is for `{word}`, and there is no such {kind}; did you mean `{near}`?",)
+    assert len(parsed.hooks) == 1
+
+
+@pytest.mark.parametrize(
+    "matcher", ["", "*", "Bash", "Edit|Write", "mcp__docs__search", "mcp__.*", "MyOwnTool", "BashOutput"]
+)
+def test_other_names_are_left_alone(matcher: str) -> None:
+    assert parse_hooks({"PreToolUse": [{"matcher": matcher, "command": "a"}]}, ORIGIN).warnings == ()

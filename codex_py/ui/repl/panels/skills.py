@@ -54,6 +54,7 @@ def inspect_skills(request: ConfigRequest, *, window: int | None = None) -> Skil
         context_window=window or window_for(admin),
         max_tokens=config.skills.max_context_tokens,
         rules=skill_rules(config),
+        never_install=config.skills.never_install_mcp,
     )
     return SkillsOverview(admin, examination, {usage.path: usage for usage in read_usage(request.home)})
 
