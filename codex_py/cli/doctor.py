@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import platform
@@ -18,7 +19,7 @@ from codex_py.cli.typer_command import run_command
 from codex_py.config.files import weak_permissions
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.core.model_setup import login_rules
-from codex_py.errors import LoginNeeded, UserError
+from codex_py.errors import LoginNeeded, UsageError, UserError
 from codex_py.hooks.sources import hook_faults
 from codex_py.model.providers import resolve_provider
 from codex_py.paths import codex_home
@@ -26,6 +27,7 @@ from codex_py.protocol.policy import ReadOnly
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.sandbox.linux import BACKENDS, Backend, BackendName, make_backend, missing_sandbox, next_steps
 from codex_py.sandbox.probes import Outcome, run_probes
+from codex_py.services.provider_check import check_provider
 from codex_py.text.address import shown_url
 from codex_py.text.sanitize import sanitize_line
 
@@ -53,12 +55,23 @@ def doctor(
     every_backend: Annotated[
         bool, typer.Option("--all", help="Try every way to hold a command, not only the one in use.")
     ] = False,
+    provider: Annotated[
+        str | None,
+        typer.Option("--provider", metavar="ID", help="Make one tiny request to this provider and say what works."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("-m", "--model", metavar="NAME", help="With --provider: the model to ask.")
+    ] = None,
 ) -> int:
     """Check versions, settings, login and sandbox: a process inside the sandbox tries what commands must not do.
 
-    Nothing is sent anywhere. The exit status is 1 when something does not work, also when the sandbox is incomplete;
-    the last line is the next step.
+    Without --provider nothing is sent anywhere. The exit status is 1 when something does not work, also when the
+    sandbox is incomplete; the last line is the next step.
     """
+    if provider is not None:
+        return _check_provider(provider, model, as_json=as_json)
+    if model is not None:
+        raise UsageError("`--model` needs `--provider`")
     names: tuple[BackendName, ...] = BACKENDS if sys.platform == "linux" else ()
     backends: dict[BackendName, Backend] = {name: make_backend(name, os.environ) for name in names}
     failures: dict[BackendName, str | None] = {name: backend.probe(()) for name, backend in backends.items()}
@@ -77,6 +90,20 @@ def doctor(
         if faults:
             print(f"\nnext: {sanitize_line(faults[0])}")
     return 1 if faults else 0
+
+
+def _check_provider(name: str, model: str | None, *, as_json: bool) -> int:
+    if name == _OFFLINE:
+        raise UsageError("the offline model has no server to ask")
+    home = codex_home(os.environ)
+    loaded = load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ))
+    found = asyncio.run(check_provider(loaded.config, name, model=model, env=os.environ, home=home))
+    if as_json:
+        print(json.dumps({"provider": name, "capabilities": [capability._asdict() for capability in found]}, indent=2))
+    else:
+        for capability in found:
+            print(f"{_MARKS[capability.works]:<5}  {capability.name:<9}  {sanitize_line(capability.text)}")
+    return 1 if any(capability.works is False for capability in found) else 0
 
 
 class _Surroundings:

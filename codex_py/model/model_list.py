@@ -21,6 +21,7 @@ from codex_py.text.redact import Redactor
 # The back end of ChatGPT logins shows a client the models that its generation knows.
 _CLIENT_GENERATION: Final = "0.169.0"
 _MAX_MODELS: Final = 10_000
+_PAGE: Final = "1000"
 # The names under which servers tell how much a model reads, the ones that hold for this very server first.
 _WINDOW_KEYS: Final = (
     *("context_window", "n_ctx", "loaded_context_length", "max_model_len", "context_length", "max_context_length"),
@@ -70,6 +71,9 @@ async def _list(provider: Provider, credentials: Credentials, seconds: float) ->
         if not models:
             base_url = credentials.base_url or provider.base_url
             query = dict(provider.query_params)
+            if provider.wire_api == "messages":
+                # Else the list comes in pages of twenty.
+                query["limit"] = _PAGE
             if credentials.is_chatgpt:
                 query["client_version"] = _CLIENT_GENERATION
             models = await _ask(endpoint_url(base_url, "models", query), provider, credentials, seconds)
@@ -145,8 +149,9 @@ def _window(entry: Mapping[str, Any]) -> int | None:
 
 
 def _description(entry: Mapping[str, Any]) -> str:
-    if isinstance(text := entry.get("description"), str) and text.strip():
-        return text
+    for key in ("description", "display_name"):
+        if isinstance(text := entry.get(key), str) and text.strip():
+            return text
     details, size = as_object(entry.get("details")), entry.get("size")
     words = [text for key in ("parameter_size", "quantization_level") if isinstance(text := details.get(key), str)]
     if isinstance(size, int) and not isinstance(size, bool) and size > 0:

@@ -88,7 +88,7 @@ def test_the_whole_body_stands_in_one_fixed_order() -> None:
         ("claude-opus-4-6", "max", "adaptive", "max"),
         ("claude-sonnet-4-6", "max", "adaptive", "high"),
         ("claude-sonnet-4-5-20250929", "medium", 10_000, None),
-        ("claude-sonnet-4-5-20250929", "max", 19_999, None),
+        ("claude-sonnet-4-5-20250929", "max", 15_000, None),
         ("claude-sonnet-4-5-20250929", None, None, None),
         ("claude-3-5-haiku-latest", "high", None, None),
         ("kimi-k2-thinking", "low", 4096, None),

@@ -69,7 +69,7 @@ def _budgeted(prompt: Prompt, version: tuple[int, int] | None, max_tokens: int) 
     effort = prompt.effort
     if not effort or effort == "none" or (version is not None and version < _FIRST_THINKING):
         return Thinking()
-    budget = min(_BUDGETS.get(effort, _MAX_BUDGET), max_tokens - 1)
+    budget = min(_BUDGETS.get(effort, _MAX_BUDGET), max_tokens * 3 // 4)
     if budget < _MIN_BUDGET:
         return Thinking()
     interleaved = version is not None and version >= _FIRST_INTERLEAVED

@@ -1,0 +1,233 @@
+"""What works with a provider, found out by one tiny request: streaming, tools, parallel calls, thinking, pictures."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from codex_py.auth.find_credentials import find_credentials
+from codex_py.config.schema import Config
+from codex_py.core.model_setup import choose_model, connect_model, default_model, login_rules, read_own_catalog
+from codex_py.errors import ModelError
+from codex_py.model.catalog import ModelFacts, facts_for
+from codex_py.model.client import (
+    ArgumentsDelta,
+    Completed,
+    ItemDone,
+    ModelClient,
+    Prompt,
+    StreamReasoningDelta,
+    StreamTextDelta,
+    TurnState,
+)
+from codex_py.model.providers import Provider, resolve_provider
+from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
+from codex_py.protocol.items import ToolCall, message_of_content
+from codex_py.protocol.usage import TokenUsage
+from codex_py.text.address import shown_url
+
+_SECONDS: Final = 120.0
+_MAX_TOKENS: Final = 8192
+_INSTRUCTIONS: Final = "This checks a connection. Do what the user asks, and nothing else."
+_TASK: Final = (
+    "Call the tool `report` twice in this one answer, in parallel: once with the check `first` and once with the check"
+    " `second`. "
+)
+_ABOUT_PICTURE: Final = "In both calls `colour` is the colour of the picture, one English word in lower case."
+_NO_PICTURE: Final = "In both calls `colour` is `none`."
+# A square of 64 by 64 red points.
+_PICTURE: Final = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAATUlEQVR42u3PQQkAAAgAseufzkhG8C0MVmBNvZaAgICAgI"
+    "CAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAwGUBknEAxDoOs3oAAAAASUVORK5CYII="
+)
+_COLOUR: Final = "red"
+_STATUSES: Final = ("400 ", "404 ", "413 ", "415 ", "422 ")
+_TOOL: Final = {
+    "type": "function",
+    "name": "report",
+    "description": "Reports the result of a check.",
+    "strict": False,
+    "parameters": {
+        "type": "object",
+        "properties": {"check": {"type": "string"}, "colour": {"type": "string"}},
+        "required": ["check", "colour"],
+        "additionalProperties": False,
+    },
+}
+
+
+class Capability(NamedTuple):
+    """One line of the report. `works` is None for what could not be seen, or need not be there."""
+
+    name: str
+    text: str
+    works: bool | None
+
+
+class _Answer:
+    """What came back of the request."""
+
+    def __init__(self) -> None:
+        self.pieces = 0
+        self.thinking = False
+        self.calls: list[ToolCall] = []
+        self.usage: TokenUsage | None = None
+        self.seconds = 0.0
+
+    def colours(self) -> list[str]:
+        """What the well-formed calls of the tool say."""
+        return [colour for call in self.calls if (colour := _colour_of(call)) is not None]
+
+
+async def check_provider(
+    config: Config, name: str, *, model: str | None, env: Mapping[str, str], home: Path
+) -> list[Capability]:
+    """Ask the provider `name` once, and once more without a picture if it refuses that.
+
+    Raises `UserError` when there is nothing to ask it with.
+    """
+    provider = resolve_provider(
+        name, configured=config.model_providers, env=env, openai_base_url=config.openai_base_url
+    )
+    rules = login_rules(config)
+    credentials = find_credentials(provider, env=env, home=home, rules=rules)
+    chosen = model or _model_of(config, provider)
+    facts = facts_for(chosen, overrides=config.models, catalog=read_own_catalog(config))
+    client = connect_model(provider, credentials, rules=rules, env=env, home=home, originator="codex_doctor")
+    where = f"`{chosen}` of `{name}` at {shown_url(provider.base_url)}, by the {_api_name(provider)}"
+    try:
+        return [*await _ask(client, _prompt(config, chosen, facts), facts, where)]
+    finally:
+        await client.aclose()
+
+
+def _model_of(config: Config, provider: Provider) -> str:
+    """The model that a session would ask there; that of another provider says nothing about this one."""
+    return choose_model(config, provider) if config.model_provider == provider.id else default_model(provider)
+
+
+def _api_name(provider: Provider) -> str:
+    return {"responses": "Responses API", "messages": "Messages API"}.get(provider.wire_api, "Chat Completions API")
+
+
+def _prompt(config: Config, model: str, facts: ModelFacts) -> Prompt:
+    return Prompt(
+        model=model,
+        instructions=_INSTRUCTIONS,
+        input=[_message(picture=facts.images)],
+        tools=encode_json([_TOOL]),
+        thread_id=uuid7(),
+        turn_id=uuid7(),
+        effort=config.model_reasoning_effort or facts.effort,
+        summary=config.model_reasoning_summary or facts.summary,
+        max_output_tokens=min(facts.max_output_tokens or _MAX_TOKENS, _MAX_TOKENS),
+    )
+
+
+def _message(*, picture: bool) -> bytes:
+    text = {"type": "input_text", "text": _TASK + (_ABOUT_PICTURE if picture else _NO_PICTURE)}
+    pictures = [{"type": "input_image", "image_url": _PICTURE}] if picture else []
+    return message_of_content("user", [*pictures, text]).encoded
+
+
+async def _ask(client: ModelClient, prompt: Prompt, facts: ModelFacts, where: str) -> list[Capability]:
+    refusal = "" if facts.images else "the catalogue says that the model takes none"
+    try:
+        answer = await _answer_to(client, prompt)
+    except ModelError as error:
+        if not facts.images or not _may_be_picture(str(error)):
+            return [Capability("answer", f"{where}: {error}", False)]
+        refusal = str(error)
+        try:
+            answer = await _answer_to(client, prompt.replace(input=[_message(picture=False)]))
+        except ModelError:
+            # It was not the picture.
+            return [Capability("answer", f"{where}: {refusal}", False)]
+    return [Capability("answer", f"{where}, in {answer.seconds:.1f} s", True), *_findings(answer, refusal)]
+
+
+def _may_be_picture(refusal: str) -> bool:
+    """Whether a refusal can be one of the picture; servers without a status for that say so in words."""
+    return refusal.startswith(_STATUSES) or "image" in refusal.lower()
+
+
+async def _answer_to(client: ModelClient, prompt: Prompt) -> _Answer:
+    answer, began = _Answer(), time.monotonic()
+    try:
+        async with asyncio.timeout(_SECONDS), aclosing(client.stream(prompt, turn_state=TurnState())) as events:
+            async for event in events:
+                match event:
+                    case StreamTextDelta() | ArgumentsDelta():
+                        answer.pieces += 1
+                    case StreamReasoningDelta():
+                        answer.pieces += 1
+                        answer.thinking = True
+                    case ItemDone(item):
+                        view = item.view()
+                        answer.thinking = answer.thinking or item.type == "reasoning"
+                        answer.calls += [view] if isinstance(view, ToolCall) else []
+                    case Completed(_, usage):
+                        answer.usage = usage
+                    case _:
+                        pass
+    except TimeoutError as error:
+        raise ModelError(f"the answer took more than {_SECONDS:g} s", retryable=True, streaming=True) from error
+    answer.seconds = time.monotonic() - began
+    return answer
+
+
+def _findings(answer: _Answer, refusal: str) -> list[Capability]:
+    colours, usage = answer.colours(), answer.usage
+    thinks = answer.thinking or (usage is not None and usage.reasoning_output_tokens > 0)
+    return [
+        Capability("streaming", f"{answer.pieces} pieces", True)
+        if answer.pieces > 1
+        else Capability("streaming", "the answer came in one piece", None),
+        _about_tools(answer, colours),
+        Capability("parallel", f"{len(colours)} calls in one answer", True)
+        if len(colours) > 1
+        else Capability("parallel", "two calls were asked for in one answer, and did not come", None),
+        Capability("reasoning", "the model thinks", True) if thinks else Capability("reasoning", "none was seen", None),
+        _about_picture(colours, refusal),
+        _about_cache(usage),
+    ]
+
+
+def _about_tools(answer: _Answer, colours: list[str]) -> Capability:
+    if colours:
+        return Capability("tools", "the tool was called as its schema says", True)
+    if answer.calls:
+        wrong = answer.calls[0]
+        return Capability("tools", f"a call that does not fit: `{wrong.name}` with `{wrong.arguments[:80]}`", False)
+    return Capability("tools", "the tool was not called, and without tools there is no work", False)
+
+
+def _about_picture(colours: list[str], refusal: str) -> Capability:
+    if refusal:
+        return Capability("pictures", refusal, None)
+    if any(_COLOUR in colour.lower() for colour in colours):
+        return Capability("pictures", "the model saw what is in one", True)
+    shown = f"`{colours[0][:40]}`" if colours else "nothing"
+    return Capability("pictures", f"one was taken, and the model saw {shown} in it, not `{_COLOUR}`", None)
+
+
+def _about_cache(usage: TokenUsage | None) -> Capability:
+    if usage is None:
+        return Capability("cache", "the server does not count tokens", None)
+    figures = f"{usage.in_words()}; {usage.cache_write_input_tokens:,} written"
+    if usage.cached_input_tokens or usage.cache_write_input_tokens:
+        return Capability("cache", figures, True)
+    return Capability("cache", f"{figures}: too short a request for most caches", None)
+
+
+def _colour_of(call: ToolCall) -> str | None:
+    try:
+        fields: dict[str, Any] = as_object(decode_json(call.arguments))
+    except ValueError:
+        return None
+    colour = fields.get("colour")
+    return colour if call.name == _TOOL["name"] and isinstance(colour, str) and "check" in fields else None

@@ -1,0 +1,101 @@
+"""`codex-py doctor --provider`, and the models of a server of the Messages API."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.fake_messages import FakeMessages, answer, api_refusal, says, thinks, uses
+from tests.support.fake_responses import FakeResponses, call, completed, delta, reasoning, say, status, tokens
+from tests.support.home import Place
+from tests.support.process import run
+
+WHOLE = answer(
+    thinks("two calls"),
+    uses("toolu_1", "report", {"check": "first", "colour": "red"}),
+    uses("toolu_2", "report", {"check": "second", "colour": "Red"}),
+    usage={"input_tokens": 20, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 20},
+)
+PLAIN = answer(uses("toolu_1", "report", {"check": "first", "colour": "none"}))
+
+
+def use_messages(place: Place, model: FakeMessages, **keys: Any) -> None:
+    place.use_model(model.base_url, wire_api="messages", **keys)
+
+
+def works(out: str) -> dict[str, Any]:
+    return {one["name"]: one["works"] for one in json.loads(out)["capabilities"]}
+
+
+def test_one_tiny_request_shows_what_works(place: Place) -> None:
+    with FakeMessages(WHOLE) as model:
+        use_messages(place, model)
+        ended = run(place, "doctor", "--provider", "fake", "-m", "claude-opus-5-5")
+    lines = {line[7:17].strip(): line for line in ended.out.splitlines()}
+    assert ended.status == 0
+    assert list(lines) == ["answer", "streaming", "tools", "parallel", "reasoning", "pictures", "cache"]
+    assert all(line.startswith("ok ") for line in lines.values())
+    assert "`claude-opus-5-5` of `fake` at " in lines["answer"]
+    assert "Messages API" in lines["answer"]
+    assert "100 tokens in (60% cached)" in lines["cache"]
+    assert "20 written" in lines["cache"]
+    [body] = model.bodies
+    assert (len(body["messages"]), len(body["tools"])) == (1, 1)
+    assert body["messages"][0]["content"][0]["type"] == "image"
+
+
+def test_a_refused_picture_is_noted_and_the_rest_is_found_out_without_it(place: Place) -> None:
+    refusal = api_refusal(400, "invalid_request_error", "image input is not supported")
+    with FakeMessages(refusal, PLAIN) as model:
+        use_messages(place, model)
+        ended = run(place, "doctor", "--provider", "fake", "-m", "claude-opus-5-5", "--json")
+    expected = {"answer": True, "streaming": True, "tools": True, "parallel": None, "reasoning": None}
+    assert (ended.status, works(ended.out)) == (0, {**expected, "pictures": None, "cache": None})
+    assert "image input is not supported" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("play", "name", "text"),
+    [
+        (answer(says("no tools here")), "tools", "not called"),
+        (answer(uses("t", "report", '{"che')), "tools", "does not fit"),
+        (api_refusal(529, "overloaded_error", "Overloaded"), "answer", "529: Overloaded"),
+        (api_refusal(401, "authentication_error", "invalid x-api-key"), "answer", "check the API key"),
+        (status(200, "<html><title>Login</title>"), "answer", "an HTML page titled"),
+    ],
+)
+def test_what_does_not_work_is_a_fault(place: Place, play: Any, name: str, text: str) -> None:
+    with FakeMessages(play) as model:
+        use_messages(place, model)
+        ended = run(place, "doctor", "--provider", "fake", "-m", "claude-opus-5-5")
+    [fault] = [line for line in ended.out.splitlines() if line.startswith("FAULT")]
+    assert (ended.status, fault[7:17].strip(), text in fault) == (1, name, True)
+
+
+def test_a_server_of_the_responses_api_is_checked_in_the_same_way(place: Place) -> None:
+    calls = [call(f"c{n}", "report", {"check": "x", "colour": "red"}) for n in range(2)]
+    play = [reasoning("blob"), delta("a"), delta("b"), say("ab"), *calls, completed(tokens(100, 5, cached=50))]
+    with FakeResponses(play) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "doctor", "--provider", "fake", "--json")
+    assert (ended.status, set(works(ended.out).values())) == (0, {True})
+
+
+def test_a_provider_without_its_key_is_one_line(place: Place) -> None:
+    ended = run(place, "doctor", "--provider", "anthropic")
+    assert (ended.status, ended.out) == (1, "")
+    assert "missing environment variable `ANTHROPIC_API_KEY`" in ended.err
+
+
+def test_the_models_of_a_server_of_the_messages_api(place: Place) -> None:
+    data = [
+        {"type": "model", "id": "claude-opus-5-5", "display_name": "Claude Opus 5.5"},
+        {"type": "model", "id": "new"},
+    ]
+    with FakeMessages(get={"/v1/models": status(200, {"data": data, "has_more": False})}) as model:
+        use_messages(place, model)
+        ended = run(place, "models", "--provider", "fake", "-c", "model=claude-opus-5-5")
+    assert ended.out.splitlines() == ["* claude-opus-5-5  1,000,000  Claude Opus 5.5", "? new"]
+    assert model.gets == ["/v1/models?limit=1000"]
