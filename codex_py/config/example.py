@@ -44,8 +44,13 @@ def _table_blocks(header: str, setting: Setting) -> Iterator[str]:
                 lines = [_comment(setting.doc), f"#[{header}.{toml_key(entry)}]"]
                 lines += [f"#{name} = {toml_value(value)}" for name, value in table.items()]
                 yield "\n".join(lines) + "\n"
+        case AnyTable(keys=keys, entries=entries):
+            lines = [_comment(setting.doc), f"#[[{header}.{entries}]]" if entries else f"#[{header}]"]
+            for key in keys:
+                lines += [_comment(key.purpose), f"#{key.name} = {toml_value(key.sample)}"]
+            yield "\n".join(lines) + "\n"
         case _:
-            yield f"{_comment(setting.doc)}\n#[{header}]\n"
+            raise TypeError(f"`{header}` is no table")
 
 
 def _record_blocks(header: str, record: type[ConfigRecord], doc: str, *, commented: bool = False) -> Iterator[str]:

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from codex_py.config.keys import KeyPath, dotted, toml_value
 from codex_py.protocol.encoding import as_object
@@ -250,11 +250,23 @@ class Shape(ValueType):
         return {name: self.value_types[name].build(inner) for name, inner in checked.items()}
 
 
+class TableKey(NamedTuple):
+    """A key of a table that is taken as it is, for `config.example.toml`: its default or a sample, and its purpose."""
+
+    name: str
+    sample: Any
+    purpose: str
+
+
 class AnyTable(ValueType):
-    """A table taken as it is."""
+    """A table taken as it is. `keys` are those that are known; each may belong to an array of tables, `entries`."""
 
     secret_by_name = True
     loggable = False
+
+    def __init__(self, *keys: TableKey, entries: str = "") -> None:
+        self.keys = keys
+        self.entries = entries
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> dict[str, Any]:
         return check_table(value, path)

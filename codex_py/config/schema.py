@@ -18,6 +18,7 @@ from codex_py.config.kinds import (
     ListOf,
     MapOf,
     Reading,
+    TableKey,
     Text,
     TextOrTexts,
     Url,
@@ -48,6 +49,7 @@ from codex_py.config.sections import (
     Skills,
     Tools,
 )
+from codex_py.config.tui import TABLE_KEYS as TUI_KEYS
 from codex_py.protocol.policy import GRANULAR, ApprovalPolicy, ApprovalWord, GranularApproval, SandboxMode
 
 _REQUIRED: Final = ("sandbox_approval", "rules", "mcp_elicitations")
@@ -306,8 +308,18 @@ class Config(ConfigRecord):
     )
     tools: Tools = setting(RecordSection(Tools), "settings of single tools", default=Tools())
     hooks: Mapping[str, Any] = setting(
-        AnyTable(),
-        "commands started at points of a turn; with `fail_closed = true` a failure of one denies what it guards",
+        AnyTable(
+            TableKey("matcher", "Bash", "the tools it is for, a regular expression; empty for all"),
+            TableKey("command", "~/hooks/no-push.py", "what is run; its input is JSON on stdin"),
+            TableKey("args", [], "with arguments the command is started without a shell"),
+            TableKey("if", "Bash(git push*)", "narrows it to calls whose command or file is like that"),
+            TableKey("timeout", 600, "seconds it may take"),
+            TableKey("async", sample=False, purpose="nobody waits for it"),
+            TableKey("fail_closed", sample=True, purpose="a failure of it denies what it guards"),
+            entries="PreToolUse",
+        ),
+        "commands started at points of a session, by event: PreToolUse, PostToolUse, UserPromptSubmit, SessionStart,"
+        " Stop and more, which docs/guides/hooks.md explains",
         default={},
     )
     plugins: Mapping[str, Any] = setting(
@@ -317,6 +329,6 @@ class Config(ConfigRecord):
     features: Features = setting(
         RecordSection(Features), "switches, also for `--enable` and `--disable`", default=Features()
     )
-    tui: Mapping[str, Any] = setting(AnyTable(), "how the terminal looks", default={})
+    tui: Mapping[str, Any] = setting(AnyTable(*TUI_KEYS), "the terminal session", default={})
     analytics: Mapping[str, Any] = setting(AnyTable(), "accepted for other programs; nothing is reported", default={})
     otel: Mapping[str, Any] = setting(AnyTable(), "accepted for other programs; no traces are sent", default={})

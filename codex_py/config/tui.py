@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.config.keys import KeyPath
-from codex_py.config.kinds import allowed_words
+from codex_py.config.kinds import TableKey, allowed_words
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
 from codex_py.text.nearest import did_you_mean, nearest
@@ -132,11 +132,19 @@ NotificationMethod: TypeAlias = Literal["auto", "osc9", "bel"]
 
 # Those of `render.theme`, which draws them.
 THEMES: Final = ("auto", "dark", "light", "mono")
-KEYS: Final = (
-    *("theme", "vim_mode_default", "screen_reader", "animations", "terminal_title", "keymap"),
-    *("notifications", "notification_method", "notification_condition"),
-)
 _EVENTS: Final = ("agent-turn-complete", "approval-requested")
+TABLE_KEYS: Final = (
+    TableKey("theme", "auto", "colours (auto | dark | light | mono)"),
+    TableKey("vim_mode_default", sample=False, purpose="edit messages with the keys of vi"),
+    TableKey("screen_reader", sample=False, purpose="plain lines, nothing is drawn twice"),
+    TableKey("animations", sample=True, purpose="show that work goes on by moving signs"),
+    TableKey("terminal_title", ["project"], "an empty list leaves the title of the window alone"),
+    TableKey("notifications", list(_EVENTS), "what to notify about; `false` for nothing, `true` for both"),
+    TableKey("notification_method", "auto", "how (auto | osc9 | bel)"),
+    TableKey("notification_condition", "unfocused", "when (unfocused | always)"),
+    TableKey("keymap", {"newline": ["alt-enter", "ctrl-j"]}, "actions and their keys; `?` in a session lists both"),
+)
+KEYS: Final = tuple(key.name for key in TABLE_KEYS)
 
 
 class Tui(Value):
