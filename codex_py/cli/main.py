@@ -196,6 +196,7 @@ def _split(arguments: list[str]) -> tuple[str | None, list[str]]:
 
 def _help() -> str:
     width = max(map(len, COMMANDS))
+    short = ", ".join(f"`{name}`" for name in OF_SESSIONS)
     commands = "\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items())
     return f"""codex-py {__version__}: a coding agent for the terminal
 
@@ -207,6 +208,8 @@ Without a command it opens in this terminal: `codex-py resume --help` lists the 
 
 commands:
 {commands}
+
+shorter: {short} for `sessions …`, `review` for `exec review`
 
 options:
   -V, --version  print the version
