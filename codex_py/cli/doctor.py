@@ -122,13 +122,22 @@ class _Surroundings:
             yield DoctorFinding("settings", str(error), False, error.hint or "")
             return
         self.allow_partial = loaded.config.sandbox.allow_partial
-        weakness = weak_permissions(home / "config.toml")
-        yield DoctorFinding("home", weakness or f"`{home}`", weakness is None)
+        yield _home(home)
         files = ", ".join(f"`{layer.path}`" for layer in loaded.layers if layer.path is not None)
         yield DoctorFinding("settings", f"read from {files}" if files else "defaults (no config file)")
         for warning in (*loaded.warnings, *hook_faults(loaded, home, Path.cwd())):
             yield DoctorFinding("settings", warning, None)
         yield _login(loaded, home)
+
+
+def _home(home: Path) -> DoctorFinding:
+    if weakness := weak_permissions(home / "config.toml"):
+        return DoctorFinding("home", weakness, False)
+    existing = next(path for path in (home, *home.parents) if path.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        return DoctorFinding("home", f"`{home}`")
+    text = f"`{home}` cannot be written: sessions, logins and settings are not kept"
+    return DoctorFinding("home", text, False, "make it writable, or set CODEX_HOME to a directory that is")
 
 
 def _login(loaded: LoadedConfig, home: Path) -> DoctorFinding:

@@ -17,15 +17,16 @@ READ_ONLY = 'mount --bind "$CODEX_HOME" "$CODEX_HOME"; mount -o remount,ro,bind 
 
 
 def in_shell(place: Place, script: str, *arguments: str) -> tuple[int, str]:
-    """The status of `codex-py ARGUMENTS`, which `script` starts as "$@", and what it says on stderr."""
+    """The status of `codex-py ARGUMENTS`, which `script` starts as "$@", and what it prints."""
     ended = subprocess.run(
         ["bash", "-ec", script, "-", COMMAND, *arguments],
         cwd=place.repo,
         env=place.env,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
-    return ended.returncode, ended.stderr.decode()
+    return ended.returncode, ended.stdout.decode()
 
 
 def on_read_only_home(place: Place, *arguments: str) -> tuple[int, str]:
@@ -46,7 +47,7 @@ def test_a_deleted_current_directory_is_no_bug(place: Place, arguments: Sequence
 )
 def test_the_status_is_true_where_stderr_takes_nothing(place: Place, arguments: Sequence[str], status: int) -> None:
     place.use_model("http://127.0.0.1:9")
-    assert in_shell(place, 'exec "$@" 2>/dev/full', *arguments) == (status, "")
+    assert in_shell(place, 'exec "$@" 2>/dev/full', *arguments)[0] == status
 
 
 def test_a_resumed_session_that_cannot_be_saved_says_so(place: Place) -> None:
@@ -60,6 +61,13 @@ def test_a_resumed_session_that_cannot_be_saved_says_so(place: Place) -> None:
 
 def test_signing_out_with_nothing_stored_works_on_a_read_only_disk(place: Place) -> None:
     assert on_read_only_home(place, "logout") == (0, "not signed in\n")
+
+
+def test_a_home_that_cannot_be_written_is_a_fault_for_doctor(place: Place) -> None:
+    status, out = on_read_only_home(place, "doctor")
+
+    assert status == 1
+    assert f"`{place.codex_home}` cannot be written: sessions, logins and settings are not kept" in out
 
 
 def test_a_read_only_disk_is_named(place: Place) -> None:
