@@ -18,6 +18,7 @@ import typer
 
 from codex_py.cli.console import is_agreed, print_json, print_table
 from codex_py.cli.options import working_directory
+from codex_py.cli.rewind import rewind
 from codex_py.cli.typer_command import WorkingDirectory, run_commands
 from codex_py.errors import UserError
 from codex_py.paths import codex_home
@@ -241,6 +242,7 @@ def run(arguments: Sequence[str]) -> int:
             "archive": archive,
             "unarchive": unarchive,
             "delete": delete,
+            "rewind": rewind,
         },
         arguments,
         name="sessions",

@@ -38,6 +38,7 @@ from codex_py.config.sections import (
     VERBOSITY,
     AgentsConfig,
     AgentsSection,
+    CheckpointsConfig,
     Features,
     HistoryConfig,
     ModelEntry,
@@ -259,6 +260,9 @@ class Config(ConfigRecord):
         TextOrTexts(), "the only workspaces a ChatGPT login may belong to", default=()
     )
 
+    checkpoints: CheckpointsConfig = setting(
+        RecordSection(CheckpointsConfig), "what can be undone", default=CheckpointsConfig()
+    )
     history: HistoryConfig = setting(RecordSection(HistoryConfig), "the list of past prompts", default=HistoryConfig())
     sandbox_workspace_write: SandboxWorkspaceWrite = setting(
         RecordSection(SandboxWorkspaceWrite), "what `workspace-write` adds to reading", default=SandboxWorkspaceWrite()

@@ -373,6 +373,19 @@ class Features(ConfigRecord):
     web_search_cached: bool | None = setting(Flag(), 'the same for `web_search = "cached"`', default=None, sample=True)
 
 
+class CheckpointsConfig(ConfigRecord):
+    """`[checkpoints]`: the states of the workspace that `/undo` and `/rewind` go back to."""
+
+    enabled: bool = setting(Flag(), "put the files on record before a turn changes them", default=True)
+    max_files: int = setting(
+        Integer(1), "files that are stored outside of git, and untracked ones in git", default=20000
+    )
+    max_mib: int = setting(Integer(1), "MiB of all these files together", default=500)
+    max_file_mib: int = setting(Integer(1), "MiB of one of them", default=20)
+    session_mib: int = setting(Integer(1), "MiB on the disk for one session; the oldest go first", default=500)
+    total_mib: int = setting(Integer(1), "MiB on the disk for all sessions together", default=5120)
+
+
 class HistoryConfig(ConfigRecord):
     """`[history]`: the list of past prompts."""
 

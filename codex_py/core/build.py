@@ -5,7 +5,7 @@ The one place that knows every room. Each gets plain values from here, never the
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,10 +29,12 @@ from codex_py.core.model_setup import (
     make_installation_id,
     model_settings,
 )
-from codex_py.core.ports import HookRunner, McpClients, NoHooks, SessionAccess, SessionMcp
+from codex_py.core.ports import Checkpointer, HookRunner, McpClients, NoHooks, SessionAccess
 from codex_py.core.secrets import command_env, key_names, withheld_credentials
 from codex_py.core.session import Session
+from codex_py.core.session_checkpoints import SessionCheckpoints
 from codex_py.core.session_file import SessionFile
+from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_settings import choose_policy, overridden, read_check
@@ -110,8 +112,7 @@ async def _opened(request: SessionRequest, provider: Provider) -> AsyncGenerator
 
 def _build_session(request: SessionRequest, provider: Provider, local: LocalChoice | None) -> Session:
     config = request.loaded.config
-    rules = login_rules(config)
-    credentials = find_credentials(provider, env=request.env, home=request.home, rules=rules)
+    credentials = find_credentials(provider, env=request.env, home=request.home, rules=(rules := login_rules(config)))
     if not request.ephemeral and provider.id != OFFLINE_PROVIDER:
         make_installation_id(request.home)
     stored, inherited = _stored_session(request)
@@ -144,6 +145,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             chose_never=request.chooses_never,
             users_env=lambda: _users_env(request, keys),
             has_rules=_has_rules(request),
+            checkpoints=_checkpoints(request, thread_id),
             env_notice=withheld_credentials(config, request.env, keys).notice,
         ),
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
@@ -195,6 +197,19 @@ def _session_mcp(
         return connect_servers(request, table, access, provider=provider, client=client, pictures=pictures)
 
     return SessionMcp(connect, at_once=table is not None and bool(table.servers or table.waiting))
+
+
+def _checkpoints(request: SessionRequest, thread_id: str) -> SessionCheckpoints:
+    settings = request.loaded.config.checkpoints
+    if request.ephemeral or not settings.enabled:
+        return SessionCheckpoints()
+
+    def load(warn: Callable[[str], None]) -> Checkpointer:
+        from codex_py.checkpoints.session import TurnCheckpoints  # only for who changes files
+
+        return TurnCheckpoints(request.home, thread_id, request.env, settings, warn=warn)
+
+    return SessionCheckpoints(load)
 
 
 def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, provider: Provider) -> ModelSettings:

@@ -210,7 +210,7 @@ class TurnRunner:
         parent_session = self.services.parent_session
         turn = self._take_settings().turn(self.services.thread_id, uuid7(), output_schema)
         self.turn = turn = turn.replace(parent=parent_session and parent_session.parent())
-        self.runs.new_turn()
+        self.runs.new_turn(turn)
         self.compaction.begin_turn()
         self._hooks.begin_turn(turn.turn_id)
         self._tokens.begin_turn()
@@ -265,10 +265,10 @@ class TurnRunner:
         for item in waiting:
             if isinstance(item, ResponseItem):
                 self.history.append(item)
-                continue
-            requested.append(self._skill_requests.inject(item.input))
-            self._keep(item.message)
-            self.history.append(*item.context)
+            else:
+                requested.append(self._skill_requests.inject(item.input))
+                self._keep(item.message)
+                self.history.append(*item.context)
         # Asked only now, so that what the user said is kept when the answer never comes.
         await self._skill_requests.provide(requested)
 
@@ -335,7 +335,7 @@ class TurnRunner:
         if self._interrupted:
             self._running.cancel()
         try:
-            last = await self._running
+            last = await self.services.tools.checkpoints.finish_turn(turn, self._running, self._emit)
         except ModelError as error:
             self._fail(turn, str(error), error.code)
         except PromptRefused as error:
@@ -355,11 +355,10 @@ class TurnRunner:
             await self.runs.report_rules(turn)
             self._transcript.turn_completed(turn, last)
             await self._transcript.saved()
-            shown = without_plan_tags(last) if turn.plan and last is not None else last
-            self._emit(events.TurnCompleted(turn.turn_id, shown, self._tokens.session, self._tokens.turn))
+            last = without_plan_tags(last) if turn.plan and last is not None else last
+            self._emit(events.TurnCompleted(turn.turn_id, last, self._tokens.session, self._tokens.turn))
         finally:
-            self._running = None
-            self._interrupted = False
+            self._running, self._interrupted = None, False
 
     def _fail(self, turn: TurnContext, message: str, code: str = "") -> None:
         message = self.secrets.redact(message)

@@ -8,17 +8,18 @@ and the default; implement the protocol in a package of its own, which may impor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
 from codex_py.core.transcript import Transcript
-from codex_py.core.turn_context import CurrentSettings, PendingInput, PendingMessage, TurnSettings
+from codex_py.core.turn_context import CurrentSettings, PendingInput, PendingMessage, TurnContext, TurnSettings
 from codex_py.errors import CodexError, ToolError, UserError
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.ops import UserInput
 from codex_py.protocol.questions import AskUser
-from codex_py.protocol.status import AgentState, ListedHook, LiveProcess, PromptCommand
+from codex_py.protocol.status import AgentState, FilesChanged, ListedHook, LiveProcess, PromptCommand
 from codex_py.protocol.value import Value
 from codex_py.skills.model import McpNeed, SkillCatalog
 from codex_py.tools.registry import ForeignTools
@@ -245,6 +246,35 @@ class NoHooks:
         pass
 
 
+class Checkpointer(Protocol):
+    """Puts the files of the workspace on record around each turn of a session."""
+
+    async def begin(self, turn: TurnContext) -> None:
+        """Put their state at the beginning of a turn on record. A failure costs a warning, not the turn."""
+        ...
+
+    async def note_writes(self, paths: Sequence[Path]) -> None:
+        """Something is about to be written; `paths` are put on record whatever git ignores."""
+        ...
+
+    async def end(self) -> FilesChanged | None:
+        """Put the state at the end of the turn on record; what the turn has changed, None for nothing."""
+        ...
+
+
+class NoCheckpoints:
+    """Nothing is put on record, and nothing can be undone."""
+
+    async def begin(self, turn: TurnContext) -> None:
+        pass
+
+    async def note_writes(self, paths: Sequence[Path]) -> None:
+        pass
+
+    async def end(self) -> FilesChanged | None:
+        return None
+
+
 class SessionAccess(Value):
     """What a feature may use of its session. `warn` shows each line once; `settings` are those in force now."""
 
@@ -355,29 +385,3 @@ class NoMcp:
 
     async def close(self) -> None:
         pass
-
-
-class SessionMcp:
-    """The MCP clients that a session shares with its agents: none until it has a server.
-
-    `connect` makes them; `at_once` says that servers are configured, otherwise the first one a skill needs makes them.
-    """
-
-    def __init__(self, connect: Callable[[SessionAccess], McpClients], *, at_once: bool) -> None:
-        self.clients: McpClients = NoMcp()
-        self._connect = connect
-        self._at_once = at_once
-        self._access: SessionAccess | None = None
-
-    def attach(self, access: SessionAccess) -> None:
-        """Let servers reach the user's session from now on."""
-        self._access = access
-        if self._at_once:
-            self.connected()
-
-    def connected(self) -> McpClients:
-        """The clients, made now if there are none."""
-        assert self._access is not None
-        if isinstance(self.clients, NoMcp):
-            self.clients = self._connect(self._access)
-        return self.clients

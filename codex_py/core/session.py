@@ -71,6 +71,7 @@ class Session:
                 settings=lambda: self._settings.now,
             )
             services.mcp.attach(access)
+            services.tools.checkpoints.attach(self._listeners.warn_once)
             self._runs.join()
         self._notes = SessionNotes()
         self.subscribe(self._notes.note_event)

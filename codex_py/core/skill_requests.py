@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from codex_py.core.compaction import Compaction
 from codex_py.core.history import History
 from codex_py.core.listeners import Listeners, Questions
-from codex_py.core.ports import SessionMcp
 from codex_py.core.secrets import Secrets
+from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.session_skills import MissingVariable, SessionSkills, SkillsToInject
 from codex_py.core.turn_context import texts_of
 from codex_py.protocol.encoding import uuid7

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from codex_py.context.host_messages import background_command_ended
 from codex_py.core.listeners import Questions
-from codex_py.core.ports import AgentSpawner, HookRunner, SessionMcp
+from codex_py.core.ports import AgentSpawner, HookRunner
 from codex_py.core.secrets import Secrets
+from codex_py.core.session_checkpoints import SessionCheckpoints
+from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
@@ -84,6 +86,7 @@ class ToolServices(Value):
     `load_hands` is called once, in a thread, when the first call is on its way: many a session makes none. `users_env`
     is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used by name,
     where not all of them may. `env_notice` is a line for the user about what `env` lacks, shown at the first call.
+    `checkpoints` are those of the user's session, also in an agent's.
     With `has_rules` there are files of rules, whose faults are reported even where no command runs.
     """
 
@@ -99,6 +102,7 @@ class ToolServices(Value):
     allows: Callable[[str], bool] | None = None
     env_notice: str = ""
     has_rules: bool = False
+    checkpoints: SessionCheckpoints = SessionCheckpoints()
 
 
 class ToolRuns:
@@ -147,11 +151,18 @@ class ToolRuns:
         self._own = registry
         self._registry = self._joined()
 
-    def new_turn(self) -> None:
+    def new_turn(self, turn: TurnContext) -> None:
         """Forget what was granted for the turn before, and show the model what has come since."""
+        if turn.parent is None:
+            self._services.checkpoints.begin_turn(turn)
         self._granted = None
         self._repeated.restart()
         self.join()
+
+    def warm_up(self, policy: SandboxPolicy, cwd: Path) -> asyncio.Task[ToolRuntime]:
+        """A call is on its way: get ready for it, beside whatever else is going on."""
+        self._services.checkpoints.expect_writes()
+        return self._load_once(policy, cwd)
 
     def join(self) -> None:
         """Show the model the tools that MCP servers have brought meanwhile, from the next request on."""
@@ -159,16 +170,10 @@ class ToolRuns:
             self._emit(events.Warned(message))
         self._registry = self._joined()
 
-    def warm_up(self, policy: SandboxPolicy, cwd: Path) -> asyncio.Task[ToolRuntime]:
-        """Get ready for the first call of the session, once, beside whatever else is going on."""
-        if self._runtime is None:
-            self._runtime = asyncio.create_task(asyncio.to_thread(self._load, policy, cwd))
-        return self._runtime
-
     async def report_rules(self, turn: TurnContext) -> None:
         """Warn of rules that cannot be used, in a session in which no command has run too."""
         if self._services.has_rules:
-            runtime = await asyncio.shield(self.warm_up(turn.sandbox_policy, turn.cwd))
+            runtime = await asyncio.shield(self._load_once(turn.sandbox_policy, turn.cwd))
             for warning in runtime.approvals.warnings:
                 self._emit(events.Warned(warning))
 
@@ -207,8 +212,11 @@ class ToolRuns:
             prevents_accidents=not (services.chose_never and has_no_limits(policy, turn.approval)),
             agents=self._agents,
             use_skill=announcements.noted(self._use_skill),
+            before_write=services.checkpoints.before_write,
         )
         began = time.monotonic()
+        if self._registry.may_write(call):
+            await services.checkpoints.before_write()
         try:
             output = self._secrets.without(await self._registry.run(call, context, services.hooks.run_call))
             output = self._noted(call, output)
@@ -230,7 +238,7 @@ class ToolRuns:
         shell = UserShellCommand(command, context, self._emit)
         self._shells.add(shell)
         try:
-            runtime = await asyncio.shield(self.warm_up(settings.sandbox_policy, settings.cwd))
+            runtime = await asyncio.shield(self._load_once(settings.sandbox_policy, settings.cwd))
             return await shell.run(runtime.processes)
         finally:
             self._shells.discard(shell)
@@ -298,6 +306,11 @@ class ToolRuns:
 
     def _widen(self, policy: SandboxPolicy) -> None:
         self._granted = policy
+
+    def _load_once(self, policy: SandboxPolicy, cwd: Path) -> asyncio.Task[ToolRuntime]:
+        if self._runtime is None:
+            self._runtime = asyncio.create_task(asyncio.to_thread(self._load, policy, cwd))
+        return self._runtime
 
     def _load(self, policy: SandboxPolicy, cwd: Path) -> ToolRuntime:
         runtime = self._services.load_runtime()

@@ -10,7 +10,7 @@ from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.policy import approval_name, describe_sandbox
 from codex_py.protocol.status import AgentState
-from codex_py.text.display import describe_seconds, ends_of, first_words
+from codex_py.text.display import describe_changes, describe_seconds, ends_of, first_words
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _RULE: Final = "--------"
@@ -61,6 +61,8 @@ class HumanPrinter:
                 self._line(self._paint("ERROR:", _RED, _BOLD) + f" {sanitize_line(message)}")
             case events.TurnInterrupted():
                 self._line(self._paint("turn interrupted", _YELLOW))
+            case events.FilesChanged(_, changed, deleted):
+                self._line(self._paint(describe_changes(changed, deleted), _DIM))
             case events.TurnCompleted():
                 self._usage(event)
             case events.AgentChanged(agent):

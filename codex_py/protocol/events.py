@@ -13,7 +13,7 @@ from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import Question
-from codex_py.protocol.status import AgentState, AgentStatus, AgentTool
+from codex_py.protocol.status import AgentState, AgentStatus, AgentTool, FilesChanged
 from codex_py.protocol.usage import CompactionReason, CompactionWay, TokenUsage
 from codex_py.protocol.value import Value
 
@@ -34,10 +34,7 @@ class SessionStarted(Value):
 
 
 class Warned(Value):
-    """Something the user should know; the work goes on.
-
-    `code` is `sandbox_missing` where commands are refused because the sandbox is missing or incomplete.
-    """
+    """Something the user should know; `code` is `sandbox_missing` where that is why commands are refused."""
 
     message: str
     code: Literal["", "sandbox_missing"] = ""
@@ -394,6 +391,7 @@ Event: TypeAlias = (
     | CompactionStarted
     | ContextCompacted
     | ItemRecorded
+    | FilesChanged
     | TurnCompleted
     | TurnFailed
     | TurnInterrupted

@@ -135,3 +135,11 @@ class ContextUse(Value):
     window: int | None
     compacted_at: int | None
     measured: bool
+
+
+class FilesChanged(Value):
+    """What the turn that is about to end has done to the files of the workspace, by whatever means."""
+
+    turn_id: str
+    changed: int
+    deleted: int

@@ -17,7 +17,7 @@ from codex_py.render.message import render_message, render_plan, render_prompt, 
 from codex_py.render.patch import render_changes
 from codex_py.render.titles import relative_path
 from codex_py.render.tool_call import render_command, render_input, render_mcp_call, render_tool_call
-from codex_py.text.display import describe_seconds, ends_of
+from codex_py.text.display import describe_changes, describe_seconds, ends_of
 
 Level: TypeAlias = Literal["note", "warning", "error"]
 
@@ -143,6 +143,9 @@ def _remark(event: events.Event, cwd: Path | None) -> ScrollbackEntry | None:
             return render_retry(event)
         case events.ContextCompacted():
             return render_compaction(event)
+        case events.FilesChanged(_, changed, deleted):
+            line = Text.assemble(("± ", "accent"), describe_changes(changed, deleted), (" · /undo", "dim"))
+            return ScrollbackEntry(OneLine(line))
         case events.TurnFailed(_, message):
             return render_notice(message, "error")
         case events.TurnInterrupted():

@@ -263,6 +263,12 @@ def turn_aborted_payload(turn_id: str, *, reason: str = "interrupted") -> dict[s
     return {"type": "turn_aborted", "turn_id": turn_id, "reason": reason}
 
 
+def rewound_payload(turns: int, live: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """`event_msg`: the last `turns` turns of the user no longer count. `live` is an addition of this program: the
+    ranges of ordinals that count from here on, so that a later rewind can also bring turns back."""
+    return {"type": "thread_rolled_back", "num_turns": turns, "live": [list(pair) for pair in live]}
+
+
 def error_payload(message: str) -> dict[str, Any]:
     """`event_msg`: a turn failed."""
     return {"type": "error", "message": message}

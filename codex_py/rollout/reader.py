@@ -10,7 +10,19 @@ from typing import BinaryIO, Final
 from codex_py.protocol.encoding import as_list
 from codex_py.protocol.origin import with_origins
 from codex_py.rollout.format import StoredSession
-from codex_py.rollout.records import MAX_LINE, ancestors, decode_record, lower, open_stored, read_meta
+from codex_py.rollout.records import (
+    MAX_LINE,
+    ancestors,
+    decode_record,
+    history_lines,
+    is_live,
+    live_ranges,
+    lower,
+    open_stored,
+    ordinal_of,
+    read_head,
+    read_meta,
+)
 from codex_py.rollout.replay import Replay
 from codex_py.text.files import read_lines
 
@@ -87,6 +99,8 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
                     replay.feed_all(read_lines(older, limit=MAX_LINE), before=lower(bound, before))
             line = _whole(replay, stream, begun, before)
         size = stream.tell()
+    if replay.is_rewound:
+        replay = _without_rewound(path, replay, before)
     total, last = replay.usage()
     plural = "" if replay.damaged == 1 else "s"
     return StoredSession(
@@ -107,6 +121,22 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
         work_state=replay.work_state,
         unheard=tuple(replay.unheard),
     )
+
+
+def _without_rewound(path: Path, whole: Replay, before: int | None) -> Replay:
+    """What the lines say that no rewind has taken back; `whole` is what all of them say."""
+    live = live_ranges(path, before)
+    replay = Replay()
+    following = 0
+    for line, bound in history_lines(path):
+        head = read_head(line)
+        if head is None:
+            continue
+        following = ordinal_of(head, following) + 1
+        if is_live(following - 1, live):
+            replay.feed(line, before=bound if before is None else lower(before, bound))
+    replay.next_ordinal, replay.damaged = whole.next_ordinal, whole.damaged
+    return replay
 
 
 def _since(begun: int, stream: BinaryIO, before: int | None) -> tuple[Replay, bytes]:

@@ -36,7 +36,8 @@ _BEGINNING: Final = (
 _HEAD: Final = re.compile(_BEGINNING + rb'(?:(?=\{\s*"type"\s*:\s*"(?P<payload_type>[^"\\]{0,80})")|)')
 # A compaction as far as its first item, as this program writes it.
 _REPLACEMENT: Final = re.compile(_BEGINNING + rb'\{"message":"[^"\\]*+(?:\\.[^"\\]*+)*+","replacement_history":\[')
-_MAX_ORDINAL: Final = 10**15
+MAX_ORDINAL: Final = 10**15
+REWIND_MARK: Final = b"thread_rolled_back"
 
 # The groups are `timestamp`, `ordinal`, `type` and `payload_type`, where that is the first key of the payload.
 # `string` is the whole line in the usual layout, which may be torn further on.
@@ -110,7 +111,7 @@ def _usual_layout(line: bytes) -> bytes:
     return encode_json(
         {
             "timestamp": record.get("timestamp"),
-            **({"ordinal": ordinal} if type(ordinal) is int and 0 <= ordinal < _MAX_ORDINAL else {}),
+            **({"ordinal": ordinal} if type(ordinal) is int and 0 <= ordinal < MAX_ORDINAL else {}),
             "type": record.get("type"),
             "payload": payload,
         }
@@ -197,14 +198,97 @@ __all__ = ["RolloutRecord", "read_records", "user_text"]
 def read_records(path: Path, *, record_types: frozenset[bytes] = frozenset()) -> Iterator[RolloutRecord]:
     """The records of a session, those a fork took over first; with `record_types` at least those of these types.
 
-    Raise `UserError` for a file that cannot be read.
+    What a rewind has taken back is left out. Raise `UserError` for a file that cannot be read.
     """
+    live = live_ranges(path) if _mentions_rewind(path) else None
+    return (record for record in _all_records(path, record_types) if live is None or is_live(record.ordinal, live))
+
+
+def last_rewind(path: Path) -> int | None:
+    """The ordinal of the last rewind of a session; None when there was none."""
+    found = None
+    if _mentions_rewind(path):
+        for record in _all_records(path, frozenset({b"event_msg"})):
+            if record.record_type == "event_msg" and record.payload.get("type") == REWIND_MARK.decode():
+                found = record.ordinal
+    return found
+
+
+def _all_records(path: Path, record_types: frozenset[bytes]) -> Iterator[RolloutRecord]:
     following = 0
     for line, before in history_lines(path):
         for record in _records_of(line, record_types, following):
             following = record.ordinal + 1
             if before is None or record.ordinal < before:
                 yield record
+
+
+# The ordinals of the records that count, as ranges: from the first number up to the second, which is not among them.
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+
+
+def is_live(ordinal: int, live: Ranges) -> bool:
+    """Whether a record with this ordinal counts."""
+    return any(start <= ordinal < end for start, end in live)
+
+
+def live_ranges(path: Path, before: int | None = None) -> Ranges:
+    """Which records of a session count after its rewinds; with `before`, after those among the records below that.
+
+    A rewind is a record `thread_rolled_back`: ours says in `live` what counts, that of Codex CLI how many turns go.
+    """
+    live: Ranges = ((0, MAX_ORDINAL),)
+    begins: list[int] = []
+    begun: int | None = None
+    for record in _all_records(path, frozenset({b"event_msg"})):
+        if record.record_type != "event_msg" or (before is not None and record.ordinal >= before):
+            continue
+        match record.payload.get("type"):
+            case "task_started":
+                begun = record.ordinal
+            case "thread_rolled_back":
+                live = _after_rewind(record, live, [begin for begin in begins if is_live(begin, live)])
+            case _ if begun is not None and user_text(record) is not None:
+                begins.append(begun)
+                begun = None
+            case _:
+                pass
+    return live
+
+
+def _after_rewind(record: RolloutRecord, live: Ranges, begins: list[int]) -> Ranges:
+    following = (record.ordinal + 1, MAX_ORDINAL)
+    stated = record.payload.get("live")
+    if stated is not None:
+        pairs = [as_list(pair) for pair in as_list(stated)]
+        numbers = [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]
+        return (*((start, end) for start, end in numbers if isinstance(start, int) and isinstance(end, int)), following)
+    count = record.payload.get("num_turns")
+    if not isinstance(count, int) or count <= 0 or not begins:
+        return live
+    return (*ranges_below(live, begins[max(0, len(begins) - count)]), following)
+
+
+def ranges_below(live: Ranges, end: int) -> Ranges:
+    """The part of the ranges below an ordinal."""
+    return tuple((start, min(stop, end)) for start, stop in live if start < end)
+
+
+def _mentions_rewind(path: Path) -> bool:
+    """Whether a file of the session has the word in it, which most have not."""
+    with open_stored(path) as stream:
+        meta = read_meta(path, stream.readline(MAX_LINE))
+    return any(map(_has_mark, [path, *(file for file, _ in ancestors(path, meta))]))
+
+
+def _has_mark(path: Path) -> bool:
+    end = b""
+    with open_stored(path) as stream:
+        while block := stream.read(4 * 1024 * 1024):
+            if REWIND_MARK in end + block:
+                return True
+            end = block[-len(REWIND_MARK) :]
+    return False
 
 
 def user_text(record: RolloutRecord) -> str | None:
@@ -242,9 +326,11 @@ def _records_of(line: bytes, record_types: frozenset[bytes], following: int) -> 
 def inherited_lines(path: Path, *, before: int) -> Iterator[bytes]:
     """The lines of a session whose ordinal is below `before`, headers left out, each with its newline.
 
-    Lines that hold no whole record are left out. Raise `UserError` for a file that cannot be read.
+    What a rewind has taken back is left out, and the rewind with it, and so are lines that hold no whole record.
+    Raise `UserError` for a file that cannot be read.
     """
     following = 0
+    live = live_ranges(path, before) if _mentions_rewind(path) else ((0, MAX_ORDINAL),)
     for line, bound in history_lines(path):
         head = read_head(line)
         if head is not None and line.endswith(b"}\n"):
@@ -255,5 +341,5 @@ def inherited_lines(path: Path, *, before: int) -> Iterator[bytes]:
                 continue
             record_type, ordinal = record.record_type, record.ordinal
         following = ordinal + 1
-        if record_type != "session_meta" and ordinal < lower(before, bound):
+        if record_type != "session_meta" and ordinal < lower(before, bound) and is_live(ordinal, live):
             yield line if line.endswith(b"\n") else line + b"\n"

@@ -14,7 +14,7 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem, exchange_of, message
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout.format import read_usage
-from codex_py.rollout.records import Head, ordinal_of, read_head, records_within, replacement_start
+from codex_py.rollout.records import REWIND_MARK, Head, ordinal_of, read_head, records_within, replacement_start
 
 # A line that holds an item in our own encoding: a time stamp of 24 characters, the ordinal, then the payload.
 _ITEM_START: Final = b'{"timestamp":"'
@@ -54,6 +54,8 @@ class Replay:
         self._has_replacement = False
         self.next_ordinal = 0
         self.damaged = 0
+        # Whether a rewind was among the lines: then some of them do not count.
+        self.is_rewound = False
         self._contexts: deque[bytes] = deque(maxlen=_LOOK_BACK)
         self._counts: deque[bytes] = deque(maxlen=_LOOK_BACK)
         self._early: list[tuple[int, ResponseItem]] = []
@@ -188,6 +190,7 @@ class Replay:
             case b"event_msg" if head["payload_type"] == b"token_count":
                 self._note_counts(line)
             case _:
+                self.is_rewound = self.is_rewound or head["payload_type"] == REWIND_MARK
                 _ended(line)
 
     def _note_counts(self, line: bytes) -> None:

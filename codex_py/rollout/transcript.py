@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -24,6 +25,7 @@ class StoredTurn(NamedTuple):
     timestamp: str
     begins: int
     ends: int | None
+    id: str = ""
 
 
 class TurnCounter:
@@ -32,11 +34,13 @@ class TurnCounter:
     def __init__(self) -> None:
         self.turns: list[StoredTurn] = []
         self._begins: int | None = None
+        self._id = ""
 
     def feed(self, record: RolloutRecord) -> None:
         if record.record_type == "event_msg" and record.payload.get("type") == "task_started":
             self._end_last(record.ordinal)
             self._begins = record.ordinal
+            self._id = str(record.payload.get("turn_id") or "")
         elif (prompt := user_text(record)) is not None:
             self._begin(record, prompt)
 
@@ -44,9 +48,9 @@ class TurnCounter:
         # Said while the turn runs: it belongs to that turn.
         if self._begins is None and self.turns and self.turns[-1].ends is None:
             return
-        begins = record.ordinal if self._begins is None else self._begins
+        begins, turn_id = (record.ordinal, "") if self._begins is None else (self._begins, self._id)
         self._begins = None
-        self.turns.append(StoredTurn(len(self.turns) + 1, prompt, record.timestamp, begins, None))
+        self.turns.append(StoredTurn(len(self.turns) + 1, prompt, record.timestamp, begins, None, turn_id))
 
     def _end_last(self, ordinal: int) -> None:
         if self.turns and self.turns[-1].ends is None:
@@ -67,13 +71,18 @@ def end_of_turn(path: Path, number: int) -> int | None:
     Raise `UsageError` when there is no such turn.
     """
     turns = read_turns(path)
+    check_turn(path, turns, number)
+    return turns[number - 1].ends
+
+
+def check_turn(path: Path, turns: Sequence[StoredTurn], number: int) -> None:
+    """Raise `UsageError` when a session has no turn of this number."""
     if not 1 <= number <= len(turns):
         held = f"has {len(turns)} turn{'' if len(turns) == 1 else 's'}"
         raise UsageError(
             f"no turn {number} in session `{path.stem[-36:]}`, which {held}",
             hint=f"`codex-py sessions show {path.stem[-36:]}` numbers them",
         )
-    return turns[number - 1].ends
 
 
 class TranscriptItem(NamedTuple):

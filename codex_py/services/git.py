@@ -115,6 +115,7 @@ class GitReader:
     """Asks git about the repository around `cwd`. `env` is the user's own environment.
 
     git itself is not taken from a directory that commands may write under `policy`. `sandbox` is that of this machine.
+    Without `looks_below` the working tree is not searched for what git would wait for: git is stopped in time then.
     """
 
     def __init__(
@@ -124,8 +125,10 @@ class GitReader:
         policy: SandboxPolicy | None = None,
         *,
         sandbox: Sandbox | None = None,
+        looks_below: bool = True,
     ) -> None:
         self.cwd = cwd
+        self._looks_below = looks_below
         self._env = env
         self._policy = policy or WorkspaceWrite()
         self._programs = program_finder(env, cwd, extra_roots(policy) if policy else ())
@@ -144,7 +147,8 @@ class GitReader:
         for path in dict.fromkeys(directory / name for directory in (found.own, found.common) for name in _READ_FIRST):
             if _is_odd(path):
                 raise UserError(f"git is not asked about `{found.root}`: `{path}` {_NOT_A_FILE}")
-        for top, names in ((found.own / "refs", ()), (found.common / "refs", ()), (found.root, _READ_ANYWHERE)):
+        searched = [(found.own / "refs", ()), (found.common / "refs", ())]
+        for top, names in (*searched, *([(found.root, _READ_ANYWHERE)] if self._looks_below else ())):
             if (path := _find_blocking(top, names)) is not None:
                 raise UserError(f"git is not asked about `{found.root}`: `{path}` {_NOT_A_FILE}")
         self._check_included(found)
@@ -168,14 +172,14 @@ class GitReader:
                 continue
             raise UserError(f"git is not asked about `{found.root}`: `{path}` {reason}")
 
-    def ask(self, command: str, *arguments: str) -> GitOutput:
+    def ask(self, command: str, *arguments: str, stdin: bytes = b"") -> GitOutput:
         """Run one of git's commands at the top of the repository, with the options that keep it from running others.
 
         Raises `UserError` outside of a repository, when git cannot be run as it should be, or takes too long.
         """
         if self.root is None:
             raise NotARepository(f"`{self.cwd}` is not in a git repository")
-        return self._run(self._named_off, [command, *_OPTIONS.get(command, ()), *arguments])
+        return self._run(self._named_off, [command, *_OPTIONS.get(command, ()), *arguments], stdin)
 
     def lines(self, *arguments: str, separator: str = "\n") -> list[str]:
         """What git prints, in pieces without the empty ones; none where it fails, and outside of a repository.
@@ -195,7 +199,7 @@ class GitReader:
             raise UserError(f"cannot read the settings of git: {listed.complaint}")
         return switched_off(listed.out)
 
-    def _run(self, more: Mapping[str, str], arguments: Sequence[str]) -> GitOutput:
+    def _run(self, more: Mapping[str, str], arguments: Sequence[str], stdin: bytes = b"") -> GitOutput:
         root = self.root
         assert root is not None  # nobody asks outside of a repository
         # Whatever `core.worktree` says.
@@ -209,7 +213,7 @@ class GitReader:
             except SandboxUnavailable:
                 wrapped = Wrapped(tuple(argv), {})
             try:
-                output = run_git(wrapped, root, {**env, **wrapped.env}, seconds=_SECONDS)
+                output = run_git(wrapped, root, {**env, **wrapped.env}, seconds=_SECONDS, stdin=stdin)
                 if not never_began(output.status, wrapped.has_begun):
                     return output
             finally:
@@ -259,7 +263,7 @@ def switched_off(names: bytes) -> dict[str, str]:
     return off
 
 
-def run_git(wrapped: Wrapped, cwd: Path, env: Mapping[str, str], *, seconds: float) -> GitOutput:
+def run_git(wrapped: Wrapped, cwd: Path, env: Mapping[str, str], *, seconds: float, stdin: bytes = b"") -> GitOutput:
     """Run a git to its end. Raises `UserError` when it cannot be started or does not end in time."""
     pipe = subprocess.PIPE
     try:
@@ -268,7 +272,7 @@ def run_git(wrapped: Wrapped, cwd: Path, env: Mapping[str, str], *, seconds: flo
             wrapped.argv,
             cwd=cwd,
             env=dict(env),
-            stdin=subprocess.DEVNULL,
+            stdin=pipe if stdin else subprocess.DEVNULL,
             stdout=pipe,
             stderr=pipe,
             pass_fds=wrapped.fds,
@@ -281,7 +285,7 @@ def run_git(wrapped: Wrapped, cwd: Path, env: Mapping[str, str], *, seconds: flo
         wrapped.release()
     with git:
         try:
-            out, err = git.communicate(timeout=seconds)
+            out, err = git.communicate(stdin or None, timeout=seconds)
         except BaseException as error:
             os.killpg(git.pid, signal.SIGKILL)
             if not isinstance(error, subprocess.TimeoutExpired):

@@ -115,3 +115,12 @@ def script_and_shell(command: str) -> tuple[str, str]:
         if len(words) == 3:
             return words[2], shlex.join(words[:2])
     return command, ""
+
+
+def describe_changes(changed: int, deleted: int) -> str:
+    """What a turn did to the files: `12 files changed, 2 deleted`."""
+    parts = [f"{changed:,} file{'' if changed == 1 else 's'} changed"] if changed else []
+    if deleted:
+        noun = "" if changed else f" file{'' if deleted == 1 else 's'}"
+        parts.append(f"{deleted:,}{noun} deleted")
+    return ", ".join(parts)

@@ -96,6 +96,8 @@ async def orchestrate_command(command: CommandToRun, context: ToolContext, attem
     """Run `attempt` if the command may run, in the context it may run in; raise `ToolError` if it may not."""
     orchestrator = _Orchestrator(command, context)
     run = await orchestrator.permit()
+    if not orchestrator.only_reads:
+        await context.expect_write()
     first = await attempt(orchestrator.context_for(run))
     if not run.outside:
         await orchestrator.keep_own_changes()
@@ -118,6 +120,12 @@ class _Orchestrator:
         self._approvals = context.approvals or Approvals()
         self._facts = CommandFacts(None)
         self._rules = RulesInForce(self._approvals.rules)
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it is known to change nothing."""
+        facts = self._facts
+        return bool(facts.segments) and all(words in facts.safe for words in facts.segments)
 
     async def permit(self) -> RunVerdict:
         """How it may run, the user asked where that is needed. Raises `ToolError`."""

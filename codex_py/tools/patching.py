@@ -121,6 +121,7 @@ async def run_patch(text: str, context: ToolContext, workdir: Path) -> ToolOutpu
         reason = str(error) if isinstance(error, PatchRefused) else _UNVERIFIED + _in_a_sentence(str(error))
         context.emit(PatchRejected(context.call_id, reason))
         return ToolOutput(reason, ok=False)
+    await context.expect_write([path for change in shown for path in (change.path, change.move_path) if path])
     context.emit(PatchStarted(context.call_id, shown))
     stop = threading.Event()
     writing = asyncio.ensure_future(asyncio.to_thread(_write, plan, stop))

@@ -74,6 +74,11 @@ class ToolRegistry:
         tool = self._find(call)
         return tool is None or tool.polls
 
+    def may_write(self, call: ToolCall) -> bool:
+        """Whether the call may change files without asking for it as commands and patches do."""
+        tool = self._find(call)
+        return tool is not None and tool.type == "other"
+
     async def run(self, call: ToolCall, context: ToolContext, around: AroundCall | None = None) -> ToolOutput:
         """Run one call, by way of `around` if that is given.
 

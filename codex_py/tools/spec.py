@@ -84,7 +84,7 @@ class ToolContext(Value):
     hooks refuse there. `allowed` says that a hook, or the user asked by one, has agreed to the call: that saves the
     question about it, and lifts no sandbox. `fixed_path` is what a command finds its programs by, whatever a profile
     says; None where that is left to its shell. `agents` gives what starts agents, `use_skill` the text of a skill by
-    its name.
+    its name. `before_write` returns when files may be changed.
     Everything here comes from the session, never from the call's arguments.
     """
 
@@ -108,6 +108,12 @@ class ToolContext(Value):
     fixed_path: str | None = None
     agents: Callable[[], AgentControl] | None = None
     use_skill: Callable[[str], Awaitable[str]] | None = None
+    before_write: Callable[[Sequence[Path]], Awaitable[None]] | None = None
+
+    async def expect_write(self, paths: Sequence[Path] = ()) -> None:
+        """Wait until the state before the turn is on record; `paths` are what a patch is about to write."""
+        if self.before_write is not None:
+            await self.before_write(paths)
 
     def read_command_line(self, text: str, directory: Path) -> CommandLine:
         """A command line as the call would run it, read once for all who judge it."""

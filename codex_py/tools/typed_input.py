@@ -67,6 +67,7 @@ async def type_and_wait(fields: dict[str, Any], context: ToolContext, poll_ms: t
     _check_plan(chars, session, context)
     if chars and session.tty:
         await _permit_input(chars, session, context)
+    await context.expect_write()
     context.emit(CommandInput(session.call_id, session.line, chars))
     began = time.monotonic()
     if chars:

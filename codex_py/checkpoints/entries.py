@@ -1,0 +1,111 @@
+"""What a snapshot says of one file, and the form in which lists of files are stored."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple, TypeAlias
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# What a rewind writes into before it takes the name of a file; one that was killed may leave such files behind.
+DRAFT_PREFIX: Final = b".codex-py-rewind-"
+LINK_MODE: Final = 0o120777
+
+
+class Entry(NamedTuple):
+    """One file or link: its full mode and where its content is.
+
+    `oid` is the name git has for the content, `stored` that of the store; either may be empty. With neither the file
+    is only known to be there, and `mark` tells two states of it apart.
+    """
+
+    mode: int
+    oid: bytes = b""
+    stored: bytes = b""
+    mark: bytes = b""
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the content can be brought back."""
+        return bool(self.oid or self.stored)
+
+
+# Paths below a root, as bytes with slashes; None for a file that is known not to be there.
+Entries: TypeAlias = Mapping[bytes, Entry | None]
+
+
+def is_same(first: Entry | None, second: Entry | None) -> bool:
+    """Whether two states of a file are the same, content and mode."""
+    if first is None or second is None:
+        return first is second
+    if first.mode != second.mode:
+        return False
+    if first.stored and second.stored:
+        return first.stored == second.stored
+    if first.oid and second.oid:
+        return first.oid == second.oid
+    return first == second
+
+
+def encode_entries(entries: Entries) -> bytes:
+    """A list of files as bytes, sorted, so that equal lists are equal bytes."""
+    return b"".join(
+        b"0 - - -\t%b\0" % path
+        if entry is None
+        else b"%o %b %b %b\t%b\0" % (entry.mode, entry.oid or b"-", entry.stored or b"-", entry.mark or b"-", path)
+        for path, entry in sorted(entries.items())
+    )
+
+
+def decode_entries(raw: bytes) -> dict[bytes, Entry | None]:
+    """Read `encode_entries` back."""
+    found: dict[bytes, Entry | None] = {}
+    for line in raw.split(b"\0"):
+        if not line:
+            continue
+        head, _, path = line.partition(b"\t")
+        mode, oid, stored, mark = (b"" if field == b"-" else field for field in head.split(b" "))
+        found[path] = Entry(int(mode, 8), oid, stored, mark) if mode != b"0" else None
+    return found
+
+
+def is_safe(path: bytes) -> bool:
+    """Whether a path may be written: below its root, and no part of a repository's own files."""
+    parts = path.split(b"/")
+    return all(part and part not in (b".", b"..") and part.lower() != b".git" for part in parts) and b"\0" not in path
+
+
+@contextmanager
+def parent_directory(root: int, path: bytes, *, make: bool = False) -> Generator[tuple[int, bytes], None, None]:
+    """The directory of a path below `root`, as a descriptor, and the name in it; no link is followed.
+
+    With `make` missing directories are made. Raises `OSError`, also where a part of the path is a link.
+    """
+    *parts, name = path.split(b"/")
+    directory = os.dup(root)
+    try:
+        for part in parts:
+            try:
+                inner = os.open(part, _DIRECTORY, dir_fd=directory)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                os.mkdir(part, dir_fd=directory)
+                inner = os.open(part, _DIRECTORY, dir_fd=directory)
+            os.close(directory)
+            directory = inner
+        yield directory, name
+    finally:
+        os.close(directory)
+
+
+def open_root(path: bytes) -> int:
+    """A descriptor of the directory that a root is. Raises `OSError`."""
+    return os.open(path, _DIRECTORY)
+
+
+def is_ordinary(mode: int) -> bool:
+    """Whether it is a file or a link; directories, sockets and devices are not stored."""
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)

@@ -1,0 +1,277 @@
+"""Rewinding: from a turn's number to the plan for its files, and what the session file says of the rewind.
+
+The plan is made from a fresh snapshot, which is itself a checkpoint: `to_latest` goes back to it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from codex_py.checkpoints.entries import Entry, open_root, parent_directory
+from codex_py.checkpoints.restore import (
+    Contents,
+    Plan,
+    Step,
+    StepType,
+    apply_plan,
+    check_contents,
+    moved_heads,
+    plan_root,
+)
+from codex_py.checkpoints.snapshot import Area, Photographer, Snapshot, first_writes, load_snapshot
+from codex_py.checkpoints.store import Checkpoint, CheckpointStore, FirstWrite
+from codex_py.errors import UserError
+from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, WorkspaceWrite
+from codex_py.services.git import GitReader
+from codex_py.text.diff import unified_diff
+
+_MAX_DIFF_SOURCE: Final = 1 << 20
+
+
+class Workspace(NamedTuple):
+    """What a rewind works on."""
+
+    store: CheckpointStore
+    photographer: Photographer
+    area: Area
+    policy: SandboxPolicy
+    env: Mapping[str, str]
+    cwd: Path
+
+
+class RewindTarget(NamedTuple):
+    """A checkpoint to go back to: its snapshot, when it was taken, and where it stands in the log."""
+
+    snapshot: Snapshot
+    time: float
+    position: int
+    turn: str
+
+
+class FileRewind(NamedTuple):
+    """A rewind of files that is planned, or was carried out."""
+
+    plan: Plan
+    target: RewindTarget | None
+    before: Snapshot | None
+    notices: tuple[str, ...] = ()
+
+
+def open_workspace(
+    store: CheckpointStore, target: RewindTarget, *, home: Path, env: Mapping[str, str], cwd: Path
+) -> Workspace:
+    """What a rewind to `target` works on, outside of a running session: the directories its snapshot is of."""
+    snapshot = target.snapshot
+    area = Area(snapshot.directories, snapshot.is_whole_tree, (f"{home}/",))
+    policy = DangerFullAccess() if snapshot.is_whole_tree else WorkspaceWrite()
+    return Workspace(store, Photographer(store, env, snapshot.caps), area, policy, env, cwd)
+
+
+def find_target(store: CheckpointStore, turns: Sequence[str]) -> RewindTarget | None:
+    """The state before the first of `turns`, ids in their order; None when none of them has changed files.
+
+    Raises `UserError` when that checkpoint was dropped.
+    """
+    first: dict[str, tuple[int, Checkpoint]] = {}
+    for position, record in enumerate(store.records()):
+        if isinstance(record, Checkpoint) and record.kind in ("begin", "dropped"):
+            first.setdefault(record.turn, (position, record))
+    for turn in turns:
+        if turn not in first:
+            continue
+        position, record = first[turn]
+        if record.kind == "dropped":
+            raise UserError(
+                "the checkpoint of that turn was dropped to keep the store within its bounds",
+                hint="`codex-py checkpoints list` shows those that are there",
+            )
+        return RewindTarget(load_snapshot(store, record.snapshot), record.time, position, record.turn)
+    return None
+
+
+class LastRewind(NamedTuple):
+    """What the last rewind of a session was: where its files were before, and whether the conversation went back."""
+
+    files: RewindTarget | None
+    conversation: bool
+
+
+def find_latest(store: CheckpointStore) -> LastRewind | None:
+    """The last rewind that the store knows; None when it knows of none."""
+    records = store.records()
+    for position in range(len(records) - 1, -1, -1):
+        record = records[position]
+        if not isinstance(record, Checkpoint) or record.kind not in ("undo", "undo_both", "talk"):
+            continue
+        if not record.snapshot:
+            return LastRewind(None, conversation=True)
+        target = RewindTarget(load_snapshot(store, record.snapshot), record.time, position, record.turn)
+        return LastRewind(target, record.kind == "undo_both")
+    return None
+
+
+def note_conversation(store: CheckpointStore, turn: str) -> None:
+    """Put a rewind of the conversation alone on record, so that it is the one that is undone next."""
+    if store.exists:
+        store.append(Checkpoint("talk", turn, "", time.time()))
+
+
+def plan_files(workspace: Workspace, target: RewindTarget | None) -> FileRewind:
+    """What a rewind to `target` does to the files. Takes a snapshot and writes nothing into the workspace."""
+    if target is None:
+        return FileRewind(Plan(()), None, None)
+    store = workspace.store
+    records = store.records()
+    written = first_writes(records)
+    named = {root: tuple(paths) for root, paths in written.items()}
+    try:
+        now = workspace.photographer.take(workspace.area, workspace.policy, named)
+    except OSError as error:
+        raise UserError(f"cannot store the files as they are: {(error.strerror or str(error)).lower()}") from error
+    known = _last_known(store, records)
+    written_since = first_writes(records[target.position :])
+    steps: list[Step] = []
+    uncovered: list[tuple[str, bytes]] = []
+    for root in target.snapshot.roots:
+        wanted = {**written_since.get(root, {}), **target.snapshot.files(root)}
+        current = dict(now.files(root)) if now.has(root) else {}
+        current |= _on_disk(
+            workspace, root, [path for path, entry in wanted.items() if entry and not current.get(path)]
+        )
+        last = known.files(root) if known is not None and known.has(root) else None
+        if last is not None and known is not None and known.is_partial(root):
+            last = {path: last.get(path, entry) for path, entry in current.items()} | last
+        own, never_stored = plan_root(root, wanted, last, current)
+        listed = written_since.get(root, {}).keys() | wanted.keys()
+        if target.snapshot.is_partial(root):
+            own = [step for step in own if step.path in listed]
+        if _ignores_changed(wanted, current):
+            own = [step for step in own if step.target or step.path in listed or not _is_older(step, target.time)]
+        steps += own
+        uncovered += never_stored
+    plan = check_contents(Plan(tuple(steps), (), tuple(uncovered)), _contents(workspace, target.snapshot))
+    return FileRewind(plan, target, now, tuple(moved_heads(target.snapshot, now)))
+
+
+def rewind_files(
+    workspace: Workspace, planned: FileRewind, *, copies_conflicts: bool = False, with_conversation: bool = False
+) -> FileRewind:
+    """Carry a planned rewind out, and put the states before and after it on record. Raises `UserError`."""
+    target, before = planned.target, planned.before
+    if target is None or before is None:
+        return planned
+    store = workspace.store
+    try:
+        store.append(Checkpoint("undo_both" if with_conversation else "undo", target.turn, before.name, time.time()))
+    except OSError as error:
+        raise UserError(f"cannot store the files as they are: {(error.strerror or str(error)).lower()}") from error
+    done = apply_plan(planned.plan, _contents(workspace, target.snapshot), copies_conflicts=copies_conflicts)
+    named = {root: tuple(paths) for root, paths in first_writes(store.records()).items()}
+    after = workspace.photographer.take(workspace.area, workspace.policy, named)
+    store.append(Checkpoint("rewound", target.turn, after.name, time.time()))
+    return planned._replace(plan=done)
+
+
+def describe_files(cwd: Path, done: FileRewind) -> dict[str, Any]:
+    """A rewind as `--json` prints it, paths relative to the working directory of the session."""
+    found: dict[str, Any] = {
+        "restored": _shown(cwd, done, "restore"),
+        "deleted": _shown(cwd, done, "delete"),
+        "brought_back": _shown(cwd, done, "bring_back"),
+        "conflicts": _shown(cwd, done, "conflict"),
+    }
+    for name, paths in (("missing", done.plan.missing), ("uncovered", done.plan.uncovered)):
+        if paths:
+            found[name] = [relative_path(cwd, root, path) for root, path in paths]
+    return found
+
+
+def conflict_diff(workspace: Workspace, rewind: FileRewind, root: str, path: bytes) -> str:
+    """How a file in conflict differs from what the rewind would make of it."""
+    if rewind.target is None:
+        return ""
+    step = next((step for step in rewind.plan.steps if (step.root, step.path) == (root, path)), None)
+    contents = _contents(workspace, rewind.target.snapshot)
+    if step is None:
+        return ""
+    name = relative_path(workspace.cwd, root, path)
+    return text_diff(contents, root, step.now, step.target, name)
+
+
+def text_diff(contents: Contents, root: str, before: Entry | None, after: Entry | None, name: str) -> str:
+    """A unified diff between two states of a file; a line that says so where they are no text."""
+    texts: list[str] = []
+    for entry in (before, after):
+        raw = b"" if entry is None else contents.of(root, entry) if entry.is_covered else None
+        if raw is None:
+            return f"the content of {name} is not stored\n"
+        if b"\0" in raw or len(raw) > _MAX_DIFF_SOURCE:
+            return f"Binary files a/{name} and b/{name} differ\n"
+        texts.append(raw.decode("utf-8", "replace"))
+    old = f"a/{name}" if before else "/dev/null"
+    new = f"b/{name}" if after else "/dev/null"
+    diff = unified_diff(texts[0], texts[1], old_name=old, new_name=new)
+    if before and after and before.mode != after.mode:
+        diff = f"old mode {before.mode:o}\nnew mode {after.mode:o}\n{diff}"
+    return diff
+
+
+def relative_path(cwd: Path, root: str, path: bytes) -> str:
+    """A path as seen from the working directory of the session."""
+    return os.path.relpath(f"{root}/{os.fsdecode(path)}", cwd)
+
+
+def _shown(cwd: Path, done: FileRewind, type_: StepType) -> list[str]:
+    return sorted(relative_path(cwd, root, path) for root, path in done.plan.paths(type_))
+
+
+def git_readers(snapshot: Snapshot, env: Mapping[str, str]) -> dict[str, GitReader]:
+    """What asks git for contents, by root."""
+    roots = filter(snapshot.is_git, snapshot.roots)
+    return {root: GitReader(Path(root), env, looks_below=False) for root in roots}
+
+
+def _contents(workspace: Workspace, snapshot: Snapshot) -> Contents:
+    return Contents(workspace.store, git_readers(snapshot, workspace.env))
+
+
+def _last_known(store: CheckpointStore, records: Sequence[Checkpoint | FirstWrite]) -> Snapshot | None:
+    """What the files were when the last turn had ended or the last rewind; None for a turn whose end is not known."""
+    found = (record for record in reversed(records) if isinstance(record, Checkpoint) and record.kind != "talk")
+    last = next(found, None)
+    if last is None or last.kind not in ("end", "rewound"):
+        return None
+    return load_snapshot(store, last.snapshot)
+
+
+def _on_disk(workspace: Workspace, root: str, paths: Sequence[bytes]) -> dict[bytes, Entry | None]:
+    """Files that are not listed any more and may still be there: git has been told to ignore them since."""
+    found: dict[bytes, Entry | None] = {}
+    for path in paths:
+        if os.path.lexists(os.path.join(os.fsencode(root), path)):  # noqa: PTH118
+            entry = workspace.photographer.read_file(root, path)
+            if entry is not None:
+                found[path] = entry
+    return found
+
+
+def _ignores_changed(wanted: Mapping[bytes, Entry | None], current: Mapping[bytes, Entry | None]) -> bool:
+    names = {path for path in (*wanted, *current) if path.rpartition(b"/")[2] == b".gitignore"}
+    return any(wanted.get(path) != current.get(path) for path in names)
+
+
+def _is_older(step: Step, moment: float) -> bool:
+    """Whether a file was there already at a moment, and only was not listed."""
+    try:
+        root = open_root(os.fsencode(step.root))
+        try:
+            with parent_directory(root, step.path) as (directory, name):
+                return os.stat(name, dir_fd=directory, follow_symlinks=False).st_ctime < moment
+        finally:
+            os.close(root)
+    except OSError:
+        return False

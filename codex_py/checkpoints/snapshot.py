@@ -1,0 +1,190 @@
+"""A snapshot: the state of all directories of a workspace at one moment, stored, read back and compared."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from codex_py.checkpoints.entries import Entry, decode_entries, encode_entries, is_same, open_root
+from codex_py.checkpoints.store import CheckpointStore, FirstWrite, Missing
+from codex_py.checkpoints.trees import Caps, FileReader, GitTrees, TreeState, read_directory
+from codex_py.core.session_file import git_directories
+from codex_py.errors import UserError
+from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, extra_roots
+from codex_py.services.git import GitReader
+
+_MAX_NESTED: Final = 64
+
+
+class Area(NamedTuple):
+    """What is looked at: the directories commands may write, and what in them is no work of anybody's."""
+
+    directories: tuple[str, ...]
+    whole_tree: bool
+    excluded: tuple[str, ...]
+
+
+class Change(NamedTuple):
+    """A file of a root that differs between two states; `before` or `after` is None where there is none."""
+
+    root: str
+    path: bytes
+    before: Entry | None
+    after: Entry | None
+
+
+class Snapshot:
+    """A stored snapshot. The list of a root's files is put together when it is asked for."""
+
+    def __init__(self, name: str, store: CheckpointStore, content: Mapping[str, Any]) -> None:
+        self.name: Final = name
+        self.directories: Final = tuple(map(str, content["directories"]))
+        self.is_whole_tree: Final = bool(content["whole_tree"])
+        self.caps: Final = Caps(*map(int, content["caps"]))
+        self._store = store
+        roots: Sequence[Mapping[str, Any]] = content["roots"]
+        self._roots = {str(root["path"]): root for root in roots}
+        self._files: dict[str, dict[bytes, Entry | None]] = {}
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return tuple(self._roots)
+
+    def has(self, root: str) -> bool:
+        return root in self._roots
+
+    def head(self, root: str) -> str:
+        """The commit that HEAD was at; empty outside of git."""
+        return str(self._roots[root]["head"])
+
+    def is_git(self, root: str) -> bool:
+        return bool(self._roots[root]["base"])
+
+    def is_partial(self, root: str) -> bool:
+        return bool(self._roots[root]["partial"])
+
+    def uncovered(self) -> list[str]:
+        return [str(line) for root in self._roots.values() for line in root["uncovered"]]
+
+    def files(self, root: str) -> dict[bytes, Entry | None]:
+        """Every listed file of a root. Raises `Missing` where the store has lost the list."""
+        if root not in self._files:
+            found = decode_entries(self._store.get(base)) if (base := self._roots[root]["base"]) else {}
+            found.update(decode_entries(self._store.get(self._roots[root]["changes"])))
+            self._files[root] = found
+        return self._files[root]
+
+    def is_like(self, other: Snapshot, root: str) -> bool:
+        """Whether a root is known to be the same in another snapshot, without a look at its files."""
+        if not (self.has(root) and other.has(root)):
+            return False
+        names = ("base", "changes", "partial")
+        return all(self._roots[root][name] == other._roots[root][name] for name in names)
+
+
+def load_snapshot(store: CheckpointStore, name: str) -> Snapshot:
+    """Raises `UserError` for one that the store has lost."""
+    try:
+        return Snapshot(name, store, json.loads(store.get(name)))
+    except (Missing, ValueError, KeyError, TypeError) as error:
+        raise UserError("a checkpoint is damaged", hint="`codex-py checkpoints verify` says which") from error
+
+
+def area_of(cwd: Path, policy: SandboxPolicy, home: Path) -> Area:
+    """What turns in `cwd` under a policy may change, the temporary directories left out."""
+    directories = [str(cwd), *(str(root) for root in extra_roots(policy))]
+    outer = [path for path in directories if not any(path.startswith(f"{other}/") for other in directories)]
+    return Area(tuple(dict.fromkeys(outer)), isinstance(policy, DangerFullAccess), (f"{home}/",))
+
+
+class Photographer:
+    """Takes snapshots; `env` is the user's own environment. Blocks: for a thread."""
+
+    def __init__(self, store: CheckpointStore, env: Mapping[str, str], caps: Caps) -> None:
+        self._store = store
+        self._env = env
+        self._caps = caps
+        self._seen = store.load_cache()
+        self._before = dict(self._seen)
+        self._reader = FileReader(store, self._seen, caps)
+        self._trees = GitTrees(store, self._reader)
+
+    def take(self, area: Area, policy: SandboxPolicy, named: Mapping[str, Sequence[bytes]]) -> Snapshot:
+        """The state now, stored. `named` are the files of each root that are looked at whatever git ignores.
+
+        Raises `OSError` where the store cannot be written.
+        """
+        states: dict[str, TreeState] = {}
+        waiting = [(path, True) for path in area.directories]
+        while waiting and len(states) < _MAX_NESTED:
+            path, is_top = waiting.pop(0)
+            if not os.path.isdir(path):  # noqa: PTH112
+                continue
+            state, nested = self._read(Path(path), area, policy, is_top=is_top)
+            states.setdefault(state.path, state)
+            waiting += [(inner, False) for inner in nested if inner not in states]
+        roots = [self._stored(self._with_named(state, named.get(state.path, ()))) for state in states.values()]
+        content = {"directories": area.directories, "whole_tree": area.whole_tree, "caps": self._caps, "roots": roots}
+        name = self._store.put(json.dumps(content).encode())
+        if self._seen != self._before:
+            self._store.save_cache(self._seen)
+            self._before = dict(self._seen)
+        return Snapshot(name, self._store, content)
+
+    def read_file(self, root: str, path: bytes) -> Entry | None:
+        """The state of one file now, stored."""
+        self._reader.restart()
+        descriptor = open_root(os.fsencode(root))
+        try:
+            return self._reader.read(descriptor, root, path)
+        finally:
+            os.close(descriptor)
+
+    def _read(self, path: Path, area: Area, policy: SandboxPolicy, *, is_top: bool) -> tuple[TreeState, list[str]]:
+        found = git_directories(path)
+        is_git = found is not None and (is_top or found.root == path)
+        if is_git:
+            git = GitReader(path, self._env, policy, looks_below=False)
+            try:
+                top = git.root
+                scope = "" if area.whole_tree or top == path or top is None else str(path.relative_to(top))
+                return self._trees.read(git, scope, area.excluded)
+            except (UserError, ValueError):
+                # git is not there, or may not be asked about this one: its files are still files.
+                pass
+        return read_directory(path, self._reader, self._caps, area.excluded)
+
+    def _with_named(self, state: TreeState, named: Sequence[bytes]) -> TreeState:
+        more = {path: self.read_file(state.path, path) for path in named if path not in state.changes}
+        return state._replace(changes={**state.changes, **more}) if more else state
+
+    def _stored(self, state: TreeState) -> dict[str, Any]:
+        changes = self._store.put(encode_entries(state.changes))
+        return {**state._asdict(), "changes": changes, "uncovered": list(state.uncovered[:20])}
+
+
+def changes_between(before: Snapshot, after: Snapshot) -> Iterator[Change]:
+    """The files that differ, sorted by path in each root; roots that one of the two does not know are left out."""
+    for root in before.roots:
+        if not after.has(root) or before.is_like(after, root):
+            continue
+        first, second = before.files(root), after.files(root)
+        for path in sorted(first.keys() | second.keys()):
+            # Of a directory with more files than are listed, a file that is not listed may be there.
+            if (path not in first and before.is_partial(root)) or (path not in second and after.is_partial(root)):
+                continue
+            if not is_same(was := first.get(path), now := second.get(path)):
+                yield Change(root, path, was, now)
+
+
+def first_writes(records: Sequence[object]) -> dict[str, dict[bytes, Entry | None]]:
+    """What each file of a root was before a patch wrote it for the first time, by the log of a store."""
+    found: dict[str, dict[bytes, Entry | None]] = {}
+    for record in records:
+        if isinstance(record, FirstWrite):
+            for path, entry in decode_entries(record.entry).items():
+                found.setdefault(record.root, {}).setdefault(path, entry)
+    return found

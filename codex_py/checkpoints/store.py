@@ -1,0 +1,299 @@
+"""The store of one session: contents by their hash, compressed, and a log of its checkpoints.
+
+It lies in `$CODEX_HOME/checkpoints/<thread>/`: `objects/` has the contents, `log.jsonl` one record a line, appended.
+Everything appears whole under its name or not at all, so that a run that is killed leaves nothing to repair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+import zstandard
+
+from codex_py.errors import UserError
+from codex_py.paths import is_directory, is_there, make_private_dir, open_private
+
+DIRECTORY: Final = "checkpoints"
+_LOG: Final = "log.jsonl"
+_OBJECTS: Final = "objects"
+_CACHE: Final = "seen"
+_LEVEL: Final = 1
+_MAX_OBJECT: Final = 1 << 31
+
+
+class Missing(Exception):
+    """A content is not in the store, or damaged there."""
+
+
+class Checkpoint(NamedTuple):
+    """One record of the log. `kind` is `begin` or `end` of a turn.
+
+    Before a rewind it is `undo`, or `undo_both` when the conversation goes back too, and `rewound` after it; one of the
+    conversation alone is `talk`, and has no snapshot. One that is `dropped` says that there was the beginning of a
+    turn; its snapshot is gone. `turn` is the id of the turn, of a rewind that of the turn it goes back to. `time` is in
+    seconds since the epoch.
+    """
+
+    kind: str
+    turn: str
+    snapshot: str
+    time: float
+
+
+class FirstWrite(NamedTuple):
+    """What a file was, in the form of `encode_entries`, before a patch wrote it in a turn for the first time."""
+
+    turn: str
+    root: str
+    entry: bytes
+
+
+class StoreLimits(NamedTuple):
+    """How large the stores may grow, in bytes: that of one session, and all together."""
+
+    session: int
+    total: int
+
+
+def store_of(home: Path, thread_id: str) -> Path:
+    """The directory of a session's store, there or not."""
+    return home / DIRECTORY / thread_id
+
+
+class CheckpointStore:
+    """Contents and checkpoints of one session. Blocks: for a thread. Raises `OSError` where the disk fails."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory: Final = directory
+        self._known: set[str] = set()
+        self._size: int | None = None
+
+    @property
+    def exists(self) -> bool:
+        return is_there(self.directory / _LOG)
+
+    def put(self, content: bytes) -> str:
+        """Store a content; its name. What is there already is not written again."""
+        name = hashlib.sha256(content).hexdigest()
+        if name in self._known:
+            return name
+        path = self._path(name)
+        if not is_there(path):
+            size = self.size()
+            make_private_dir(path.parent)
+            packed = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(content)
+            _write_whole(path, packed)
+            self._size = size + len(packed)
+        self._known.add(name)
+        return name
+
+    def get(self, name: str) -> bytes:
+        """A content by its name. Raises `Missing` also for one that is damaged."""
+        try:
+            content = zstandard.ZstdDecompressor().decompress(
+                self._path(name).read_bytes(), max_output_size=_MAX_OBJECT
+            )
+        except (OSError, zstandard.ZstdError) as error:
+            raise Missing(name) from error
+        if hashlib.sha256(content).hexdigest() != name:
+            raise Missing(name)
+        return content
+
+    def has(self, name: str) -> bool:
+        return name in self._known or is_there(self._path(name))
+
+    def append(self, record: Checkpoint | FirstWrite) -> None:
+        """Add a record to the log."""
+        make_private_dir(self.directory)
+        descriptor = open_private(self.directory / _LOG, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW)
+        try:
+            size = os.fstat(descriptor).st_size
+            # A run that was killed may have left half a line.
+            glue = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
+            raw = glue + _line_of(record).encode() + b"\n"
+            if os.write(descriptor, raw) < len(raw):
+                os.ftruncate(descriptor, size)
+                raise OSError(28, "no space left on device", str(self.directory / _LOG))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def records(self) -> list[Checkpoint | FirstWrite]:
+        """The log, oldest first; lines that are not whole are passed over."""
+        try:
+            lines = (self.directory / _LOG).read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        return [record for line in lines if (record := _record_in(line)) is not None]
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Those that are there, oldest first."""
+        return [record for record in self.records() if isinstance(record, Checkpoint) and record.snapshot]
+
+    def load_cache(self) -> dict[str, Any]:
+        """What an earlier run noted of the files it stored; empty where that is gone."""
+        try:
+            raw = zstandard.ZstdDecompressor().decompress(
+                (self.directory / _CACHE).read_bytes(), max_output_size=1 << 30
+            )
+            value = json.loads(raw)
+        except (OSError, ValueError, zstandard.ZstdError):
+            return {}
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+    def save_cache(self, value: dict[str, Any]) -> None:
+        make_private_dir(self.directory)
+        _write_whole(self.directory / _CACHE, zstandard.ZstdCompressor(level=1).compress(json.dumps(value).encode()))
+
+    def size(self) -> int:
+        """Bytes on the disk."""
+        if self._size is None:
+            self._size = sum(size for _, size in self._objects())
+        return self._size
+
+    def verify(self) -> list[str]:
+        """What is wrong, in words; nothing when all that the checkpoints need is there and whole."""
+        faults: list[str] = []
+        for checkpoint in self.checkpoints():
+            for name in sorted(self._needed(checkpoint.snapshot, faults)):
+                try:
+                    self.get(name)
+                except Missing:
+                    faults.append(f"checkpoint of turn `{checkpoint.turn}`: content `{name}` is missing or damaged")
+        return list(dict.fromkeys(faults))
+
+    def drop_oldest(self, limit: int) -> int:
+        """Forget the oldest checkpoints until the store is not larger than `limit`; how many were forgotten."""
+        dropped = 0
+        while self.size() > limit:
+            records = self.records()
+            there = [at for at, record in enumerate(records) if isinstance(record, Checkpoint) and record.snapshot]
+            # The last one is what the next rewind compares with.
+            if len(there) < 3:
+                break
+            for at in there[: max(1, len(there) // 8)]:
+                record = records[at]
+                if isinstance(record, Checkpoint):
+                    records[at] = record._replace(kind="dropped" if record.kind == "begin" else "", snapshot="")
+                    dropped += 1
+            records = [record for record in records if isinstance(record, FirstWrite) or record.kind]
+            self._rewrite(records)
+            self._sweep(records)
+        return dropped
+
+    def _rewrite(self, records: Sequence[Checkpoint | FirstWrite]) -> None:
+        _write_whole(self.directory / _LOG, "".join(f"{_line_of(record)}\n" for record in records).encode())
+
+    def _sweep(self, records: Sequence[Checkpoint | FirstWrite]) -> None:
+        needed: set[str] = set()
+        for record in records:
+            if isinstance(record, FirstWrite):
+                needed |= _stored_in(record.entry)
+            elif record.snapshot:
+                needed |= self._needed(record.snapshot, [])
+        for path, size in list(self._objects()):
+            if path.parent.name + path.name not in needed:
+                path.unlink(missing_ok=True)
+                self._known.discard(path.parent.name + path.name)
+                self._size = self.size() - size
+
+    def _needed(self, snapshot: str, faults: list[str]) -> set[str]:
+        """The names of all contents that a snapshot is made of."""
+        names = {snapshot}
+        try:
+            for root in json.loads(self.get(snapshot))["roots"]:
+                names |= {root["changes"], *([root["base"]] if root["base"] else [])}
+                names |= _stored_in(self.get(root["changes"]))
+        except (Missing, ValueError, KeyError, TypeError) as error:
+            faults.append(f"snapshot `{snapshot}` cannot be read: {error}")
+        return names
+
+    def _objects(self) -> Iterator[tuple[Path, int]]:
+        top = self.directory / _OBJECTS
+        if not is_directory(top):
+            return
+        for directory in sorted(top.iterdir()):
+            for path in sorted(directory.iterdir()):
+                with suppress(OSError):
+                    yield path, path.stat().st_size
+
+    def _path(self, name: str) -> Path:
+        return self.directory / _OBJECTS / name[:2] / name[2:]
+
+
+def prune_stores(home: Path, limit: int, *, spare: str = "") -> list[str]:
+    """Remove whole stores, that used longest ago first, until all together are not larger than `limit` bytes.
+
+    That of the session `spare` stays. Gives back the ids of the sessions whose stores are gone.
+    """
+    top = home / DIRECTORY
+    if not is_directory(top):
+        return []
+    found = [(path.stat().st_mtime, path, CheckpointStore(path).size()) for path in top.iterdir() if is_directory(path)]
+    total = sum(size for _, _, size in found)
+    removed: list[str] = []
+    for _, path, size in sorted(found):
+        if total <= limit:
+            break
+        if path.name != spare:
+            shutil.rmtree(path, ignore_errors=True)
+            total -= size
+            removed.append(path.name)
+    return removed
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    draft = path.with_name(f".{path.name[:40]}-{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        descriptor = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        finally:
+            os.close(descriptor)
+        draft.rename(path)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+
+
+def _line_of(record: Checkpoint | FirstWrite) -> str:
+    if isinstance(record, FirstWrite):
+        return json.dumps({**record._asdict(), "entry": os.fsdecode(record.entry)})
+    return json.dumps(record._asdict())
+
+
+def _record_in(line: bytes) -> Checkpoint | FirstWrite | None:
+    try:
+        value: Any = json.loads(line)
+        if "entry" in value:
+            return FirstWrite(str(value["turn"]), str(value["root"]), os.fsencode(value["entry"]))
+        return Checkpoint(str(value["kind"]), str(value["turn"]), str(value["snapshot"]), float(value["time"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _stored_in(entries: bytes) -> set[str]:
+    """The names of the contents in a list of files."""
+    fields = (line.partition(b"\t")[0].split(b" ") for line in entries.split(b"\0") if line)
+    return {field[2].decode() for field in fields if len(field) == 4 and field[2] != b"-"}
+
+
+def require_store(home: Path, thread_id: str) -> CheckpointStore:
+    """The store of a session. Raises `UserError` where it has none."""
+    store = CheckpointStore(store_of(home, thread_id))
+    if not store.exists:
+        raise UserError(
+            f"session `{thread_id}` has no checkpoints",
+            hint="they are made before a turn changes files, unless the session is read-only or ephemeral",
+        )
+    return store

@@ -1,0 +1,221 @@
+"""`codex-py sessions rewind`, `diff --turn` and `checkpoints`: what turns did to the files is brought back exactly."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.fake_responses import FakeResponses, call, custom_call, repeat, say
+from tests.support.home import Place
+from tests.support.process import Finished, run
+
+WRITES = ("-s", "workspace-write")
+
+
+def tree(top: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file and link below a directory outside of `.git`, with its mode and content."""
+    found: dict[str, tuple[int, bytes]] = {}
+    for path in sorted(top.rglob("*")):
+        inside = path.relative_to(top)
+        if ".git" in inside.parts or (path.is_dir() and not path.is_symlink()):
+            continue
+        status = path.lstat()
+        content = str(path.readlink()).encode() if stat.S_ISLNK(status.st_mode) else path.read_bytes()
+        found[str(inside)] = (status.st_mode, content)
+    return found
+
+
+def git(place: Place, *arguments: str) -> str:
+    environment = {**place.env, "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b"}
+    environment |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    argv = ["git", *arguments]
+    return subprocess.run(argv, cwd=place.repo, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def shell(command: str) -> list[Any]:
+    return [call("c", "exec_command", {"cmd": command})]
+
+
+def turn(place: Place, *answers: list[Any], resumes: bool = False, arguments: tuple[str, ...] = WRITES) -> Finished:
+    """One run of `exec` in which the model gives these answers, and says `done` at last."""
+    with FakeResponses(*answers, [say("done")], excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        words = ("resume", "--last") if resumes else ()
+        ended = run(place, "exec", *words, *(() if resumes else arguments), *_sandbox(resumes), "go on")
+    assert ended.status == 0, ended.err
+    return ended
+
+
+def _sandbox(resumes: bool) -> tuple[str, ...]:
+    return ("-c", 'sandbox_mode="workspace-write"') if resumes else ()
+
+
+def rewind(place: Place, to: int | str, *arguments: str) -> dict[str, Any]:
+    [session] = place.rollouts()
+    ended = run(place, "sessions", "rewind", session.stem[-36:], "--to", str(to), "--json", *arguments)
+    assert ended.status == 0, ended.err
+    return json.loads(ended.out)
+
+
+def nothing(**some: list[str]) -> dict[str, list[str]]:
+    return {"restored": [], "deleted": [], "brought_back": [], "conflicts": [], **some}
+
+
+def test_what_commands_did_is_brought_back_and_can_be_undone_again(place: Place) -> None:
+    place.write("clean.txt", "clean\n")
+    place.write("bin/run", "#!/bin/sh\n").chmod(0o750)
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "more")
+    place.write("loose.txt", "untracked\n")
+    place.write("clean.txt", "edited by the user\n")
+    (place.repo / "link").symlink_to("clean.txt")
+    before = tree(place.repo)
+    head, index = git(place, "rev-parse", "HEAD"), (place.repo / ".git/index").read_bytes()
+
+    ended = turn(place, shell("rm clean.txt link; chmod 600 bin/run; echo new > new.txt; mv loose.txt moved.txt"))
+    after = tree(place.repo)
+
+    assert "2 files changed" not in ended.err
+    assert "3 files changed, 3 deleted" in ended.err
+    assert rewind(place, 1, "--dry-run") == nothing(
+        restored=["bin/run"], deleted=["moved.txt", "new.txt"], brought_back=["clean.txt", "link", "loose.txt"]
+    )
+    assert tree(place.repo) == after
+    rewind(place, 1)
+    assert tree(place.repo) == before
+    assert rewind(place, "latest")["brought_back"] == ["moved.txt", "new.txt"]
+    assert tree(place.repo) == after
+    rewind(place, "latest")
+    assert tree(place.repo) == before
+    assert (git(place, "rev-parse", "HEAD"), (place.repo / ".git/index").read_bytes()) == (head, index)
+    assert run(place, "checkpoints", "verify").status == 0
+
+
+def test_edits_of_the_user_between_turns_come_back_and_later_ones_are_conflicts(place: Place) -> None:
+    place.write("a.txt", "one\n")
+    place.write("b.txt", "one\n")
+    turn(place, shell("echo two > a.txt"))
+    place.write("b.txt", "by the user between turns\n")
+    between = tree(place.repo)
+    turn(place, shell("echo three > a.txt; echo three > b.txt"), resumes=True)
+    done = tree(place.repo)
+    assert rewind(place, 2, "--files") == nothing(restored=["a.txt", "b.txt"])
+    assert tree(place.repo) == between
+    assert rewind(place, "latest", "--files") == nothing(restored=["a.txt", "b.txt"])
+    assert tree(place.repo) == done
+    place.write("b.txt", "by the user after the last turn\n")
+    assert rewind(place, 1, "--files") == nothing(restored=["a.txt"], conflicts=["b.txt"])
+    assert (place.repo / "a.txt").read_text() == "one\n"
+    assert (place.repo / "b.txt").read_text() == "by the user after the last turn\n"
+
+
+def test_a_conflict_is_copied_where_that_is_asked_for(place: Place) -> None:
+    place.write("a.txt", "one\n")
+    turn(place, shell("echo two > a.txt"))
+    place.write("a.txt", "by the user\n")
+    assert rewind(place, 1, "--copy-conflicts")["conflicts"] == ["a.txt"]
+    assert (place.repo / "a.txt").read_text() == "one\n"
+    assert (place.repo / "a.txt.rewind-conflict").read_text() == "by the user\n"
+
+
+def test_the_conversation_goes_back_too_and_the_model_sees_it(place: Place) -> None:
+    turn(place, shell("echo one > one.txt"))
+    turn(place, shell("echo two > two.txt"), resumes=True)
+    [session] = place.rollouts()
+    whole = session.read_bytes()
+    rewind(place, 2)
+    assert session.read_bytes().startswith(whole)
+    assert not (place.repo / "two.txt").exists()
+    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "resume", "--last", "a third way")
+        shown = run(place, "sessions", "show", session.stem[-36:]).out
+        run(place, "exec", "fork", session.stem[-36:], "fork")
+    said = [text for text in model.requests[0].texts("user") if not text.startswith("<")]
+    assert said == ["go on", "a third way"]
+    assert [text for text in model.requests[1].texts("user") if not text.startswith("<")] == [*said, "fork"]
+    assert "two.txt" not in shown
+    assert "one.txt" in shown
+
+
+def test_undoing_a_rewind_brings_the_conversation_back(place: Place) -> None:
+    turn(place, shell("echo one > one.txt"))
+    turn(place, shell("echo two > two.txt"), resumes=True)
+    rewind(place, 1)
+    assert not (place.repo / "one.txt").exists()
+    rewind(place, "latest")
+    with FakeResponses([say("ok")], excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "resume", "--last", "more")
+    assert [text for text in model.requests[0].texts("user") if not text.startswith("<")] == ["go on", "go on", "more"]
+    assert (place.repo / "two.txt").read_text() == "two\n"
+
+
+def test_a_patch_that_writes_an_ignored_file_can_be_undone(place: Place) -> None:
+    place.write(".gitignore", "*.log\n")
+    place.write("old.log", "old\n")
+    before = tree(place.repo)
+    patch = "*** Begin Patch\n*** Update File: old.log\n@@\n-old\n+new\n*** Add File: new.log\n+new\n*** End Patch\n"
+    turn(place, [custom_call("c", "apply_patch", patch)])
+    assert (place.repo / "old.log").read_text() == "new\n"
+    assert rewind(place, 1) == nothing(restored=["old.log"], deleted=["new.log"])
+    assert tree(place.repo) == before
+
+
+@pytest.mark.parametrize(
+    "command", ["rm README.md a.txt src/deep/b.txt", "rm -r src; ln -s /tmp src", "mkdir a.txt.d; mv a.txt a.txt.d/"]
+)
+def test_a_directory_outside_of_git_is_covered(place: Place, command: str) -> None:
+    subprocess.run(["rm", "-rf", ".git"], cwd=place.repo, check=True)
+    place.write("a.txt", "a\n").chmod(0o640)
+    place.write("src/deep/b.txt", "b\n")
+    before = tree(place.repo)
+    turn(place, shell(command), arguments=(*WRITES, "--skip-git-repo-check"))
+    assert tree(place.repo) != before
+    rewind(place, 1)
+    assert tree(place.repo) == before
+
+
+def test_a_blob_that_git_has_lost_is_named(place: Place) -> None:
+    place.write("gone.txt", "only in git\n")
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "more")
+    turn(place, shell("rm gone.txt"))
+    blob = git(place, "rev-parse", "HEAD:gone.txt").strip()
+    (place.repo / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    [session] = place.rollouts()
+    ended = run(place, "sessions", "rewind", session.stem[-36:], "--to", "1", "--json")
+    assert (ended.status, json.loads(ended.out)["missing"]) == (1, ["gone.txt"])
+    assert "gone.txt" in ended.err
+
+
+def test_a_turn_can_be_shown_as_a_diff(place: Place) -> None:
+    place.write("a.txt", "one\n")
+    turn(place, shell("echo two > a.txt"))
+    shown = run(place, "diff", "--turn", "1")
+    assert (shown.status, shown.out) == (
+        0,
+        "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n",
+    )
+
+
+def test_sessions_that_write_nothing_have_no_checkpoints(place: Place) -> None:
+    store = place.codex_home / "checkpoints"
+    turn(place, shell("echo x"), arguments=("-s", "read-only"))
+    turn(place, shell("echo x > x"), arguments=(*WRITES, "--ephemeral"))
+    turn(place, shell("echo x > y"), arguments=(*WRITES, "-c", "checkpoints.enabled=false"))
+    assert not store.exists()
+
+
+@pytest.mark.parametrize("to", ["0", "9", "x", "-1", "LATEST"])
+def test_a_turn_that_is_not_there_is_a_mistake(place: Place, to: str) -> None:
+    turn(place, shell("echo x > x"))
+    [session] = place.rollouts()
+    ended = run(place, "sessions", "rewind", session.stem[-36:], "--to", to)
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert (place.repo / "x").exists()
