@@ -173,7 +173,8 @@ class SandboxWorkspaceWrite(ConfigRecord):
 
 
 PROTECTED: Final = (
-    *(".vscode", ".idea", ".husky", ".claude", ".cursor", ".gemini", ".windsurf", ".mcp.json", ".envrc"),
+    *(".vscode", ".idea", ".zed", ".devcontainer", ".husky", ".claude", ".cursor", ".gemini", ".windsurf", ".opencode"),
+    *(".mcp.json", ".envrc", ".hg"),
     *("~/.bashrc", "~/.bash_profile", "~/.bash_login", "~/.profile", "~/.zshrc", "~/.zshenv", "~/.zprofile"),
     *("~/.gitconfig", "~/.config/git", "~/.config/fish", "~/.config/autostart", "~/.config/systemd"),
 )

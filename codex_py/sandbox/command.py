@@ -197,14 +197,15 @@ class Sandbox:
             return None
 
     def unsearched(self, policy: SandboxPolicy, cwd: Path) -> str | None:
-        """For the user: where nested repositories and settings may lie that the last layout did not find."""
-        tops = [nested.top for nested in self._nested.get((policy, cwd), ()) if nested.is_partial]
-        if not tops:
-            return None
-        return (
-            f"`{tops[0]}` has more than {MAX_DIRECTORIES:,} directories: commands can change repositories and settings "
-            "of other programs that are nested deeper than these; work in a directory below it (`-C`)"
-        )
+        """For the user: what the last layout did not find because there is too much to look through."""
+        lines = [
+            f"`{nested.top}` has more than {MAX_DIRECTORIES:,} directories: commands can change repositories and "
+            "settings of other programs that are nested deeper than these; work in a directory below it (`-C`)"
+            for nested in self._nested.get((policy, cwd), ())
+            if nested.is_partial
+        ]
+        lines += [line for root in self._roots.get((policy, cwd), ())[:1] for line in root.unread]
+        return "; ".join(lines) or None
 
     def _unix_sockets(self, policy: SandboxPolicy) -> Literal[True] | tuple[Path, ...]:
         return self._limits.unix_sockets if isinstance(policy, WorkspaceWrite) else ()

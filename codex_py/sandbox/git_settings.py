@@ -83,19 +83,36 @@ def hook_directories(git: Path, work: Path, env: Mapping[str, str]) -> list[Path
     return _paths(work, values, env)
 
 
-def included_files(git: Path, env: Mapping[str, str]) -> list[Path]:
-    """The files that the configuration of a repository, or of the user, includes, there or not, conditions aside."""
+def included_files(git: Path, env: Mapping[str, str], unread: list[str]) -> list[Path]:
+    """The files that the configuration of a repository, or of the user, includes, there or not, conditions aside.
+
+    Where there is too much to read, a line about it is added to `unread`.
+    """
     configs = [*_own_configs(git), *_user_configs(env)]
-    return [path for path in dict.fromkeys(path for path, _, _ in _all_settings(configs, env)) if path not in configs]
+    found = dict.fromkeys(path for path, _, _ in _all_settings(configs, env))
+    if len(found) > _MAX_INCLUDED - len(configs):
+        unread.append(f"the configuration of `{git}` includes about {_MAX_INCLUDED} files: commands can change some")
+    unread += [f"`{path}` is larger than 1 MiB: commands can change what it names" for path in found if _is_large(path)]
+    return [path for path in found if path not in configs]
 
 
-def submodule_directories(git: Path, work: Path) -> list[Path]:
-    """The directories of submodules, there or not: those that `.gitmodules` names, and those in the index."""
+def submodule_directories(git: Path, work: Path, unread: list[str]) -> list[Path]:
+    """The directories of submodules, there or not: those that `.gitmodules` names, and those in the index.
+
+    Where one is too large, a line about it is added to `unread`.
+    """
     settings = parse_settings(_text(work / ".gitmodules"))
     values = [value for key, value in settings if key.startswith("submodule.") and key.endswith(".path")]
     own = dict(parse_settings(_text(git / "config")))
     hash_bytes = 32 if own.get("extensions.objectformat") == "sha256" else 20
-    values += map(os.fsdecode, read_gitlinks(_read(git / "index", _MAX_INDEX_BYTES), hash_bytes=hash_bytes))
+    if _is_large(work / ".gitmodules"):
+        unread.append(
+            f"`{work / '.gitmodules'}` is larger than 1 MiB: commands can make repositories of submodules in it"
+        )
+    index = _read(git / "index", _MAX_INDEX_BYTES)
+    if len(index) == _MAX_INDEX_BYTES:
+        unread.append(f"`{git / 'index'}` is larger than 64 MiB: commands can make repositories of submodules in it")
+    values += map(os.fsdecode, read_gitlinks(index, hash_bytes=hash_bytes))
     return [path for path in _paths(work, values, {}) if path.is_relative_to(work)]
 
 
@@ -162,6 +179,13 @@ def _all_settings(configs: list[Path], env: Mapping[str, str]) -> Iterator[tuple
 def _paths(start: Path, values: list[str], env: Mapping[str, str]) -> list[Path]:
     usable = [value for value in values if "\0" not in value]
     return list(dict.fromkeys(Path(os.path.normpath(start / expand_home(value, env))) for value in usable))
+
+
+def _is_large(path: Path) -> bool:
+    try:
+        return os.stat(path).st_size > _MAX_BYTES  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
 
 
 def _text(path: Path) -> str:

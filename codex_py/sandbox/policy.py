@@ -28,6 +28,9 @@ PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
 _POINTER_BYTES: Final = 4096
 _PATH_BYTES: Final = 4096
 _NAME_BYTES: Final = 255
+# Protected where they are, and not kept from being made: Mercurial takes an empty one for a repository.
+_FOUND_ONLY: Final = (".hg",)
+
 # git takes a directory with such a `HEAD` for a repository without a working tree, and runs what is in the others.
 _VALID_HEAD: Final = re.compile(r"ref:|[0-9a-f]{40}")
 _BARE_RUNS: Final = ("config", "hooks")
@@ -47,6 +50,7 @@ class WritableRoot(Value):
     our home, to other roots and to the `reserved` paths: they can be worked in, and neither renamed nor removed, or
     another directory could be put in the place of those. Of the protected paths, missing ones of `reserved` must not be
     made, nor those of `reserved_files`, which are read as files. `names` are protected wherever they are found below.
+    `unread` are lines for the user about what was too large to be looked through.
     """
 
     path: Path
@@ -55,6 +59,7 @@ class WritableRoot(Value):
     reserved: tuple[Path, ...] = ()
     reserved_files: tuple[Path, ...] = ()
     names: tuple[str, ...] = PROTECTED_NAMES
+    unread: tuple[str, ...] = ()
 
 
 def writable_roots(
@@ -129,17 +134,18 @@ def _workspace_roots(
     named = [path for names in own.values() for path in names]
     extra = [*sorted(found), *(target for path in (*named, *found) for target in _targets(path))]
     settings = [home / name for name in _SETTINGS] if home else []
-    linked = other_names([*named, *extra, *settings], roots)
+    unread: list[str] = []
+    linked = other_names([*named, *extra, *settings], roots, unread)
     extra += [home] if home else []
     held = {*named, *extra}
     extra += [path for path in linked if held.isdisjoint(path.parents)]
-    reserved = [path for path in _reserved(worked_in, nested, env) if not _is_below(path, held)]
+    reserved = [path for path in _reserved(worked_in, nested, env, unread) if not _is_below(path, held)]
     profiles = [path for path in _profiles(env, protected, worked_in) if not _is_below(path, held)]
-    included = [path for path in _included(worked_in, nested, env) if not _is_below(path, held)]
+    included = [path for path in _included(worked_in, nested, env, unread) if not _is_below(path, held)]
     # A missing file in a missing directory is kept from being made with that.
     read_as_files = [*included, *(path for path in profiles if path.name in _PROFILES)]
     files = [path for path in read_as_files if _first_missing(path) == path]
-    reserved += [root / name for root in worked_in for name in protected if "/" not in name]
+    reserved += [root / name for root in worked_in for name in protected if "/" not in name and name not in _FOUND_ONLY]
     reserved += [_first_missing(path) for path in (*included, *profiles) if path not in files]
     reserved = list(dict.fromkeys(reserved))
     extra += [*profiles, *reserved, *files, *(target for path in reserved for target in _targets(path))]
@@ -151,6 +157,7 @@ def _workspace_roots(
             tuple(path for path in reserved if root in path.parents),
             tuple(path for path in files if root in path.parents),
             (*PROTECTED_NAMES, *further),
+            tuple(dict.fromkeys(unread)),
         )
         for root in roots
     )
@@ -178,17 +185,21 @@ def _profiles(env: Mapping[str, str], protected: Sequence[str], worked_in: Seque
     ]
 
 
-def _reserved(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str]) -> list[Path]:
+def _reserved(
+    worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str], unread: list[str]
+) -> list[Path]:
     """Paths that must not be created either: directories of hooks, the `.git` of submodules."""
     reserved: list[Path] = []
     for git, work in _repositories(worked_in, nested):
         reserved += [_first_missing(directory) for directory in hook_directories(git, work, env)]
-        reserved += [_first_missing(directory / ".git") for directory in submodule_directories(git, work)]
+        reserved += [_first_missing(directory / ".git") for directory in submodule_directories(git, work, unread)]
     return list(dict.fromkeys(reserved))
 
 
-def _included(worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str]) -> list[Path]:
-    files = [file for git, _ in _repositories(worked_in, nested) for file in included_files(git, env)]
+def _included(
+    worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str], unread: list[str]
+) -> list[Path]:
+    files = [file for git, _ in _repositories(worked_in, nested) for file in included_files(git, env, unread)]
     return [path for file in files for path in dict.fromkeys([file, *leads_to(file)])]
 
 

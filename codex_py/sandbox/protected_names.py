@@ -20,25 +20,25 @@ _SCANNED_ENTRIES: Final = 200_000
 _CONTENT: Final = frozenset(("objects", "lfs"))
 
 
-def other_names(protected: Iterable[Path], roots: Sequence[Path]) -> list[Path]:
+def other_names(protected: Iterable[Path], roots: Sequence[Path], unread: list[str]) -> list[Path]:
     """The paths below `roots` that are links to a file which is, or lies in, one of the `protected` paths.
 
     Nothing is looked through unless such a file has more than one name. Those inside the protected paths are among what
-    is given back.
+    is given back. For each directory that is too large a line is added to `unread`.
     """
-    inodes = {(found.st_dev, found.st_ino) for found in _linked(protected)}
+    inodes = {(found.st_dev, found.st_ino) for found in _linked(protected, unread)}
     if not inodes:
         return []
     numbers = {number for _, number in inodes}
     return [
         Path(entry.path)
         for root in roots
-        for entry in _below(str(root), _SCANNED_ENTRIES)
+        for entry in _below(str(root), _SCANNED_ENTRIES, unread)
         if entry.inode() in numbers and (found := _status(entry)) and (found.st_dev, found.st_ino) in inodes
     ]
 
 
-def _linked(paths: Iterable[Path]) -> Iterator[os.stat_result]:
+def _linked(paths: Iterable[Path], unread: list[str]) -> Iterator[os.stat_result]:
     """The files with several names in protected places, which are files or directories themselves."""
     left = _CHECKED_FILES
     for path in paths:
@@ -48,13 +48,13 @@ def _linked(paths: Iterable[Path]) -> Iterator[os.stat_result]:
             continue
         found = [own] if stat.S_ISREG(own.st_mode) else []
         if stat.S_ISDIR(own.st_mode):
-            below = list(_below(str(path), left))
+            below = list(_below(str(path), left, unread))
             left -= len(below)
             found = [status for entry in below if (status := _status(entry))]
         yield from (status for status in found if stat.S_ISREG(status.st_mode) and status.st_nlink > 1)
 
 
-def _below(top: str, most: int) -> Iterator[os.DirEntry[str]]:
+def _below(top: str, most: int, unread: list[str]) -> Iterator[os.DirEntry[str]]:
     """Everything below a directory, breadth first, at most so many; links are not followed."""
     directories = deque([top])
     seen = 0
@@ -63,6 +63,7 @@ def _below(top: str, most: int) -> Iterator[os.DirEntry[str]]:
             with os.scandir(directories.popleft()) as listing:
                 for entry in listing:
                     if seen >= most:
+                        unread.append(f"`{top}` has too many files: commands can write protected ones by hard links")
                         return
                     seen += 1
                     yield entry

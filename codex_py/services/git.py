@@ -157,9 +157,12 @@ class GitReader:
     def _check_included(self, found: GitDirectories) -> None:
         """Raise `UserError` for a file that the configuration includes and that git must not read."""
         directories = dict.fromkeys((found.own, found.common))
-        included = dict.fromkeys(path for directory in directories for path in included_files(directory, self._env))
+        unread: list[str] = []
+        included = dict.fromkeys(path for git in directories for path in included_files(git, self._env, unread))
         if not included or isinstance(self._policy, DangerFullAccess):
             return
+        if unread:
+            raise UserError(f"git is not asked about `{found.root}`: {unread[0]}")
         roots = self._sandbox.roots(self._policy, self.cwd)
         shortfall = self._sandbox.shortfall(self._policy, self.cwd)
         for path in included:

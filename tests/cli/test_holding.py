@@ -131,7 +131,8 @@ def rows_of(place: Place, sockets: Path, port: int) -> list[Row]:
     for name in (*SETTINGS_IN_PROJECT, "web/.claude/settings.json"):
         rows += [Row(SETTINGS, act, name) for act in ("write", "replace", "write through a link")]
     rows += [Row(SETTINGS, "move", name) for name in PROTECTED if "/" not in name]
-    rows += [Row(SETTINGS, "plant", f"{home.parent}/empty/{name}") for name in SETTINGS_IN_PROJECT]
+    missing = [name for name in SETTINGS_IN_PROJECT if not name.startswith(".hg/")]
+    rows += [Row(SETTINGS, "plant", f"{home.parent}/empty/{name}") for name in missing]
     rows += [Row(SETTINGS, "write", "made/.cursor/mcp.json"), Row(SETTINGS, "write through another name", ".mcp.json")]
     for name in SETTINGS_AT_HOME:
         rows += [Row(PROFILES, act, f"{home}/{name}") for act in ("write", "replace", "move")]

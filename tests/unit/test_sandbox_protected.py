@@ -285,3 +285,33 @@ async def test_shell_profiles_are_held_in_a_writable_home(session: Session, back
 )
 def test_git_settings_are_read_as_git_does(text: str, expected: dict[str, str]) -> None:
     assert dict(parse_settings(text)) == expected
+
+
+def test_what_is_too_large_to_be_looked_through_is_named(tmp_path: Path) -> None:
+    repo = _repository(tmp_path)
+    sandbox = Sandbox({"HOME": str(tmp_path)})
+    sandbox.roots(WORKSPACE, repo)
+    assert sandbox.unsearched(WORKSPACE, repo) is None
+    includes = "".join(f"[include]\npath = ../{number}\n" for number in range(200))
+    with (repo / ".git" / "config").open("a") as config:
+        config.write(includes + "#" * (1 << 20))
+    with (repo / ".git" / "index").open("wb") as index:
+        index.truncate(64 << 20)
+    (repo / ".gitmodules").write_text("#" * (1 << 20) + "#")
+    (repo / ".codex").mkdir()
+    for number in range(20_001):
+        (repo / ".codex" / f"{number}").touch()
+    sandbox = Sandbox({"HOME": str(tmp_path)})
+    sandbox.roots(WORKSPACE, repo)
+    named = sandbox.unsearched(WORKSPACE, repo) or ""
+    words = ("includes about 200 files", ".git/config` is", "index` is", ".gitmodules` is", ".codex` has")
+    assert [word for word in words if word not in named] == []
+
+
+def test_a_mercurial_repository_is_protected_where_it_is_and_not_kept_from_being_made(tmp_path: Path) -> None:
+    repo = _repository(tmp_path)
+    (repo / "sub" / ".hg").mkdir(parents=True)
+    sandbox = Sandbox({"HOME": str(tmp_path)}, limits=Limits(protected=PROTECTED))
+    roots = sandbox.roots(WORKSPACE, repo)
+    assert not is_writable(repo / "sub" / ".hg" / "hgrc", roots)
+    assert repo / ".hg" not in roots[0].protected
