@@ -55,7 +55,7 @@ class _Started:
         self.task: asyncio.Task[ToolOutput] | None = None
 
     def item(self) -> ResponseItem:
-        return call_output(self.call, _answer(self.output))
+        return call_output(self.call, _answer(self.output), failed=self.output is not None and not self.output.ok)
 
 
 class CallBatch:

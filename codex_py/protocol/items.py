@@ -16,6 +16,8 @@ from codex_py.protocol.value import Value
 
 _TYPE_FIRST: Final = b'{"type":"'
 _EXCHANGE_TYPE: Final = re.compile(rb'\{"type":"(function|custom_tool|local_shell)_call(_output)?"')
+_OUTPUTS: Final = (b'{"type":"function_call_output"', b'{"type":"custom_tool_call_output"')
+_FAILED: Final = b',"is_error":true}'
 _CALL_ID: Final = re.compile(rb'"call_id":"([^"\\]*)"')
 
 
@@ -132,11 +134,21 @@ def message_of_content(role: str, content: Sequence[dict[str, Any]]) -> Response
     return ResponseItem(encode_json({"type": "message", "role": role, "content": list(content)}))
 
 
-def call_output(call: ToolCall, output: str | Sequence[dict[str, Any]]) -> ResponseItem:
-    """The answer to a call: a text, or content parts (`input_text`, `input_image`)."""
+def call_output(call: ToolCall, output: str | Sequence[dict[str, Any]], *, failed: bool = False) -> ResponseItem:
+    """The answer to a call: a text, or content parts (`input_text`, `input_image`).
+
+    That the call has `failed` is the last field, `is_error`, which only some APIs are sent.
+    """
     item_type = "custom_tool_call_output" if call.custom else "function_call_output"
-    body = output if isinstance(output, str) else list(output)
-    return ResponseItem(encode_json({"type": item_type, "call_id": call.call_id, "output": body}))
+    fields = {"type": item_type, "call_id": call.call_id, "output": output if isinstance(output, str) else list(output)}
+    return ResponseItem(encode_json({**fields, "is_error": True} if failed else fields))
+
+
+def without_error_mark(encoded: bytes) -> bytes:
+    """An item without the field that says that a call has failed."""
+    if encoded.endswith(_FAILED) and encoded.startswith(_OUTPUTS):
+        return encoded[: -len(_FAILED)] + b"}"
+    return encoded
 
 
 def _view(value: dict[str, Any]) -> ItemView:

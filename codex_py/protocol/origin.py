@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from codex_py.protocol.encoding import as_object, encode_json
-from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.items import ResponseItem, without_error_mark
 from codex_py.protocol.value import Value
 
 _FIELD: Final = "made_by"
@@ -60,7 +60,7 @@ def sendable(encoded: bytes, origin: Origin) -> bytes | None:
     """
     bound = _BOUND.match(encoded)
     if bound is None:
-        return encoded
+        return without_error_mark(encoded)
     if encoded.endswith(own := origin.suffix):
         return encoded[: -len(own)] + b"}"
     if b'"made_by"' not in encoded:

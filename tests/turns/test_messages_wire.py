@@ -10,7 +10,18 @@ import pytest
 
 from codex_py.protocol import events
 from tests.support.fake_messages import FakeMessages, answer, api_refusal, blocks_of, redacts, says, thinks, uses
-from tests.support.fake_responses import FakeResponses, call, cut, reasoning, reset, say
+from tests.support.fake_responses import (
+    FakeResponses,
+    call,
+    cut,
+    hang,
+    raw,
+    reasoning,
+    reset,
+    say,
+    stall_headers,
+    status,
+)
 from tests.support.home import Place
 from tests.support.session import Watched, watched_session
 
@@ -104,8 +115,8 @@ async def test_a_paused_answer_goes_on(place: Place) -> None:
     ("stop", "details", "message"),
     [
         ("max_tokens", None, "the answer is incomplete"),
-        ("refusal", {"category": "cyber", "explanation": "no exploits"}, "`refusal`): cyber: no exploits"),
-        ("refusal", None, "the model refused to answer (`refusal`)"),
+        ("refusal", {"category": "cyber", "explanation": "no exploits"}, "has refused to answer: cyber: no exploits"),
+        ("refusal", None, "the model has refused to answer"),
     ],
 )
 async def test_an_answer_cut_short_keeps_its_text_says_why_and_runs_no_half_call(
@@ -235,3 +246,80 @@ async def test_a_server_that_does_not_count_is_not_needed_for_the_context(place:
             await watched.say("go")
             use = await watched.session.count_context()
     assert use == watched.session.context_use()
+
+
+async def test_a_call_that_fails_is_marked_and_other_apis_are_not_sent_the_mark(place: Place) -> None:
+    first = answer(
+        uses("toolu_1", "apply_patch", {"input": "no patch"}),
+        uses("toolu_2", "no_such_tool", {}),
+        shell("toolu_3", "echo fine"),
+    )
+    with FakeMessages(first, answer(says("done"))) as model:
+        async with messages_session(place, model) as watched:
+            await watched.say("go")
+            thread = watched.session.thread_id
+    marks = {one["tool_use_id"]: one.get("is_error") for one in model.bodies[1]["messages"][2]["content"]}
+    assert marks == {"toolu_1": True, "toolu_2": True, "toolu_3": None}
+    with FakeResponses([say("ok")]) as other:
+        async with watched_session(place, other, resume=thread) as watched:
+            await watched.say("go")
+    assert b"is_error" not in other.requests[0].raw
+
+
+@pytest.mark.parametrize(
+    "silence", [[stall_headers(1000.0)], [*answer(says("x"))[:3], raw(b": ping\n\n"), hang(1000.0)]]
+)
+async def test_silence_is_ended_by_the_idle_deadline_and_asked_again(place: Place, silence: Any) -> None:
+    with FakeMessages(silence, answer(says("done"))) as model:
+        async with messages_session(place, model, stream_idle_timeout_ms=200) as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+    assert len(watched.of(events.Retrying)) == 1
+
+
+@pytest.mark.parametrize(
+    ("play", "message"),
+    [
+        (
+            status(200, "<html><title>Login</title>"),
+            "an HTML page titled “Login”; does `base_url` name a server of the Messages",
+        ),
+        (status(404, "not found"), "does `base_url` name a server of the Messages API?"),
+        (status(200, {"type": "error", "error": {"type": "invalid_request_error", "message": "bad"}}), "bad"),
+        (api_refusal(403, "permission_error", "not yours"), "403 Forbidden: not yours"),
+    ],
+)
+async def test_an_answer_that_is_none_is_named(place: Place, play: Any, message: str) -> None:
+    with FakeMessages(play) as model:
+        async with messages_session(place, model) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnFailed)
+    assert message in ended.message
+
+
+async def test_a_whole_answer_in_place_of_a_stream_counts(place: Place) -> None:
+    content = [{"type": "text", "text": "whole"}]
+    body = {"type": "message", "id": "m", "role": "assistant", "content": content, "stop_reason": "end_turn"}
+    with FakeMessages(status(200, body)) as model:
+        async with messages_session(place, model) as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+    assert [event.text for event in watched.of(events.MessageDone)] == ["whole"]
+
+
+async def test_noise_of_every_kind_is_passed_over(place: Place) -> None:
+    noise = [
+        raw(b"data: {\n\n"),
+        raw(b"data: []\n\n"),
+        raw(b": hi\n\n"),
+        {"type": "new_event", "x": 1},
+        {"type": "ping"},
+    ]
+    odd = [{"type": "content_block_delta", "index": 9, "delta": {"type": "text_delta", "text": "lost"}}]
+    events_ = answer(
+        ({"type": "server_tool_use", "id": "s", "name": "x", "input": {}}, []), says("heard"), stop="new_stop"
+    )
+    mixed = [part for event in events_ for part in (event, *noise, *odd)]
+    with FakeMessages(mixed) as model:
+        async with messages_session(place, model) as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+    assert [event.text for event in watched.of(events.MessageDone)] == ["heard"]
+    assert any("new_stop" in event.message for event in watched.of(events.Warned))

@@ -60,6 +60,7 @@ class CallStep(NamedTuple):
     arguments: str
     output: Content
     original_id: str
+    failed: bool = False
 
 
 class ModelMessage(NamedTuple):
@@ -179,7 +180,8 @@ class HistoryReader:
         arguments = encode_json({"input": view.arguments}).decode() if view.custom else json_object(view.arguments)
         content = (ABORTED,) if output is None else content_of(output.get("output"))
         name = flat_name(view.namespace, view.name)
-        return CallStep(self.ids.next_id(view.call_id), name, arguments, content, view.call_id)
+        failed = output is not None and output.get("is_error") is True
+        return CallStep(self.ids.next_id(view.call_id), name, arguments, content, view.call_id, failed)
 
 
 def input_message(value: dict[str, Any]) -> InputMessage | None:

@@ -6,6 +6,7 @@ What changes from request to request stands behind `messages`. Up to three block
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from codex_py.errors import ModelError
@@ -22,8 +23,9 @@ from codex_py.protocol.origin import Origin
 _VERSION: Final = "2023-06-01"
 _INTERLEAVED: Final = "interleaved-thinking-2025-05-14"
 _ID_FORM: Final = IdForm("[a-zA-Z0-9_-]{1,64}", 40)
-# The API takes no request without a limit. So much every model can say.
+# The API takes no request without a limit. So much nearly every model can say.
 _MAX_TOKENS: Final = 8192
+_MAX_THREADS: Final = 8
 _NOT_AT_TOP: Final = ("anyOf", "oneOf", "allOf")
 _SCHEMA_WORDS: Final = (
     "Your last message of this turn, the one without tool calls, must be one JSON value and nothing else: no code"
@@ -42,6 +44,24 @@ _REFUSALS: Final = (
 )
 
 
+class _Thread:
+    """What is known of one conversation; agents share a client, and each has its own."""
+
+    def __init__(self, *, keeps_thinking: bool) -> None:
+        self._keeps_thinking = keeps_thinking
+        self._reader = HistoryReader(_ID_FORM)
+        self.log = MessageLog(keeps_thinking=keeps_thinking)
+
+    def load(self, items: Sequence[bytes], origin: Origin) -> None:
+        """Take the history of a request."""
+        found = self._reader.read(items, origin)
+        if found.restarted:
+            self.log = MessageLog(keeps_thinking=self._keeps_thinking)
+        for entry in found.entries:
+            self.log.add(entry)
+        self.log.close()
+
+
 class MessagesWire:
     """The `Wire` of the Messages API."""
 
@@ -49,11 +69,10 @@ class MessagesWire:
 
     def __init__(self, provider: Provider, installation_id: str = "") -> None:
         self._provider = provider
-        self._reader = HistoryReader(_ID_FORM)
-        self._log = MessageLog()
+        self._threads: dict[str, _Thread] = {}
         self._tools = ToolTable()
         self._encoded_tools = b""
-        # Parts of requests that this server has refused, and those of the last request.
+        # Parts of requests that this server has refused, and those that it was sent.
         self._refused: set[str] = set()
         self._sent: set[str] = set()
 
@@ -61,6 +80,7 @@ class MessagesWire:
         return "messages"
 
     def headers(self, prompt: Prompt) -> dict[str, str]:
+        # Asked for after the body, so the history is there.
         thinking = self._thinking(prompt, _max_tokens(prompt))
         beta = {"anthropic-beta": _INTERLEAVED} if thinking.interleaved else {}
         return {"anthropic-version": _VERSION, **beta}
@@ -73,7 +93,6 @@ class MessagesWire:
         return {"authorization": f"Bearer {token}", **version}
 
     def encode(self, prompt: Prompt) -> bytes:
-        self._sent.clear()
         head, messages = self._encode_input(prompt)
         thinking = self._thinking(prompt, max_tokens := _max_tokens(prompt))
         fields: dict[str, Any] = {"max_tokens": max_tokens, "stream": True, **self._options(prompt, thinking)}
@@ -98,24 +117,29 @@ class MessagesWire:
         for part, words in _REFUSALS if status in (400, 422) else ():
             if part in self._sent and any(word in message for word in words):
                 self._refused.add(part)
+                self._sent.discard(part)
                 if part == "replay":
-                    self._reader, self._log = HistoryReader(_ID_FORM), MessageLog(keeps_thinking=False)
+                    self._threads.clear()
                 return True
         return False
 
     def _encode_input(self, prompt: Prompt) -> tuple[bytes, bytes]:
-        reading = self._reader.read(prompt.input, Origin(self._provider.id, prompt.model, "messages"))
-        if reading.restarted:
-            self._log = MessageLog(keeps_thinking="replay" not in self._refused)
-        for entry in reading.entries:
-            self._log.add(entry)
-        self._log.close()
-        if self._log.has_thinking:
+        thread = self._thread(prompt)
+        thread.load(prompt.input, Origin(self._provider.id, prompt.model, "messages"))
+        if thread.log.has_thinking:
             self._sent.add("replay")
         marks = "cache" not in self._refused
         if marks:
             self._sent.add("cache")
-        return self._head(prompt, marks=marks), self._log.encode(marks=marks)
+        return self._head(prompt, marks=marks), thread.log.encode(marks=marks)
+
+    def _thread(self, prompt: Prompt) -> _Thread:
+        # The one asked last is the last, and the first goes when there are too many.
+        thread = self._threads.pop(prompt.thread_id, None) or _Thread(keeps_thinking="replay" not in self._refused)
+        self._threads[prompt.thread_id] = thread
+        if len(self._threads) > _MAX_THREADS:
+            del self._threads[next(iter(self._threads))]
+        return thread
 
     def _head(self, prompt: Prompt, *, marks: bool) -> bytes:
         system = [encoded({"type": "text", "text": text}) for text in self._system(prompt)]
@@ -161,7 +185,7 @@ class MessagesWire:
         return supported_schema(prompt.model, as_object(decode_json(prompt.output_schema)))
 
     def _thinking(self, prompt: Prompt, max_tokens: int) -> Thinking:
-        return thinking_for(prompt, max_tokens, has_thought=self._log.has_thought, refused=self._refused)
+        return thinking_for(prompt, max_tokens, has_thought=self._thread(prompt).log.has_thought, refused=self._refused)
 
 
 def _max_tokens(prompt: Prompt) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from codex_py.errors import ModelError
 from codex_py.model.client import (
+    AnswerNote,
     ArgumentsDelta,
     Completed,
     Created,
@@ -21,13 +22,21 @@ from codex_py.model.client import (
     StreamTextDelta,
     ToolCallStarted,
 )
-from codex_py.model.failures import ANSWER_LIMIT, TOO_LONG, incomplete_answer, on_one_line, stream_failure
+from codex_py.model.failures import (
+    ANSWER_LIMIT,
+    REFUSED,
+    TOO_LONG,
+    incomplete_answer,
+    on_one_line,
+    refused_answer,
+    stream_failure,
+)
 from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import TokenUsage
 
-REFUSED: Final = "refusal"
+_KNOWN_ENDS: Final = frozenset({"", "end_turn", "tool_use", "stop_sequence", "pause_turn"})
 _CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded", REFUSED})
 # Asking again would bring the same.
 _FINAL_ERRORS: Final = frozenset(
@@ -238,6 +247,9 @@ class MessagesDecoder:
             case "refusal":
                 raise _refusal(self._details)
             case _:
+                if self._stop not in _KNOWN_ENDS:
+                    note = f"the server ended the answer for a reason of its own: `{on_one_line(self._stop, 60)}`"
+                    rest.append(AnswerNote(note))
                 return [*rest, Completed(self._id, self._usage(), False if self._stop == "pause_turn" else None)]
 
     def _note_usage(self, usage: object) -> None:
@@ -298,8 +310,5 @@ def _error_of(event: Mapping[str, Any]) -> ModelError:
 
 
 def _refusal(details: Mapping[str, Any]) -> ModelError:
-    """The model declines. Asked again with the same history, it would again."""
-    words = [on_one_line(_text_of(details, key), 300) for key in ("category", "explanation")]
-    reason = ": ".join(word for word in words if word)
-    message = "the model refused to answer (`refusal`)" + (f": {reason}" if reason else "")
-    return ModelError(message, retryable=False, streaming=True, code=REFUSED)
+    words = [_text_of(details, key) for key in ("category", "explanation")]
+    return refused_answer(": ".join(word for word in words if word))

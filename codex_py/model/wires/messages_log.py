@@ -180,8 +180,11 @@ def _call(call: CallStep) -> bytes:
 
 def _result(call: CallStep) -> bytes:
     fields: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.call_id}
-    content = _result_content(call.output)
-    return encoded({**fields, "content": content} if content else fields)
+    if content := _result_content(call.output):
+        fields["content"] = content
+    if call.failed:
+        fields["is_error"] = True
+    return encoded(fields)
 
 
 def _result_content(output: Content) -> str | list[dict[str, Any]]:

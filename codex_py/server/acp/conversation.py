@@ -27,7 +27,12 @@ from codex_py.text.display import first_words
 _Ended: TypeAlias = events.TurnCompleted | events.TurnFailed | events.TurnInterrupted
 _MAX_TITLE_LENGTH: Final = 100
 # How a turn that failed by one of these ends, in the protocol's words.
-_STOPS: Final = {"content_filter": "refusal", "prompt_refused": "refusal", "max_output_tokens": "max_tokens"}
+_STOPS: Final = {
+    "content_filter": "refusal",
+    "prompt_refused": "refusal",
+    "refusal": "refusal",
+    "max_output_tokens": "max_tokens",
+}
 
 
 class AcpSession:
