@@ -107,23 +107,23 @@ def failed_tests(output: str, cwd: str | None) -> list[FailedTest]:
 
 def read_counts(output: str) -> str:
     """The counts that pytest or unittest prints last; empty when there are none."""
-    found = list(_PYTEST_COUNTS.finditer(output))
-    if found:
+    if found := list(_PYTEST_COUNTS.finditer(output)):
         return found[-1][1]
     ended = _UNITTEST_END.search(output)
     return f"{ended[1]} run, {ended[2]}" if ended else ""
 
 
-def _pytest_sections(text: str) -> dict[str, str]:
+def _pytest_sections(text: str) -> list[tuple[str, str]]:
     heads = list(_SECTION.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
-    return {head[1]: text[head.end() : end] for head, end in zip(heads, ends, strict=False)}
+    return [(head[1], text[head.end() : end]) for head, end in zip(heads, ends, strict=False)]
 
 
-def _pytest_failure(line: str, sections: dict[str, str]) -> FailedTest:
+def _pytest_failure(line: str, sections: list[tuple[str, str]]) -> FailedTest:
     node, _, reason = line.partition(" - ")
     file, _, name = node.strip().partition("::")
-    section = sections.get(name.replace("::", ".")) or sections.get(file) or ""
+    own = [text for head, text in sections if head in (name.replace("::", "."), file)]
+    section = next((text for text in own if f"\n{file}:" in text), own[0] if own else "")
     line_numbers = [int(found[2]) for found in _LOCATION.finditer(section) if found[1] == file]
     error = _ERROR.search(section)
     return FailedTest(name or file, file, line_numbers[-1] if line_numbers else 0, error[1] if error else reason)
@@ -133,10 +133,10 @@ def _report(command: str, result: Result, cwd: str | None) -> str:
     ran = f"I ran {code(command)}."
     if result.session_id is not None:
         return f"{ran} It is still running after the longest wait I allow. So far it printed:\n\n{excerpt(result.text)}"
-    counts, failed = read_counts(result.text), failed_tests(result.text, cwd)
+    failed, counts = failed_tests(result.text, cwd), f": {found}" if (found := read_counts(result.text)) else ""
     if result.is_ok:
-        return f"{ran} The tests passed{f': {counts}' if counts else ''}."
-    lines = [f"{ran} It failed with exit code {result.exit_code}{f': {counts}' if counts else ''}."]
+        return f"{ran} The tests passed{counts}."
+    lines = [f"{ran} It failed with exit code {result.exit_code}{counts}."]
     lines.append("\n".join(f"{number}. {_line(failure)}" for number, failure in enumerate(failed[:_SHOWN], 1)))
     if len(failed) > _SHOWN:
         lines.append(f"… and {count(len(failed) - _SHOWN, 'more failure')}")

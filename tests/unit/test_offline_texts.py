@@ -59,6 +59,27 @@ def test_failed_tests_of_pytest_have_their_place_and_error() -> None:
     assert read_counts(PYTEST) == "1 failed, 1 passed, 1 error"
 
 
+def test_failed_tests_of_one_name_in_two_files_stay_apart() -> None:
+    output = """\
+=================================== FAILURES ===================================
+__________________________________ test_same ___________________________________
+tests/test_a.py:2: in test_same
+    assert 1 == 'a'
+E   AssertionError: assert 1 == 'a'
+__________________________________ test_same ___________________________________
+tests/test_b.py:5: in test_same
+    assert 1 == 'b'
+E   AssertionError: assert 1 == 'b'
+=========================== short test summary info ============================
+FAILED tests/test_a.py::test_same - AssertionError: assert 1 == 'a'
+FAILED tests/test_b.py::test_same - AssertionError: assert 1 == 'b'
+"""
+    assert failed_tests(output, "/repo") == [
+        FailedTest("test_same", "tests/test_a.py", 2, "AssertionError: assert 1 == 'a'"),
+        FailedTest("test_same", "tests/test_b.py", 5, "AssertionError: assert 1 == 'b'"),
+    ]
+
+
 def test_failed_tests_of_unittest_have_their_place_and_error() -> None:
     assert failed_tests(UNITTEST, "/repo") == [
         FailedTest("test_add", "tests/test_calc.py", 6, "AssertionError: -1 != 3")
