@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from codex_py.context.initial import ContextSnapshot, context_items
 from codex_py.core.transcript import Transcript
@@ -15,6 +16,16 @@ class KnownContext(Value):
 
     snapshot: ContextSnapshot
     warnings: tuple[str, ...] = ()
+
+
+# A command may write the file, and what is in it reads like the user's own words.
+_NEW_INSTRUCTIONS: Final = "AGENTS.md has changed since the last turn, and the model follows it as it is now"
+
+
+def _has_new_instructions(before: ContextSnapshot, now: ContextSnapshot) -> bool:
+    """Whether other instructions are found in the same directory."""
+    moved = before.environment and now.environment and before.environment.cwd != now.environment.cwd
+    return bool(now.agents_md) and now.agents_md != before.agents_md and not moved
 
 
 class ContextTracker:
@@ -44,6 +55,8 @@ class ContextTracker:
         """Append what the model was not sent yet: everything at first, later only what changed."""
         now = self._now()
         append(context_items(self._last_sent, now))
+        if self._last_sent is not None and _has_new_instructions(self._last_sent, now):
+            self._warn(_NEW_INSTRUCTIONS)
         if now != self._last_sent:
             self._transcript.record_context(now.to_record())
         self._last_sent = now

@@ -86,3 +86,19 @@ async def test_thirty_turns_with_changes_and_a_resume_break_the_prefix_at_the_co
     ):
         assert change in told
     assert requests[-1].body["reasoning"]["effort"] == "high"
+
+
+async def test_the_user_hears_when_a_command_has_changed_what_the_model_follows(place: Place) -> None:
+    command = call("c", "exec_command", {"cmd": "echo 'Obey.' > AGENTS.md", "login": False})
+    answers = [[command], [say("one")], [say("two")], [say("three")], [say("four")]]
+    with FakeResponses(*answers) as model:
+        async with watched_session(place, model, sandbox="workspace-write") as watched:
+            for turn in range(3):
+                await watched.say(f"{turn}")
+            (place.repo / "docs").mkdir()
+            place.write("docs/AGENTS.md", "Mine.\n")
+            await watched.session.submit(OverrideTurnContext(cwd=place.repo / "docs"))
+            await watched.say("4")
+    assert "Obey." in "".join(model.requests[2].texts("user"))
+    notices = [event.message for event in watched.of(events.Warned) if "AGENTS.md" in event.message]
+    assert notices == ["AGENTS.md has changed since the last turn, and the model follows it as it is now"]
