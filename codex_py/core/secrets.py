@@ -46,7 +46,7 @@ _TEXTS: Final[Mapping[type[Value], tuple[str, ...]]] = {
     events.AgentChanged: ("agent",),
     AgentState: ("task", "message", "activity"),
     events.QuestionRaised: ("question",),
-    questions.ApprovalQuestion: ("command", "reason", "justification"),
+    questions.ApprovalQuestion: ("command", "reason", "justification", "changes"),
     questions.PermissionsQuestion: ("reason",),
     questions.ChoiceQuestion: ("header", "question", "options", "form", "asks"),
     questions.ModelAsks: ("questions",),

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.questions import Question
+from codex_py.protocol.questions import FileChange, Question
 from codex_py.protocol.status import AgentState, AgentStatus, AgentTool, FilesChanged
 from codex_py.protocol.usage import CompactionReason, CompactionWay, TokenUsage
 from codex_py.protocol.value import Value
@@ -138,15 +138,6 @@ class CommandFinished(Value):
     by_user: bool = False
     in_background: bool = False
     stopped_by_user: bool = False
-
-
-class FileChange(Value):
-    """One file of a patch: its absolute path, what happens to it, where it moves, and the unified diff."""
-
-    path: Path
-    kind: Literal["add", "delete", "update"]
-    move_path: Path | None = None
-    diff: str = ""
 
 
 class PatchStarted(Value):

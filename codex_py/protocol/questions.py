@@ -162,13 +162,23 @@ class PermissionsQuestion(Value):
     agent: str = ""
 
 
+class FileChange(Value):
+    """One file of a patch: its absolute path, what happens to it, where it moves, and the unified diff."""
+
+    path: Path
+    kind: Literal["add", "delete", "update"]
+    move_path: Path | None = None
+    diff: str = ""
+
+
 class ApprovalQuestion(Value):
     """Whether a command may run, or a patch be written. The answer is one of `scopes`; anything else is a no.
 
     An `ApprovalReply` is an answer too: it can change the pattern, and tell the model why not.
 
     `command` is the exact command line, shell-quoted, or the patch; hidden characters in it are marked, so it may be
-    drawn as it is. `files` are what a patch changes, none for a command. `outside` says that a yes takes it out of
+    drawn as it is. `files` are what a patch changes, none for a command; `changes` is the same with the diffs,
+    where they could be made before the question. `outside` says that a yes takes it out of
     the sandbox. `reason` is why it is asked about, `justification` what the model says. `pattern` is what a yes for
     the project or for good would allow: every command that begins with these words.
 
@@ -187,6 +197,7 @@ class ApprovalQuestion(Value):
     scopes: tuple[ApprovalScope, ...] = ("once", "session")
     agent: str = ""
     server: str = ""
+    changes: tuple[FileChange, ...] = ()
 
 
 class ApprovalReply(Value):

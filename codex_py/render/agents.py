@@ -57,7 +57,7 @@ def render_running_agents(agents: Sequence[AgentState], *, frame: int = 0) -> Sc
 def agent_standing(agent: AgentState) -> str:
     """What an agent does or came to, in a word or a few."""
     if agent.is_at_work:
-        return "waits for you" if agent.is_waiting else command_title(agent.activity) or "works"
+        return "waits for you" if agent.is_waiting else command_title(agent.activity) or "working"
     return _ENDS.get(agent.status, ("", "", agent.status))[2]
 
 

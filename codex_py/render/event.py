@@ -16,7 +16,7 @@ from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, wor
 from codex_py.render.message import render_message, render_plan, render_prompt, render_reasoning
 from codex_py.render.patch import render_changes
 from codex_py.render.titles import relative_path
-from codex_py.render.tool_call import render_command, render_input, render_mcp_call, render_tool_call
+from codex_py.render.tool_call import refusal_words, render_command, render_input, render_mcp_call, render_tool_call
 from codex_py.text.display import describe_changes, describe_seconds, ends_of
 
 Level: TypeAlias = Literal["note", "warning", "error"]
@@ -41,9 +41,8 @@ def render_refused_patch(reason: str, *, expanded: bool = False) -> ScrollbackEn
     Of a long reason, with the lines that were looked for, the ends are shown unless it is `expanded`.
     """
     if patch_was_declined(reason):
-        return ScrollbackEntry(
-            OneLine(Text.assemble(("⊘ ", "warn"), "patch"), Text(" · declined", "dim")), spacing="dense"
-        )
+        line = OneLine(Text.assemble(("⊘ ", "warn"), "patch"), Text(" · declined", "dim"))
+        return ScrollbackEntry(line, *refusal_words(reason), spacing="dense")
     text = reason.strip() if expanded else "\n".join(ends_of(reason.strip(), _REASON_LINES))
     return ScrollbackEntry(Margin(words(text, "dim"), "✗ ", "  ", style="bad"), spacing="dense")
 
@@ -57,10 +56,14 @@ def render_answer(question: str, answers: Sequence[str]) -> ScrollbackEntry:
 
 def render_retry(event: Retrying) -> ScrollbackEntry:
     """A request that is sent again."""
-    count = f"{event.attempt} of {event.limit}" if event.limit is not None else f"{event.attempt}"
     when = f" in {describe_seconds(event.delay)}" if event.delay >= 1 else ""
-    note = Text(f" · trying again{when} ({count})", "dim")
-    return ScrollbackEntry(OneLine(Text.assemble(("↻ ", "warn"), line_of(event.message)), note), spacing="dense")
+    line = Text.assemble(("↻ ", "warn"), f"{describe_attempt(event)}{when}", (" · ", "dim"), line_of(event.message))
+    return ScrollbackEntry(OneLine(line), spacing="dense")
+
+
+def describe_attempt(event: Retrying) -> str:
+    """Which attempt comes next: `attempt 2 of 5`."""
+    return f"attempt {event.attempt}" + (f" of {event.limit}" if event.limit is not None else "")
 
 
 def render_skill(event: SkillUsed, *, cwd: Path | None = None) -> ScrollbackEntry:
@@ -149,6 +152,6 @@ def _remark(event: events.Event, cwd: Path | None) -> ScrollbackEntry | None:
         case events.TurnFailed(_, message):
             return render_notice(message, "error")
         case events.TurnInterrupted():
-            return render_notice("interrupted: tell it what to do differently", "warning")
+            return render_notice("Interrupted. Type what to do instead.", "warning")
         case _:
             return None

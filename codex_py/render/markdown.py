@@ -207,6 +207,11 @@ class MarkdownStream:
         self._begun = False
         self._drawn: tuple[str, ScrollbackEntry] | None = None
 
+    @property
+    def is_inside_code(self) -> bool:
+        """Whether lines of code were given out, or will be, that are followed by more of the same block."""
+        return self._code is not None
+
     def feed(self, delta: str) -> list[ScrollbackEntry]:
         """Take more of the message; the blocks that are finished by it, in order."""
         first, *rest = delta.split("\n")

@@ -86,6 +86,11 @@ _STEP_MARKS: Final = {
 _MAX_STEPS: Final = 12
 
 
+def is_done(plan: PlanUpdated) -> bool:
+    """Whether every step is completed."""
+    return all(step.status == "completed" for step in plan.steps)
+
+
 def render_final_plan(plan: PlanUpdated) -> ScrollbackEntry:
     """A plan as it stands when its turn has ended: whole, or the part of a long one where the work is."""
     return render_plan(plan) if len(plan.steps) < _MAX_STEPS else render_plan_now(plan, _MAX_STEPS)

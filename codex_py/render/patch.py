@@ -11,10 +11,11 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from codex_py.protocol.events import FileChange
+from codex_py.protocol.questions import ApprovalQuestion, FileChange
 from codex_py.render.code import CodeLine, clean_line, fold, highlight, lexer_for_file
 from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, readable_on, words
 from codex_py.render.titles import relative_path
+from codex_py.rollout.patch_text import changes_in_patch
 
 # Nobody reads on in a line that is longer.
 _MAX_LENGTH: Final = 2000
@@ -107,7 +108,11 @@ def render_changes(
     changes: Sequence[FileChange], *, ok: bool = True, output: str = "", expanded: bool = False, cwd: Path | None = None
 ) -> ScrollbackEntry:
     """The files of a patch; paths below `cwd` are shown from there. A failed one says why in `output`."""
-    files = [
+    return _render(_files_of(changes, cwd), failure=None if ok else output, expanded=expanded)
+
+
+def _files_of(changes: Sequence[FileChange], cwd: Path | None) -> list[FileDiff]:
+    return [
         FileDiff(
             change.kind,
             relative_path(change.path, cwd),
@@ -116,7 +121,20 @@ def render_changes(
         )
         for change in changes
     ]
-    return _render(files, failure=None if ok else output, expanded=expanded)
+
+
+def render_proposal(question: ApprovalQuestion) -> ScrollbackEntry:
+    """What a patch would do, file by file, for the question whether it may."""
+    renderables: list[RenderableType] = []
+    changes = question.changes or changes_in_patch(question.command, question.cwd)
+    for file in _files_of(changes, question.cwd):
+        verb = {"add": "Add", "delete": "Delete", "update": "Edit"}[file.change_type]
+        renderables.append(OneLine(Text.assemble((f"{verb} ", "strong"), _path(file)), _counts([file])))
+        if file.rows:
+            renderables.append(DiffLines(file.rows[:_EXPANDED_LINES], file.moved_to or file.path))
+        if (left := len(file.rows) - _EXPANDED_LINES) > 0:
+            renderables.append(Text(f"… {left} more lines", "dim"))
+    return ScrollbackEntry(*renderables)
 
 
 def render_unreadable_patch(patch: str) -> ScrollbackEntry:

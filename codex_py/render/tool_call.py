@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pygments.lexer import Lexer
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -18,17 +19,20 @@ from codex_py.protocol.events import (
     McpCallStarted,
     ToolCallFinished,
 )
+from codex_py.render.code import CodeBlock, highlight, lexer_for, lexer_for_file
 from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
 from codex_py.render.status import format_running_time
 from codex_py.render.titles import command_title
 from codex_py.text.display import describe_seconds, ends_of
-from codex_py.text.sanitize import sanitize
+from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.text.tokens import count_lines
 
 _WHEEL: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _EXPANDED_LINES: Final = 400
 _FAILURE_LINES: Final = 4
 _WIDEST_OUTPUT: Final = 2000
+# In what the model is sent after a no.
+_WITH_MESSAGE: Final = "by the user, who says: "
 _COLOR: Final = re.compile(r"\x1b\[[0-9;:]*[mK]")
 _WRITTEN_OVER: Final = re.compile(r"^[^\n]*\r(?!\n|\Z)", re.MULTILINE)
 
@@ -46,7 +50,7 @@ def render_command(event: CommandFinished, *, expanded: bool) -> ScrollbackEntry
     line = call_line(glyph, event.command, _joined(notes), style=style, by_user=event.by_user)
     # What the user ran is there to be read.
     if not expanded and not event.by_user:
-        return ScrollbackEntry(line, *_complaint(event), spacing="dense")
+        return ScrollbackEntry(line, *here_document(event.command), *_complaint(event), spacing="dense")
     return ScrollbackEntry(*_expanded(line, event, max_lines=_EXPANDED_LINES if expanded else 24))
 
 
@@ -57,12 +61,14 @@ def render_running_command(
     note = format_running_time(seconds) if seconds >= 1 else ""
     line = call_line(wheel(frame), command, note, style="accent", by_user=by_user)
     shown = output_tail(tail, tail_lines)
-    return ScrollbackEntry(line, *([output_block(shown)] if shown else []), spacing="dense")
+    block = [output_block(shown)] if shown else []
+    return ScrollbackEntry(line, *here_document(command), *block, spacing="dense")
 
 
 def render_background(command: str) -> ScrollbackEntry:
     """A command that goes on in the background."""
-    return ScrollbackEntry(call_line("◌", command, "runs in the background", style="accent"), spacing="dense")
+    line = call_line("◌", command, "runs in the background", style="accent")
+    return ScrollbackEntry(line, *here_document(command), spacing="dense")
 
 
 def render_input(event: CommandInput) -> ScrollbackEntry | None:
@@ -82,6 +88,42 @@ def call_line(glyph: str, command: str, note: str, *, style: str, by_user: bool 
     line = Text.assemble((f"{glyph} ", style), ("! " if by_user else "$ ", "dim"), line_of(first[:4000], "command"))
     line.append(" …" if rest.strip() else "", "dim")
     return OneLine(line, Text.assemble((" · ", "dim"), line_of(note, "dim")) if note else None)
+
+
+_HERE: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_HERE_LINES: Final = 6
+_TARGET: Final = re.compile(r">{1,2}\s*(['\"]?)([^\s'\"|;&<>]+)\1|\btee\s+(?:-a\s+)?([^\s'\"|;&<>]+)")
+_INTERPRETER: Final = re.compile(r"(?:^|[\s/;&|])(python|node|ruby|perl|bash|sh|zsh|php|sqlite3|psql)[\d.]*(?=\s|$)")
+_LANGUAGES: Final = {"node": "javascript", "sqlite3": "sql", "psql": "sql"}
+
+
+def here_document(command: str) -> list[RenderableType]:
+    """The first lines of a here-document that a command is given, in the colours of their language."""
+    first, _, rest = command_title(command).partition("\n")
+    opened = _HERE.search(first)
+    if opened is None:
+        return []
+    body: list[str] = []
+    for line in rest[:_WIDEST_OUTPUT].split("\n"):
+        if line.strip() == opened[2]:
+            break
+        body.append(line)
+    if not body:
+        return []
+    # One line more says nothing less than how many there are.
+    count = len(body) if len(body) <= _HERE_LINES + 1 else _HERE_LINES
+    left = count_lines(rest.partition(f"\n{opened[2]}")[0]) - count
+    block: list[RenderableType] = [Margin(CodeBlock(highlight("\n".join(body[:count]), _lexer_of(first))))]
+    return [*block, Margin(Text(f"… {left} more lines", "dim"))] if left > 0 else block
+
+
+def _lexer_of(line: str) -> Lexer | None:
+    """By the file that is written, else by the program that reads it."""
+    target = _TARGET.search(line)
+    if target is not None and (lexer := lexer_for_file(target[2] or target[3])):
+        return lexer
+    program = _INTERPRETER.search(line)
+    return lexer_for(_LANGUAGES.get(program[1], program[1])) if program else None
 
 
 def output_tail(output: str, max_lines: int) -> list[str]:
@@ -121,10 +163,20 @@ def _standing(event: CommandFinished) -> tuple[str, str, str]:
 
 def _complaint(event: CommandFinished) -> list[RenderableType]:
     """The ends of what a command printed that failed: there it mostly says why."""
+    if event.status == "declined":
+        return refusal_words(event.output)
     if event.status != "failed" or not event.exit_code:
         return []
     shown = [line for line in ends_of(legible(event.output), _FAILURE_LINES) if line.strip()]
-    return [OneLine(Text.assemble(("  │ ", "markdown.rule"), line_of(line, "output"))) for line in shown]
+    # Clipped, but with its indentation: that is part of what went wrong.
+    lines = (Text(sanitize_line(line.rstrip().expandtabs(4)), "output") for line in shown)
+    return [OneLine(Text.assemble(("  │ ", "markdown.rule"), line)) for line in lines]
+
+
+def refusal_words(output: str) -> list[RenderableType]:
+    """The message that the user sent with a no, where there is one."""
+    message = output.partition(_WITH_MESSAGE)[2].strip()
+    return [Margin(words(message[:_WIDEST_OUTPUT], "none"), "  ↳ ", "    ", style="dim")] if message else []
 
 
 def _expanded(line: OneLine, event: CommandFinished, *, max_lines: int) -> list[RenderableType]:

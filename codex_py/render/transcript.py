@@ -28,7 +28,7 @@ from codex_py.render.event import (
     render_refused_patch,
     render_stored_skill,
 )
-from codex_py.render.message import render_final_plan, render_prompt
+from codex_py.render.message import is_done, render_final_plan, render_prompt
 from codex_py.render.patch import render_unreadable_patch
 from codex_py.render.tool_call import call_line, render_command, render_tool_call
 from codex_py.rollout.stored_turns import HostMessage, PastItem, PastUserMessage, past_items
@@ -64,7 +64,10 @@ def render_items(
         if isinstance(happened, HostMessage) and happened.text.startswith(_ABORTED):
             yield from agents.interrupted()
         if isinstance(happened, PlanUpdated) and not expanded:
-            plan = happened
+            # A finished one stands before the answer that follows.
+            plan = None if is_done(happened) else happened
+            if plan is None:
+                yield render_final_plan(happened)
             continue
         entry = _render_past_item(past, cwd, expanded=expanded)
         if entry is None:

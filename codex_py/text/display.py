@@ -87,7 +87,8 @@ def ends_of(output: str, max_lines: int = 24) -> list[str]:
         return []
     text = output.replace("\r\n", "\n").rstrip("\n")
     count = text.count("\n") + 1
-    if count <= max_lines:
+    # Never folded for one line: that would take its place.
+    if count <= max_lines + 1:
         return sanitize(output).rstrip("\n").split("\n")
     # Of a flood only what is shown is looked at.
     half = max_lines // 2

@@ -209,9 +209,9 @@ def decide_patch(outside: str | None, *, policy: ApprovalPolicy, can_ask: bool) 
         return RunVerdict()
     if outside and not asks_about(policy, "sandbox_approval"):
         return RefuseVerdict(outside)
-    reason = (
-        "it writes outside of the writable directories" if outside else "the policy `untrusted` asks for every patch"
-    )
+    reason = "the policy `untrusted` asks for every patch"
+    if outside:
+        reason = "the sandbox is read-only" if "read-only sandbox" in outside else "it writes outside of the workspace"
     verdict = AskVerdict(reason, outside=outside is not None, patternable=False)
     return verdict if can_ask else RefuseVerdict(outside or _refused(verdict, policy))
 

@@ -30,10 +30,11 @@ _SKILL: Final = "it writes a skill, which the agent of later sessions follows li
 
 
 class PatchToJudge(NamedTuple):
-    """A patch as written, and the real paths of the files it names."""
+    """A patch as written, the real paths of the files it names, and their changes where these are known."""
 
     text: str
     files: tuple[Path, ...]
+    changes: tuple[FileChange, ...] = ()
 
 
 def is_in_skills(path: Path) -> bool:
@@ -71,6 +72,7 @@ async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolCo
             reason=_SKILL if outside is not None and any(map(is_in_skills, patch.files)) else verdict.reason,
             outside=verdict.outside,
             files=patch.files,
+            changes=patch.changes,
         )
         reply = await put_question(question, context)
         if reply.scope == "session":
@@ -143,14 +145,17 @@ async def _permitted(
     Nothing outside of the writable directories is read before the user has said yes to it.
     """
     prepared = outside = None
+    changes: tuple[FileChange, ...] = ()
     try:
         prepared = await asyncio.to_thread(_prepare, text, context, roots, workdir)
+        changes = prepared[1]
     except PatchOutside as refused:
         outside = str(refused)
+        changes = await asyncio.to_thread(_preview, text, context, workdir)
     files = await asyncio.to_thread(_targets, text, workdir)
     for file in files:
         _check_readable(file, context)
-    refusal = await permit_patch(outside, PatchToJudge(text, files), context)
+    refusal = await permit_patch(outside, PatchToJudge(text, files, changes), context)
     if refusal is not None:
         raise PatchRefused(refusal)
     return prepared or await asyncio.to_thread(_prepare_approved, text, context, roots, files, workdir)
@@ -176,6 +181,23 @@ def _prepare(
         _check_as_written(patch, roots, workdir)
         plan = plan_patch(patch, workdir, permit=permit)
     return plan, _shown(plan.changes)
+
+
+def _preview(text: str, context: ToolContext, workdir: Path) -> tuple[FileChange, ...]:
+    """What a patch would change that the sandbox does not let through, for the question; nothing where that cannot be
+    said without reading outside of the directory of the session.
+    """
+    root = Path(real_path(context.cwd))
+
+    def permit(path: Path) -> None:
+        _check_readable(path, context)
+        if not Path(real_path(path)).is_relative_to(root):
+            raise PatchOutside(_OUTSIDE)
+
+    try:
+        return _shown(plan_patch(parse_patch(text), workdir, permit=permit).changes)
+    except PatchError:
+        return ()
 
 
 def _prepare_approved(

@@ -36,7 +36,7 @@ def test_agents_are_on_the_screen_and_one_can_be_stopped(place: Place, ready: Re
             terminal.wait_until_gone("Running in the background").type("/agents\r")
             terminal.wait_for("agent-2: look at the server")
             terminal.press("down", "enter")
-            terminal.wait_for("Stop what it does")
+            terminal.wait_for("s  Stop")
             terminal.type("s")
             terminal.wait_for("agent-2: look at the server")
             terminal.press("escape")

@@ -239,7 +239,7 @@ def test_a_sign_of_the_shell_alone_is_not_sent(place: Place, ready: Ready) -> No
     ("line", "complaint"),
     [
         ("/nosuch thing", "no command or skill `/nosuch`"),
-        ("/mcp now", "`/mcp` takes no words: `now`"),
+        ("/mcp now", "`/mcp` takes no arguments: `now`"),
         ("!", "there is no command behind the `!`"),
     ],
 )

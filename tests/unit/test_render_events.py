@@ -46,7 +46,7 @@ def edited(old: str, new: str, name: str = "a.py") -> FileChange:
         (FAILED.replace(exit_code=None, seconds=0.0), "✗ $ pytest -q · stopped · 2 lines"),
         (FAILED.replace(exit_code=None, status="declined", output=""), "⊘ $ pytest -q · declined"),
         (FAILED.replace(exit_code=None, status="in_progress"), "◌ $ pytest -q · still running · 2.3s"),
-        (FAILED.replace(command="cat <<'E'\nhi\nE", output=""), "✗ $ cat <<'E' … · exit 1 · 2.3s"),
+        (FAILED.replace(command="cat 'E'\nhi\nE", output=""), "✗ $ cat 'E' … · exit 1 · 2.3s"),
         (FAILED.replace(command="x" * 90, exit_code=0), f"✓ $ {'x' * 32}… · 2.3s · 2 lines"),
         (events.PatchRejected("p", "patch rejected: empty patch"), "✗ patch rejected: empty patch"),
         (
@@ -64,8 +64,8 @@ def edited(old: str, new: str, name: str = "a.py") -> FileChange:
         ),
         (events.ToolCallFinished("c", "list_agents", "{}", True, 0.02, "[]"), "✓ list_agents · 20ms"),
         (events.Warned("careful"), "! careful"),
-        (events.Retrying("503", 2, 5, 2.0), "↻ 503 · trying again in 2.0s (2 of 5)"),
-        (events.Retrying("refused", 3, None, 0.1), "↻ refused · trying again (3)"),
+        (events.Retrying("503", 2, 5, 2.0), "↻ attempt 2 of 5 in 2.0s · 503"),
+        (events.Retrying("refused", 3, None, 0.1), "↻ attempt 3 · refused"),
         (events.TurnFailed("t", "no such model"), "✗ no such model"),
         (
             events.ContextCompacted(180_000, 12_000, "local", "context_limit"),
@@ -336,3 +336,32 @@ def test_plain_lines_say_in_words_what_the_signs_say() -> None:
         "␛[2J",
         "error: no model",
     ]
+
+
+def test_a_here_document_shows_its_first_lines() -> None:
+    body = "\n".join(f"print({number})" for number in range(9))
+    event = FAILED.replace(command=f"python3 - <<'EOF'\n{body}\nEOF", exit_code=0, status="completed")
+    assert shown(event)[1:] == [*(f"  print({number})" for number in range(6)), "  … 3 more lines"]
+    entry = render_event(event, expanded=False, cwd=CWD)
+    assert entry is not None
+    assert "38;5;79" in "".join(to_lines(entry, width=40, theme=DARK))
+
+
+def test_a_failure_keeps_its_indentation_and_is_not_folded_for_one_line() -> None:
+    event = FAILED.replace(output="a\n  b\n    c\n  d\ne\n")
+    assert shown(event)[1:] == ["  │ a", "  │   b", "  │     c", "  │   d", "  │ e"]
+
+
+def test_a_no_with_words_shows_the_words() -> None:
+    declined = FAILED.replace(
+        exit_code=None, status="declined", output="command declined by the user, who says: use make"
+    )
+    assert shown(declined) == ["⊘ $ pytest -q · declined", "  ↳ use make"]
+    patch = events.PatchRejected("p", "patch rejected: declined by the user, who says: not here")
+    assert shown(patch) == ["⊘ patch · declined", "  ↳ not here"]
+
+
+def test_a_folded_diff_begins_at_the_first_change() -> None:
+    before = "".join(f"{number}\n" for number in range(200))
+    rows = shown(patched(edited(before, before.replace("150\n", "changed\n"))))
+    assert any("changed" in row for row in rows)

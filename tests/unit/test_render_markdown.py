@@ -232,7 +232,7 @@ def test_long_code_comes_in_pieces_with_the_colours_of_the_whole() -> None:
     assert len(pieces) > 3
     assert max(map(len, pieces)) < 40
     assert [line for line in whole if "'x'" in line] == [
-        f"        \x1b[38;5;141mreturn\x1b[0m \x1b[38;5;150m'x'\x1b[0m \x1b[3;38;5;245m# {number}\x1b[0m"
+        f"        \x1b[38;5;141mreturn\x1b[0m \x1b[38;5;150m'x'\x1b[0m \x1b[3;38;5;247m# {number}\x1b[0m"
         for number in range(40)
     ]
 

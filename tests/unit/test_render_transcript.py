@@ -94,11 +94,11 @@ def test_a_stored_session_looks_as_it_did() -> None:
         "✓ Added n.txt  +1 −0",
         "  1 + hello",
         "",
-        '✓ mcp__docs.search {"q":"x"}',
-        "⌕ searched the web for docs",
-        "",
         "≡ Plan · 1 of 1 done",
         "  ☑ Fix",
+        "",
+        '✓ mcp__docs.search {"q":"x"}',
+        "⌕ searched the web for docs",
         "",
         "! interrupted",
     ]
@@ -221,6 +221,7 @@ def test_calls_that_make_no_sense_are_shown_all_the_same() -> None:
     ) == [
         "✓ exec_command {nonsense",
         "⊘ $ ls -l · declined",
+        "  ↳ no",
         "✗ ␛[2J [] · failed · unsupported call: ␛[2J",
         "",
         "✗ A patch that cannot be read",

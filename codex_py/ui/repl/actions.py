@@ -98,7 +98,10 @@ class Actions:
         """The whole session, unfolded, in a pager."""
         width, theme = self._look()
         session, flow = self._context.session, Flow()
-        entries = render_items(session.history.items, cwd=self._context.cwd, expanded=True)
+        entries = list(render_items(session.history.items, cwd=self._context.cwd, expanded=True))
+        if not entries:
+            self._context.output.note("nothing was said in this session yet")
+            return
         lines = [line for entry in entries for line in flow.lines(entry, width=width, theme=theme)]
         pager = self._context.programs().find("less")
         if pager is None:

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from codex_py.protocol.ops import ImageInput, SkillInput, TextInput, UserInput
 from codex_py.protocol.value import Value
+from codex_py.text.tokens import count_lines
 
 FOLD_LINES: Final = 10
 FOLD_CHARACTERS: Final = 1000
@@ -55,7 +56,7 @@ class Chips:
 
     def paste(self, text: str) -> str:
         """The mark for a large paste."""
-        lines = text.count("\n") + 1
+        lines = count_lines(text)
         size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
         return self._add(f"[Pasted text #{self._next('paste')} · {size}]", Pasted(text))
 

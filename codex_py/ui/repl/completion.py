@@ -25,6 +25,11 @@ class SkillSource:
     """Offers the skills that can be used; the one picked goes to the session as itself, not as a word."""
 
     title = "skills"
+    empty = ""
+    total = 0
+
+    def opened(self) -> None:
+        """The menu opens."""
 
     def __init__(self, catalog: Callable[[], SkillCatalog]) -> None:
         self._catalog = catalog
@@ -35,13 +40,20 @@ class SkillSource:
         return MenuWord(found.start(), found[1]) if found else None
 
     def offers(self, query: str) -> Sequence[MenuOffer]:
-        return [_skill_offer(skill) for skill in _fitting(self._catalog(), query)]
+        found = _fitting(self._catalog(), query)
+        self.total = len(found)
+        return [_skill_offer(skill) for skill in found[:MAX_OFFERS]]
 
 
 class CommandSource:
     """Offers commands, and skills by the same sign."""
 
     title = "commands"
+    empty = ""
+    total = 0
+
+    def opened(self) -> None:
+        """The menu opens."""
 
     def __init__(self, commands: Callable[[], Sequence[SlashCommand]], catalog: Callable[[], SkillCatalog]) -> None:
         self._commands = commands
@@ -52,8 +64,10 @@ class CommandSource:
         return MenuWord(0, found[1]) if found else None
 
     def offers(self, query: str) -> Sequence[MenuOffer]:
-        commands = best(query, self._commands(), key=lambda command: command.names, limit=MAX_OFFERS)
+        commands = best(query, self._commands(), key=lambda command: command.names, limit=None)
         skills = _fitting(self._catalog(), query) if query or not commands else []
+        self.total = len(commands) + len(skills)
+        skills = skills[:MAX_OFFERS]
         return [*map(_command_offer, commands), *(_skill_offer(skill, sign="/") for skill in skills)]
 
 
@@ -61,6 +75,11 @@ class ShellSource:
     """Offers the user's earlier shell commands; the line is run as it is typed, unless one of them is chosen."""
 
     title = "runs here as you, outside the sandbox; the model sees what it prints"
+    empty = ""
+    total = 0
+
+    def opened(self) -> None:
+        """The menu opens."""
 
     def __init__(self, messages: Callable[[], Sequence[str]]) -> None:
         self._messages = messages
@@ -72,10 +91,9 @@ class ShellSource:
     def offers(self, query: str) -> Sequence[MenuOffer]:
         lines = (text[len(SHELL) :].strip() for text in self._messages() if text.startswith(SHELL))
         earlier = [line for line in lines if line and "\n" not in line and line != query.strip()]
-        return [
-            MenuOffer(line, "", line, line)
-            for line in best(query, earlier, key=lambda entry: (entry,), limit=MAX_OFFERS)
-        ]
+        found = best(query, earlier, key=lambda entry: (entry,), limit=None)
+        self.total = len(found)
+        return [MenuOffer(line, "", line, line) for line in found[:MAX_OFFERS]]
 
 
 def skill_alias(text: str, catalog: SkillCatalog) -> tuple[Skill, str] | None:
@@ -100,7 +118,7 @@ def unknown_command(text: str, commands: Sequence[SlashCommand], catalog: SkillC
 
 
 def _fitting(catalog: SkillCatalog, query: str) -> list[Skill]:
-    return best(query, invocable(catalog), key=_texts_of, limit=MAX_OFFERS)
+    return best(query, invocable(catalog), key=_texts_of, limit=None)
 
 
 def _texts_of(skill: Skill) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ _WORD: Final = re.compile(r'(?:^|(?<=[\s(\["\']))@([^\s"\']*)$')
 _MAX_BYTES: Final = 32 * 1024 * 1024
 _MAX_SECONDS: Final = 10.0
 _AFTER_SECONDS: Final = 0.5
-_STALE_SECONDS: Final = 5.0
+_STALE_SECONDS: Final = 1.0
 # A list that takes long to read is read less often.
 _STALE_TIMES: Final = 20.0
 # So many are weighed against each other; of more, the shortest paths come first anyway.
@@ -139,6 +139,17 @@ class FileSource:
         self._of: Path | None = None
         self._old_at = 0.0
         self._reading: asyncio.Task[None] | None = None
+        self._reads_again = False
+        self.total = 0
+
+    @property
+    def empty(self) -> str:
+        """What is shown when no file fits, once it is known which there are."""
+        return "no file matches" if self._of else ""
+
+    def opened(self) -> None:
+        """The menu opens: what is offered is what there is now."""
+        self._old_at = 0.0
 
     @property
     def title(self) -> str:
@@ -157,12 +168,18 @@ class FileSource:
         self._refresh()
         if not len(self._index):
             return []
-        return [_offer(path, self._cwd()) for path in self._index.find(query, MAX_OFFERS)]
+        found = self._index.find(query, MAX_OFFERS)
+        self.total = len(found) if query else len(self._index)
+        return [_offer(path, self._cwd()) for path in found]
 
     def _refresh(self) -> None:
         cwd = self._cwd()
-        is_old = self._of != cwd or time.monotonic() > self._old_at
-        if is_old and (self._reading is None or self._reading.done()):
+        if self._of == cwd and time.monotonic() <= self._old_at:
+            return
+        if self._reading is not None and not self._reading.done():
+            # What has come since that began may be missing from it.
+            self._reads_again |= self._old_at == 0.0 and self._of is not None
+        else:
             self._reading = asyncio.get_running_loop().create_task(self._read(cwd))
 
     async def _read(self, cwd: Path) -> None:
@@ -177,6 +194,8 @@ class FileSource:
             cancelled.set()
         now = time.monotonic()
         self._of, self._old_at = cwd, now + max(_STALE_SECONDS, _STALE_TIMES * (now - began))
+        if self._reads_again:
+            self._reads_again, self._old_at = False, 0.0
         self._changed()
 
 

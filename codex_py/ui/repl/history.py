@@ -99,6 +99,11 @@ class HistorySource:
     """The history as something to search in; the whole input is what is searched for."""
 
     title = "history"
+    empty = ""
+    total = 0
+
+    def opened(self) -> None:
+        """The menu opens."""
 
     def __init__(self, messages: Callable[[], Sequence[str]]) -> None:
         self._messages = messages
@@ -107,8 +112,9 @@ class HistorySource:
         return MenuWord(0, before)
 
     def offers(self, query: str) -> Sequence[MenuOffer]:
-        found = best(query, self._messages(), key=lambda text: (text[:500],), limit=MAX_OFFERS)
-        return [MenuOffer(_one_line(text), "", _rest_of(text), text) for text in found]
+        found = best(query, self._messages(), key=lambda text: (text[:500],), limit=None)
+        self.total = len(found)
+        return [MenuOffer(_one_line(text), "", _rest_of(text), text) for text in found[:MAX_OFFERS]]
 
 
 def read_messages(path: Path) -> list[str]:

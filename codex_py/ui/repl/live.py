@@ -9,8 +9,9 @@ from typing import Final
 
 from codex_py.protocol import events
 from codex_py.render.entry import ScrollbackEntry, to_fragments
+from codex_py.render.event import describe_attempt
 from codex_py.render.markdown import MarkdownStream
-from codex_py.render.message import render_final_plan, render_plan, render_plan_now
+from codex_py.render.message import is_done, render_final_plan, render_plan, render_plan_now
 from codex_py.render.theme import Theme
 from codex_py.render.tool_call import render_background
 from codex_py.text.sanitize import sanitize_line
@@ -53,6 +54,8 @@ class Live:
         self._has_streamed = False
         self._stream: MarkdownStream | None = None
         self._is_partly_shown = False
+        # What waits for the end of a block of code.
+        self._held: list[events.Event] = []
         self._thought = ""
         self._doing = ""
         self._trouble = ""
@@ -60,6 +63,8 @@ class Live:
         # As it was when its turn ended, until all of it is done: the next turn may go on with it.
         self._unfinished: events.PlanUpdated | None = None
         self._began: float | None = None
+        # The questions that wait for the user.
+        self._asking: set[str] = set()
         self._drawn: tuple[ScrollbackEntry, int, Theme, list[Row]] | None = None
         self.commands = RunningCommands()
         self.agents = RunningAgents()
@@ -87,6 +92,7 @@ class Live:
 
     def end(self) -> None:
         """It is over, however it ended."""
+        self._asking.clear()
         self.finish_text()
         self._finish_plan()
         self._began = None
@@ -112,24 +118,36 @@ class Live:
                     self._output.event(event)
             case events.PlanUpdated():
                 self._plan = event
-            case events.Retrying(message, attempt, limit):
+                if is_done(event):
+                    self.finish_text()
+                    self._finish_plan()
+            case events.Retrying(message):
                 self._discard_stream(event)
-                of = f" of {limit}" if limit else ""
-                self._trouble = f"{message} · try {attempt}{of}"
+                self._trouble = f"{describe_attempt(event)} · {message}"
+            case events.QuestionRaised(question):
+                self._asking.add(question.id)
+            case events.QuestionClosed(question_id):
+                self._asking.discard(question_id)
             case events.CompactionStarted():
                 self._doing = "Compacting the context"
                 self._output.event(event)
             case events.ContextCompacted():
                 self._doing = "Working"
                 self._output.event(event)
+            case events.CommandStarted(by_user=True):
+                self.commands.note_event(event)
             case events.CommandStarted() | events.McpCallStarted():
                 self.finish_text()
                 self._thought = ""
                 self.commands.note_event(event)
+            case events.CommandFinished() if event.by_user or event.in_background:
+                self.commands.note_event(event)
+                self._show_beside(event)
+            case events.Warned() | events.SettingsChanged() | events.SkillUsed():
+                self._show_beside(event)
             case events.AgentChanged():
                 self._note_agent(event)
             case events.CommandDetached(call_id, command):
-                self.finish_text()
                 self.commands.detach(call_id)
                 self._output.show(render_background(command))
             case events.CommandOutput() | events.McpCallProgress():
@@ -144,6 +162,7 @@ class Live:
             for entry in self._stream.finish():
                 self._output.show(entry)
             self._stream = None
+            self._show_held()
 
     def rows(self, width: int, height: int) -> list[Row]:
         """At most `height` rows; of what does not fit the end is seen."""
@@ -156,9 +175,9 @@ class Live:
     def _blocks(self, width: int, available: int, theme: Theme) -> list[list[Row]]:
         block = self._stream.open_block() if self._stream else None
         blocks = [self._open_rows(block, width, theme)] if block else []
-        if running := self.commands.entry(animated=self._animated):
+        if running := self.commands.entry(animated=self._animated and not self._asking):
             blocks.append(to_fragments(running, width=width, theme=theme))
-        if working := self.agents.entry(animated=self._animated):
+        if working := self.agents.entry(animated=self._animated and not self._asking):
             blocks.append(to_fragments(working, width=width, theme=theme))
         if self._plan is not None:
             blocks.append(self._plan_rows(self._plan, width, max(_MIN_PLAN, available // 2)))
@@ -181,6 +200,8 @@ class Live:
     def _working_row(self, width: int) -> list[Row]:
         if self._began is None:
             return []
+        if self._asking:
+            return [[], _cut([("class:accent", "? "), ("class:strong", "Waiting for your answer")], width)]
         seconds = time.monotonic() - self._began
         frame = _FRAMES[int(seconds / FRAME_SECONDS) % len(_FRAMES)] if self._animated else "…"
         doing = f"Thinking: {self._heading()}" if self._thought else self._doing
@@ -205,6 +226,20 @@ class Live:
         for entry in self._stream.feed(text):
             self._output.show(entry)
             self._is_partly_shown = True
+        if not self._stream.is_inside_code:
+            self._show_held()
+
+    def _show_beside(self, event: events.Event) -> None:
+        """Show what is no part of the message that streams in: above its open block, and never within code."""
+        if self._stream is not None and self._stream.is_inside_code:
+            self._held.append(event)
+        else:
+            self._output.event(event)
+
+    def _show_held(self) -> None:
+        held, self._held = self._held, []
+        for event in held:
+            self._output.event(event)
 
     def _discard_stream(self, event: events.Retrying) -> None:
         """The message that streams in will come again from its beginning. A line between separates it
@@ -215,6 +250,7 @@ class Live:
         self._stream = None
         self._has_streamed = False
         self._thought = ""
+        self._show_held()
 
     def _think(self, text: str) -> None:
         if not self._hides_reasoning:
@@ -223,8 +259,7 @@ class Live:
     def _note_agent(self, event: events.AgentChanged) -> None:
         self.agents.note_event(event)
         if event.agent.status != event.was:
-            self.finish_text()
-            self._output.event(event)
+            self._show_beside(event)
 
     def _finished(self, event: events.Event) -> None:
         if isinstance(event, events.CommandFinished | events.McpCallFinished):
@@ -245,7 +280,7 @@ class Live:
 
 
 def _unfinished(plan: events.PlanUpdated) -> events.PlanUpdated | None:
-    return plan if any(step.status != "completed" for step in plan.steps) else None
+    return None if is_done(plan) else plan
 
 
 def _elapsed(seconds: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from prompt_toolkit.document import Document
@@ -51,6 +52,20 @@ class MenuSource(Protocol):
         """The word in the text before the cursor that this source completes, if there is one."""
         ...
 
+    @property
+    def empty(self) -> str:
+        """What is shown when nothing fits; with nothing to show the menu stays closed."""
+        ...
+
+    def opened(self) -> None:
+        """The menu opens on this source."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """How much fits what was asked last, as far as that is known; not all of it is offered."""
+        ...
+
     def offers(self, query: str) -> Sequence[MenuOffer]:
         """What fits, best first."""
         ...
@@ -78,7 +93,7 @@ class Menu:
     @property
     def is_shown(self) -> bool:
         """Whether there is something to be seen, if only what the source says of itself."""
-        return self.is_open or (self.source is not None and self.word.is_whole)
+        return self.is_open or (self.source is not None and (self.word.is_whole or bool(self.source.empty)))
 
     @property
     def is_search(self) -> bool:
@@ -97,6 +112,8 @@ class Menu:
         for source in sources:
             if (word := source.word_at(before)) is not None:
                 selected_label = selected.label if selected and source is self.source and word == self.word else None
+                if source is not self.source:
+                    source.opened()
                 self.source, self.word = source, word
                 self.offers = source.offers(word.query)
                 labels = [offer.label for offer in self.offers]
@@ -138,12 +155,16 @@ class Menu:
 
     def _foot(self, width: int) -> str:
         title = self.source.title if self.source else ""
+        if self.source and self.source.empty and not self.offers:
+            return fitted(f"  {self.source.empty}", width).rstrip()
         if self.word.is_whole and self.current < 0:
             return fitted(f"  {title}", width).rstrip()
         if not self.offers:
             return fitted(f"  {title}: nothing fits", width).rstrip()
         preview = sanitize_line(" ".join(self.offers[self.current].preview.split()))
         count = f"{self.current + 1}/{len(self.offers)}"
+        if self.source is not None and (total := self.source.total) > len(self.offers):
+            count = f"{count} of {total:,}"
         return fitted(f"  {count}  {preview or title}", width).rstrip()
 
 
@@ -182,11 +203,11 @@ def score(query: str, text: str) -> int | None:
     return _scattered(query, low)
 
 
-def best(query: str, items: Iterable[T], *, key: Callable[[T], Sequence[str]], limit: int) -> list[T]:
+def best(query: str, items: Iterable[T], *, key: Callable[[T], Sequence[str]], limit: int | None) -> list[T]:
     """The items that fit best, in their original order where they fit equally. Of the texts of an item the first
     counts most."""
     if not query:
-        return [item for item, _ in zip(items, range(limit), strict=False)]
+        return list(islice(items, limit))
     scored: list[tuple[int, T]] = []
     for item in items:
         marks = [

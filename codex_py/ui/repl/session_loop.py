@@ -166,6 +166,7 @@ class SessionLoop:
             lambda question, value: session.submit(AnswerQuestion(question, value)),
             is_typing=self._is_typing,
             home=context.user_home,
+            theme=lambda: self._front.theme,
             on_answered=lambda text, answers: self._printer.show(render_answer(text, answers)),
         )
         side.start(questions.run())

@@ -82,7 +82,7 @@ def trust_sheet(loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str) 
         facts=(TextLine("Say yes only if you know who wrote what is in it. Your answer is kept.", "menu.note"),),
         options=(
             Option("y", "Yes, trust it", True),
-            Option("n", "No, only look around", False, "commands write nothing, its settings are ignored"),
+            Option("n", "No, read-only", False, "commands write nothing, its settings are ignored"),
             Option("q", "Quit", None),
         ),
         refusal=None,

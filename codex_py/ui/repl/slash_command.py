@@ -73,7 +73,7 @@ def words_unwanted(request: SlashRequest) -> str:
     """What is wrong with words behind a command that takes none; empty when nothing is."""
     if not request.words or request.command.hint:
         return ""
-    return f"`/{request.command.name}` takes no words: `{request.words[:_SHOWN]}`"
+    return f"`/{request.command.name}` takes no arguments: `{request.words[:_SHOWN]}`"
 
 
 def looks_like_command(line: str) -> bool:

@@ -147,7 +147,7 @@ _SHEET: Final[Sheet[_Verdict]] = Sheet(
     subject=(),
     options=(
         Option("y", CARRY_OUT_YES, "yes"),
-        Option("w", "Yes, with more instructions", "with"),
+        Option("w", "Yes, with changes…", "with"),
         Option("n", CARRY_OUT_NO, "no"),
     ),
     refusal="no",

@@ -88,13 +88,13 @@ LEAVE: Final = (
 
 
 _TARGET_SHEET: Final[Sheet[str]] = Sheet(
-    title="What is to be reviewed?",
+    title="Review what?",
     subject=(),
     options=(
         Option("u", "Uncommitted changes", "uncommitted", "staged, unstaged and new files"),
         Option("b", "This branch", "branch", "against another one"),
         Option("c", "A commit", "commit"),
-        Option("n", "Nothing", ""),
+        Option("n", "Cancel", ""),
     ),
     refusal="",
 )

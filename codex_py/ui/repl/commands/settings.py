@@ -34,7 +34,7 @@ async def _model(context: CommandContext, words: str) -> None:
     if words:
         name, _, effort = words.partition(" ")
         if effort:
-            _parse_choice(effort.strip(), REASONING_EFFORT.words)
+            _parse_choice(effort.strip(), REASONING_EFFORT.words, "effort")
         await _use_model(context, OverrideTurnContext(model=name, effort=effort.strip() or None))
         if name not in (known := known_models(context.launch.loaded.config)) and (guess := did_you_mean(name, known)):
             context.output.note(f"unknown model `{name}`; {guess}")
@@ -77,7 +77,7 @@ async def _offer_to_save(context: CommandContext, chosen: ModelChoice) -> None:
 
 async def _approvals(context: CommandContext, words: str) -> None:
     allowed = context.launch.loaded.requirements.approval_policies
-    chosen: Any = _parse_choice(words, APPROVAL_POLICIES) if words else None
+    chosen: Any = _parse_choice(words, APPROVAL_POLICIES, "approval policy") if words else None
     chosen = chosen or await choose_approval(context.asker, context.session.settings.approval, allowed)
     if chosen is not None:
         await context.session.submit(OverrideTurnContext(approval=chosen))
@@ -87,7 +87,7 @@ async def _approvals(context: CommandContext, words: str) -> None:
 async def _sandbox(context: CommandContext, words: str) -> None:
     allowed = context.launch.loaded.requirements.sandbox_modes
     current = mode_of(context.session.settings.sandbox_policy)
-    chosen: Any = _parse_choice(words, SANDBOX_MODES) if words else None
+    chosen: Any = _parse_choice(words, SANDBOX_MODES, "sandbox") if words else None
     chosen = chosen or await choose_sandbox(context.asker, current, allowed)
     if chosen is not None:
         await context.session.submit(OverrideTurnContext(sandbox=chosen))
@@ -119,7 +119,7 @@ async def _theme(context: CommandContext, words: str) -> None:
 
 async def _vim(context: CommandContext, words: str) -> None:
     if words:
-        _parse_choice(words, ("on", "off"))
+        _parse_choice(words, ("on", "off"), "choice")
     context.is_vim = words == "on" if words else not context.is_vim
     context.front.set_vim(on=context.is_vim)
     _save_setting(context, "vim_mode_default", context.is_vim)
@@ -134,13 +134,13 @@ def _save_setting(context: CommandContext, key: str, value: str | bool) -> None:
         context.output.fail(f"it counts for this session only: {error}", hint=error.hint)
 
 
-def _parse_choice(word: str, words: tuple[Any, ...]) -> object:
+def _parse_choice(word: str, words: tuple[Any, ...], what: str) -> object:
     if word not in words:
         names = cast("tuple[str, ...]", words)
         guess = f"{question} " if (question := did_you_mean(word, names)) else ""
-        raise UserError(
-            f"`{word}` is not allowed here", hint=f"{guess}choose from {', '.join(f'`{choice}`' for choice in names)}"
-        )
+        *others, last = [f"`{name}`" for name in names]
+        choices = f"{', '.join(others)} or {last}" if others else last
+        raise UserError(f"unknown {what} `{word[:80]}`: use {choices}", hint=guess.strip() or None)
     return word
 
 

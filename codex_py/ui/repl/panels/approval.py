@@ -10,11 +10,14 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.paths import short_path
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, QuestionAnswer
+from codex_py.render.entry import to_fragments
+from codex_py.render.patch import render_proposal
 from codex_py.render.questions import word_scopes
+from codex_py.render.theme import Theme
 from codex_py.text.display import script_and_shell
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.panels.drawing import MAX_CHARACTERS
-from codex_py.ui.repl.panels.forms import GUTTER, Form, FormAsker, Option, Sheet, TextLine, needs_text
+from codex_py.ui.repl.panels.forms import GUTTER, Form, FormAsker, Option, Row, Sheet, TextLine, needs_text
 
 _Answer: TypeAlias = ApprovalScope | Literal["no", "say"]
 
@@ -24,10 +27,17 @@ _PATCH_STYLES: Final = {"+": "diff.add", "-": "diff.remove", "@": "diff.hunk", "
 
 
 async def ask_approval(
-    question: ApprovalQuestion, asker: FormAsker, *, home: str, armed: bool = True
+    question: ApprovalQuestion,
+    asker: FormAsker,
+    *,
+    home: str,
+    armed: bool = True,
+    theme: Callable[[], Theme] | None = None,
 ) -> QuestionAnswer | None:
-    """The answer to give to the session; None for a no. `home` is shown as `~`."""
+    """The answer to give to the session; None for a no. `home` is shown as `~`. With a `theme` a patch is a diff."""
     sheet = approval_sheet(question, home=home)
+    if theme is not None and question.files:
+        sheet = sheet._replace(draw=_draw_diff(question, theme))
     while True:
         match await asker.choose(sheet, armed=armed):
             case "no":
@@ -54,7 +64,7 @@ def approval_sheet(question: ApprovalQuestion, *, home: str) -> Sheet[_Answer]:
     if question.server:
         title = f"Call this tool of the MCP server {question.server}?"
     elif question.files:
-        title = "Write this patch outside the sandbox?" if question.outside else "Write this patch?"
+        title = _patch_title(question)
     else:
         title = "Run this outside the sandbox?" if question.outside else "Run this command?"
     return Sheet(
@@ -65,6 +75,31 @@ def approval_sheet(question: ApprovalQuestion, *, home: str) -> Sheet[_Answer]:
         refusal="no",
         default=len(options) - len(_REFUSALS),
     )
+
+
+def _patch_title(question: ApprovalQuestion) -> str:
+    if not question.outside:
+        return "Write this patch?"
+    return (
+        "Write, though the sandbox is read-only?"
+        if "read-only" in question.reason
+        else "Write outside of the workspace?"
+    )
+
+
+def _draw_diff(question: ApprovalQuestion, theme: Callable[[], Theme]) -> Callable[[int], list[Row]]:
+    """The diff of each file behind a gutter, drawn once for each width."""
+    entry = render_proposal(question)
+    drawn: dict[tuple[int, Theme], list[Row]] = {}
+
+    def draw(width: int) -> list[Row]:
+        look = (width, theme())
+        if look not in drawn:
+            rows = to_fragments(entry, width=max(1, width - len(GUTTER)), theme=look[1])
+            drawn[look] = [[("class:menu.note", GUTTER), *row] for row in rows]
+        return drawn[look]
+
+    return draw
 
 
 _REFUSALS: Final[tuple[Option[_Answer], ...]] = (

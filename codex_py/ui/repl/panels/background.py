@@ -53,11 +53,11 @@ def agent_sheet(agent: AgentState) -> Sheet[Literal["look", "stop", "leave"]]:
         facts=(TextLine(agent_standing(agent), "menu.note"),),
         options=(
             Option("l", "Look into it", "look"),
-            Option("s", "Stop what it does", "stop", "with every command it has started"),
-            Option("n", "Leave it alone", "leave"),
+            Option("s", "Stop", "stop", "with every command it has started"),
+            Option("n", "Back", "leave"),
         ),
         refusal="leave",
-        escape="leave it alone",
+        escape="back",
     )
 
 

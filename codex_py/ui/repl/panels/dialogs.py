@@ -45,7 +45,7 @@ class ChoicePanel(Frame[T]):
     def rows(self, width: int, height: int) -> list[Row]:
         # On a low screen the marked answer counts most, then what is asked about, then the rest.
         min_subject_rows = 1 if self._sheet.subject and height > 2 else 0
-        question = [row for line in self._sheet.subject for row in wrapped(line, width)]
+        question = self._question(width)
         facts = [row for line in self._sheet.facts for row in wrapped(line, width)]
         if self._unfolded:
             # All of it is scrolled as one text.
@@ -63,12 +63,17 @@ class ChoicePanel(Frame[T]):
         self._has_more |= is_cut
         return [*subject, *(gap if facts else []), *facts, *gap, *answers]
 
+    def _question(self, width: int) -> list[Row]:
+        if self._sheet.draw is not None:
+            return self._sheet.draw(width)
+        return [row for line in self._sheet.subject for row in wrapped(line, width)]
+
     def keys(self) -> Sequence[tuple[str, str]]:
         escape = ("Esc", self._sheet.escape)
         if not self._armed:
             return (("↑↓", "first, because you were typing"), ("Enter", "answer"), escape)
         more = [(_MORE, "show less" if self._unfolded else "show more")] if self._has_more or self._unfolded else []
-        scroll = [("PgUp PgDn", "scroll")] if self._unfolded else []
+        scroll = [("PgUp PgDn", "scroll")] if self._unfolded or more else []
         return (("Enter", "answer"), escape, *more, *scroll, ("↑↓", "select"))
 
     def bind(self, keys: KeyBindings) -> None:
@@ -160,6 +165,9 @@ class ChoicePanel(Frame[T]):
     def _scroller(self, pages: int) -> Callable[[KeyPressEvent], None]:
         def scroll(event: KeyPressEvent) -> None:
             self._armed = True
+            if not self._unfolded:
+                self._unfold(event)
+                return
             # Nothing is passed over: the last row of a page is the first of the next.
             self._top = max(0, self._top + pages * max(1, self._page - 1))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from codex_py.protocol.status import FactSection
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Before each row of what others wrote, such as a command.
 GUTTER: Final = "│ "
+
+Row: TypeAlias = list[tuple[str, str]]
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -48,6 +50,7 @@ class Sheet(NamedTuple, Generic[T]):
     `refusal` is what Escape means, and `escape` says so.
 
     `subject` is what it is about, such as a command: long ones are folded and can be unfolded. `facts` are shown below.
+    `draw` gives its rows at a width where they are more than text, such as a diff.
     """
 
     title: str
@@ -57,6 +60,7 @@ class Sheet(NamedTuple, Generic[T]):
     default: int = 0
     facts: tuple[TextLine, ...] = ()
     escape: str = "no"
+    draw: Callable[[int], list[Row]] | None = None
 
 
 class Form(NamedTuple):

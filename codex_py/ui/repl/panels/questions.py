@@ -30,6 +30,7 @@ from codex_py.render.questions import (
     word_permissions,
     word_project_servers,
 )
+from codex_py.render.theme import Theme
 from codex_py.ui.repl.panels.approval import ask_approval
 from codex_py.ui.repl.panels.askers import NamedAsker
 from codex_py.ui.repl.panels.forms import GUTTER, Form, FormAsker, Option, Sheet, TextLine, needs_text
@@ -39,7 +40,8 @@ class QuestionQueue:
     """Listens to a session and asks the user. Have `run` going for as long as the session.
 
     `answer` gives an answer, by the question's id, to the session. `is_typing` says whether the user is in the middle
-    of a text when a question comes up; `home` is shown as `~`. `on_answered` gets a question and its answers.
+    of a text when a question comes up; `home` is shown as `~`. With a `theme` patches are drawn as diffs.
+    `on_answered` gets a question and its answers.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class QuestionQueue:
         *,
         is_typing: Callable[[], bool] = lambda: False,
         home: str = "",
+        theme: Callable[[], Theme] | None = None,
         on_answered: Callable[[str, Sequence[str]], None] = lambda _question, _answers: None,
     ) -> None:
         self._asker = asker
@@ -56,6 +59,7 @@ class QuestionQueue:
         self._is_typing = is_typing
         self._on_answered = on_answered
         self._home = home
+        self._theme = theme
         self._waiting: asyncio.Queue[Question] = asyncio.Queue()
         self._asking: asyncio.Task[QuestionAnswer | None] | None = None
         self._asking_agent = ""
@@ -100,7 +104,9 @@ class QuestionQueue:
             question = await self._waiting.get()
             armed = follows or not self._is_typing()
             self._asking_agent = question.agent
-            self._asking = asyncio.create_task(ask(question, self._asker, home=self._home, armed=armed))
+            self._asking = asyncio.create_task(
+                ask(question, self._asker, home=self._home, armed=armed, theme=self._theme)
+            )
             try:
                 # Not `await`: that way a withdrawn question differs from the end of this program.
                 await asyncio.wait([self._asking])
@@ -114,13 +120,20 @@ class QuestionQueue:
                 self._asking = None
 
 
-async def ask(question: Question, asker: FormAsker, *, home: str = "", armed: bool = True) -> QuestionAnswer | None:
+async def ask(
+    question: Question,
+    asker: FormAsker,
+    *,
+    home: str = "",
+    armed: bool = True,
+    theme: Callable[[], Theme] | None = None,
+) -> QuestionAnswer | None:
     """Put one question to the user."""
     asker = NamedAsker(asker, question.agent) if question.agent else asker
     show_path = partial(short_path, home=home)
     match question:
         case ApprovalQuestion():
-            return await ask_approval(question, asker, home=home, armed=armed)
+            return await ask_approval(question, asker, home=home, armed=armed, theme=theme)
         case PermissionsQuestion():
             return await asker.choose(_sheet(word_permissions(question, show_path), gutter=""), armed=armed)
         case McpInstallQuestion():

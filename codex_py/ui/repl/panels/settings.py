@@ -130,7 +130,7 @@ _SANDBOXES: Final[tuple[tuple[SandboxMode, str, str], ...]] = (
     ),
 )
 _APPROVALS: Final[tuple[tuple[ApprovalWord, str, str], ...]] = (
-    ("untrusted", "ask about all but reading", "Only commands known to do no more than read run unasked."),
+    ("untrusted", "ask before everything except reads", "Only commands known to do no more than read run unasked."),
     (
         "on-request",
         "ask when the model wants out of the sandbox",
@@ -204,7 +204,7 @@ _WITHOUT_SANDBOX: Final = Sheet(
 
 
 _THEME_NOTES: Final = {
-    "auto": "by what the terminal says of itself",
+    "auto": "follow the terminal",
     "dark": "for a dark ground",
     "light": "for a light ground",
     "mono": "no colours: weight and slant only",

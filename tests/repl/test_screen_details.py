@@ -1,0 +1,145 @@
+"""Details of the screen that a person works by: diffs in questions, menus, plans, refusals, what is counted."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.repl.conftest import Ready
+from tests.support.fake_responses import FakeResponses, added, call, completed, custom_call, delta, hang, say
+from tests.support.home import Place
+from tests.support.terminal import Terminal
+
+
+def patch(file: str, old: str, new: str) -> str:
+    return f"*** Begin Patch\n*** Update File: {file}\n@@\n-{old}\n+{new}\n*** End Patch\n"
+
+
+def test_a_patch_is_asked_about_as_a_diff_that_can_be_paged(place: Place, ready: Ready) -> None:
+    place.write("long.py", "".join(f"line_{number} = {number}\n" for number in range(80)))
+    lines = [text for n in range(80) for text in (f"-line_{n} = {n}", f"+line_{n} = {n + 1}")]
+    change = "\n".join(["*** Begin Patch", "*** Update File: long.py", "@@", *lines, "*** End Patch", ""])
+    with FakeResponses([custom_call("c1", "apply_patch", change)], [say("as you like")]) as model:
+        ready(model, 'sandbox_mode = "read-only"')
+        with Terminal(place, "go", width=100, height=30) as terminal:
+            terminal.wait_for("Write, though the sandbox is read-only?").wait_for("Edit long.py  +80 −80")
+            terminal.wait_for("1 - line_0 = 0").wait_for("PgUp PgDn")
+            for _ in range(30):
+                if "80 + line_79 = 80" in terminal.text:
+                    break
+                terminal.type("\x1b[6~")
+                terminal.read_for(0.1)
+            terminal.wait_for("80 + line_79 = 80").type("y")
+            terminal.wait_for("● as you like")
+    assert "line_79 = 80" in (place.repo / "long.py").read_text()
+
+
+def test_a_patch_outside_of_the_workspace_says_so(place: Place, ready: Ready) -> None:
+    outside = "/etc/codex-py-note.txt"
+    change = f"*** Begin Patch\n*** Add File: {outside}\n+hello\n*** End Patch\n"
+    with FakeResponses([custom_call("c1", "apply_patch", change)], [say("fine")]) as model:
+        ready(model)
+        with Terminal(place, "go", width=100, height=30) as terminal:
+            terminal.wait_for("Write outside of the workspace?").wait_for("1 + hello")
+            terminal.type("e")
+            terminal.wait_for("what should the model do instead?").type("put it into docs")
+            terminal.press("enter")
+            terminal.wait_for("● fine")
+            assert "⊘ patch · declined" in terminal.whole
+            assert "↳ put it into docs" in terminal.whole
+
+
+def test_new_files_are_offered_when_the_menu_opens(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("@README")
+            terminal.wait_for("README.md").press("ctrl-c")
+            place.write("brand_new.txt", "x")
+            terminal.wait_until_gone("@README").type("@brand")
+            terminal.wait_for("brand_new.txt").press("ctrl-c")
+            terminal.wait_until_gone("@brand").type("@nosuchfile")
+            terminal.wait_for("no file matches")
+
+
+def test_the_menu_of_skills_counts_all_of_them(place: Place, ready: Ready) -> None:
+    for number in range(60):
+        place.write(
+            f".agents/skills/s{number}/SKILL.md", f"---\nname: many-{number}\ndescription: One of many.\n---\nx\n"
+        )
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("$many")
+            terminal.wait_for("1/50 of 60")
+
+
+def test_a_finished_plan_stands_before_the_answer(place: Place, ready: Ready) -> None:
+    plan = {"plan": [{"step": "Look", "status": "completed"}]}
+    with FakeResponses([call("p", "update_plan", plan)], [say("that was all")]) as model:
+        ready(model)
+        with Terminal(place, "go") as terminal:
+            terminal.wait_for("● that was all").wait_for_prompt()
+            assert terminal.whole.index("≡ Plan · 1 of 1 done") < terminal.whole.index("● that was all")
+            assert terminal.whole.count("≡ Plan") == 1
+
+
+def test_a_notice_does_not_cut_a_message_that_streams(place: Place, ready: Ready) -> None:
+    go_on = threading.Event()
+    first = added({"type": "message", "role": "assistant", "content": []})
+    story = [first, delta("one half "), hang(go_on), delta("and the other"), say("one half and the other")]
+    with FakeResponses(story) as model:
+        ready(model)
+        with Terminal(place, "go") as terminal:
+            terminal.wait_for("one half").type("!echo beside\r")
+            terminal.wait_for("✓ ! echo beside")
+            go_on.set()
+            terminal.wait_for("one half and the other").wait_for_prompt()
+            assert terminal.whole.count("●") == 1
+
+
+def test_nothing_turns_while_the_user_is_asked(place: Place, ready: Ready) -> None:
+    ask = {"cmd": "curl example.com", "sandbox_permissions": "require_escalated", "justification": "x"}
+    with FakeResponses([call("c1", "exec_command", ask)], [say("well")]) as model:
+        ready(model)
+        with Terminal(place, "go", height=30) as terminal:
+            terminal.wait_for("Run this outside the sandbox?").wait_for("Waiting for your answer")
+            assert "Esc stops it" not in terminal.text
+            terminal.type("n")
+            terminal.wait_for("● well")
+
+
+def test_lines_of_a_paste_are_counted_as_an_editor_does(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().paste("".join(f"line {number}\n" for number in range(12)))
+            terminal.wait_for("[Pasted text #1 · 12 lines]")
+
+
+def test_an_empty_session_has_no_pager(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().press("ctrl-t")
+            terminal.wait_for("nothing was said in this session yet")
+
+
+@pytest.mark.parametrize("open_with", ["/help\r", "/status\r"])
+def test_no_stale_rows_stay_after_resizing(place: Place, ready: Ready, open_with: str) -> None:
+    with FakeResponses([say("hello\n\nthere"), completed()]) as model:
+        ready(model)
+        with Terminal(place, "go", width=100, height=30) as terminal:
+            terminal.wait_for("there").wait_for_prompt().type(open_with)
+            terminal.wait_for("Esc close")
+            for width, height in ((100, 12), (30, 8), (100, 30)):
+                terminal.resize(width, height)
+                terminal.read_for(0.3)
+            terminal.wait_for("Esc close")
+            assert sum(row.startswith("── ") for row in terminal.rows) == 1
+            assert sum("Esc close" in row for row in terminal.rows) == 1
+            terminal.press("escape")
+            terminal.wait_until_gone("Esc close").wait_for_prompt()
+            assert sum(row.startswith("› Ask") for row in terminal.rows) == 1
+            assert "──" not in terminal.text
