@@ -80,11 +80,12 @@ class ChatDecoder:
         self._check()
         if self._completed:
             return []
-        start = data[:16].lstrip()[:6]
-        if start.startswith(_DONE):
-            return self._end()
-        if start[:1] not in (b"{", b"["):
-            return []
+        if not data.startswith(b"{"):
+            data = data.lstrip()
+            if data.startswith(_DONE):
+                return self._end()
+            if data[:1] not in (b"{", b"["):
+                return []
         try:
             text, data = data.decode("utf-8", "replace"), b""
             value = decode_json(text)
@@ -115,32 +116,45 @@ class ChatDecoder:
             raise self._failure
 
     def _take(self, value: dict[str, Any]) -> list[ResponseEvent]:
-        if failure := sent_error(value, now=time.time()):
+        if ("error" in value or "choices" not in value) and (failure := sent_error(value, now=time.time())):
             raise failure
         events: list[ResponseEvent] = []
-        response_id = value.get("id")
-        if not self._id and isinstance(response_id, str) and response_id:
+        if not self._id and isinstance(response_id := value.get("id"), str) and response_id:
             self._id = response_id
             events.append(Created(response_id))
-        usage = as_object(value.get("usage")) or as_object(as_object(value.get("x_groq")).get("usage"))
-        if usage:
+        usage = value.get("usage") or as_object(value.get("x_groq")).get("usage")
+        if usage := as_object(usage):
             self._usage = read_usage(usage)
-        choices = [as_object(choice) for choice in as_list(value.get("choices"))]
+        choices = as_list(value.get("choices"))
         for choice in choices:
-            if choice.get("index") in (None, 0):
-                events += self._choice(choice)
+            if fields := as_object(choice):
+                events += self._choice(fields)
         if not choices and usage and self._finish:
             # The last chunk, whether `[DONE]` follows or not.
             events += self._end()
         return events
 
     def _choice(self, choice: dict[str, Any]) -> list[ResponseEvent]:
-        if failure := sent_error(choice, now=time.time()):
+        if choice.get("index", 0) not in (0, None):
+            return []
+        if "error" in choice and (failure := sent_error(choice, now=time.time())):
             raise failure
         # A message at the end of a stream says once more what the chunks have said.
         delta = as_object(choice.get("delta")) or ({} if self._has_choice else as_object(choice.get("message")))
         self._has_choice = True
-        events = [*self._reasoning_of(delta), *self._content_of(delta.get("content"))]
+        content = delta.get("content")
+        # Most chunks bring a few letters of text and nothing else.
+        events = [] if len(delta) == 1 and content else self._rare(delta)
+        if content:
+            events += self._content_of(content)
+        finish = choice.get("finish_reason")
+        if isinstance(finish, str) and finish:
+            self._finish = finish
+            events += self._note_finish(finish.lower())
+        return events
+
+    def _rare(self, delta: dict[str, Any]) -> list[ResponseEvent]:
+        events = self._reasoning_of(delta)
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
             self._refusal.append(refusal)
             events.append(StreamTextDelta(refusal))
@@ -150,10 +164,6 @@ class ChatDecoder:
             fragments = [*fragments, {"index": 0, "function": old}]
         for fragment in fragments:
             events += self._call(as_object(fragment))
-        finish = choice.get("finish_reason")
-        if isinstance(finish, str) and finish:
-            self._finish = finish
-            events += self._note_finish(finish.lower())
         return events
 
     def _reasoning_of(self, delta: dict[str, Any]) -> list[ResponseEvent]:
@@ -169,7 +179,7 @@ class ChatDecoder:
 
     def _content_of(self, content: object) -> list[ResponseEvent]:
         if isinstance(content, str):
-            return self._written(self._splitter.feed(content)) if content else []
+            return self._written(self._splitter.feed(content))
         events: list[ResponseEvent] = []
         for part in map(as_object, as_list(content)):
             if isinstance(text := part.get("text"), str):
