@@ -1,6 +1,6 @@
 """How servers of the Chat Completions API differ: what each takes beside the fields that all of them take.
 
-Where a difference is known from: the page `docs/reference/chat-quirks.md`.
+Where each difference is known from: the table in `docs/guides/providers.md`.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ _LESSONS: Final[tuple[tuple[tuple[str, ...], dict[str, object]], ...]] = (
     (("verbosity",), {"verbosity": False}),
     (("response_format",), {"schema": "prompt"}),
     (("json_schema",), {"schema": "prompt"}),
+    (("response mime type",), {"schema": "prompt"}),
     (("reasoning_content", "passed back"), {"reasoning": "reasoning_content"}),
     (("missing", "reasoning_content"), {"reasoning": "reasoning_content"}),
     (("roles must alternate",), {"alternates": True}),

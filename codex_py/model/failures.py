@@ -328,9 +328,10 @@ def _message(error: Mapping[str, Any]) -> str:
         value = error.get(key)
         if isinstance(value, str) and (line := on_one_line(value)):
             return line
-        # FastAPI's validation errors: a list of objects with a `msg` each.
-        messages = [as_object(item).get("msg") for item in as_list(value)[:10]]
-        if line := on_one_line("; ".join(text for text in messages if isinstance(text, str))):
+        # FastAPI's validation errors: a list of objects with a `msg` each, and the field that it is about.
+        found = [as_object(item) for item in as_list(as_object(value).get("detail", value))[:10]]
+        texts = [[*map(str, as_list(item.get("loc"))[1:2]), str(item["msg"])] for item in found if item.get("msg")]
+        if line := on_one_line("; ".join(map(": ".join, texts))):
             return line
         if line := on_one_line(str(as_object(value).get("message") or "")):
             return line

@@ -132,6 +132,23 @@ async def test_a_server_where_roles_alternate_gets_them_so(place: Place) -> None
     assert roles(model.bodies[2]) == ["system", "user", "assistant", "tool", "assistant", "user"]
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        {"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs"}]},
+        {"message": {"detail": [{"loc": ["body", "stream_options", "include_usage"], "msg": "Extra inputs"}]}},
+        {"error": {"message": "Unknown parameter: 'stream_options'."}},
+    ],
+)
+async def test_a_field_that_is_refused_is_left_out_from_then_on(place: Place, refusal: dict[str, Any]) -> None:
+    with FakeChat(status(422, refusal), answer("one"), answer("two")) as model:
+        async with chat_session(place, model) as watched:
+            await watched.say("go")
+            await watched.say("again")
+    assert ["stream_options" in body for body in model.bodies] == [True, False, False]
+    assert watched.of(events.Retrying) == []
+
+
 async def test_a_server_that_cannot_stream_calls_is_asked_without(place: Place) -> None:
     refusal = status(500, {"error": {"code": 500, "message": "Cannot use tools with stream", "type": "server_error"}})
     with FakeChat(refusal, whole(calls=[shell("a", "echo one")]), whole("done")) as model:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codex_py.errors import ModelError
-from codex_py.model.answer import SseParser
 from codex_py.model.client import (
     AnswerNote,
     ArgumentsDelta,
@@ -24,6 +23,7 @@ from codex_py.model.client import (
 from codex_py.model.wires.chat_answer import ChatDecoder
 from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.usage import TokenUsage
+from tests.drills.chat import chat_drill
 
 DONE = b"[DONE]"
 
@@ -395,52 +395,6 @@ def test_token_counts_have_several_names(usage: dict[str, Any], counts: TokenUsa
     assert play(chunk({"content": "x"}, "stop"), usage_chunk(**usage))[-1] == Completed("chat_1", counts, None)
 
 
-def test_random_streams_lose_no_call_and_double_none() -> None:
-    """Fragments of any size, in any order between the calls; cuts and damage fail the attempt and make no call."""
-    for seed in range(1500):
-        chance = random.Random(seed)
-        wanted, streams = list[tuple[str, str]](), list[list[bytes]]()
-        style = chance.choice(["all", "repeats", "no ids", "no indexes"])
-        for number in range(chance.randrange(5)):
-            arguments = json.dumps({"n": number, "text": chance.choice(['"}', "x" * 30, "ü\\", "{[", ""])})
-            wanted.append((f"tool{number % 2}", arguments))
-            pieces, at = list[bytes](), 0
-            while at < len(arguments):
-                end = at + chance.randrange(1, 20)
-                names: dict[str, Any] = {"index": number} if style != "no indexes" else {}
-                first = at == 0
-                if style != "no ids" and (first or style in ("repeats", "no indexes")):
-                    names["id"] = f"c{number}"
-                name = f"tool{number % 2}" if first or style == "repeats" else None
-                pieces.append(chunk(fragment(arguments[at:end], name, **names)))
-                at = end
-            streams.append(pieces)
-        data = [chunk({"content": "a"})]
-        while any(streams):
-            data.append(chance.choice([pieces for pieces in streams if pieces]).pop(0))
-        data += [chunk(finish="tool_calls"), usage_chunk(prompt_tokens=1), DONE]
-        found = [(name, arguments) for _, name, arguments in calls(play(*data))]
-        # Without indexes the calls are in the order in which they began.
-        assert (sorted(found) if style == "no indexes" else found) == (
-            sorted(wanted) if style == "no indexes" else wanted
-        ), (seed, style)
-        body = b"".join(b"data: %b\n\n" % one for one in data)
-        cut = body[: chance.randrange(len(body) - len(b"data: [DONE]\n\n") - len(data[-2]) - len(data[-3]) - 16)]
-        assert not calls(read_stream(cut))
-        changed = bytearray(body)
-        for _ in range(3):
-            changed[chance.randrange(len(changed))] = chance.randrange(256)
-        found = calls(read_stream(bytes(changed)))
-        assert len({call_id for call_id, _, _ in found}) == len(found)
-
-
-def read_stream(body: bytes) -> list[ResponseEvent]:
-    """The events of a body, up to where it fails."""
-    parser, reader, events = SseParser(), decoder(), list[ResponseEvent]()
-    try:
-        for data in [*parser.feed(body), *parser.finish()]:
-            events += reader.decode(data)
-        events += reader.finish()
-    except ModelError:
-        assert not calls(events)
-    return events
+def test_random_streams_lose_no_call_and_double_none(tmp_path: Path) -> None:
+    report = chat_drill(tmp_path, rounds=1500, seed=1)
+    assert (report.rounds, report.problems) == (1500, [])

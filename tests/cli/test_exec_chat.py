@@ -1,0 +1,88 @@
+"""What a script sees of the Chat Completions API: what is named on stderr and in events, and what a start loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.fake_chat import FakeChat, answer, chunk, done
+from tests.support.fake_responses import repeat
+from tests.support.home import Place
+from tests.support.process import run
+
+
+def configure(place: Place, model: FakeChat, provider: str = "fake") -> None:
+    place.configure(
+        f'model = "some-model"\nmodel_provider = "{provider}"\n[model_providers.{provider}]\n'
+        f'base_url = "{model.base_url}"\nwire_api = "chat"\nrequest_max_retries = 1\nstream_max_retries = 1\n'
+    )
+
+
+def test_the_answer_is_on_stdout_and_the_counts_are_in_the_event(place: Place) -> None:
+    with FakeChat(repeat(answer("hello there", prompt_tokens=1200))) as model:
+        configure(place, model)
+        plain = run(place, "exec", "go")
+        events = run(place, "exec", "--json", "go").events
+    assert (plain.status, plain.stdout) == (0, b"hello there\n")
+    assert (events[-1]["type"], events[-1]["usage"]["input_tokens"]) == ("turn.completed", 1200)
+
+
+@pytest.mark.parametrize(
+    ("finish", "words"),
+    [
+        ("length", "reached the limit of 32,768 output tokens"),
+        ("content_filter", "`content_filter`"),
+        ("refusal", "the model has refused to answer"),
+    ],
+)
+def test_an_answer_that_is_not_whole_is_named(place: Place, finish: str, words: str) -> None:
+    half = [chunk({"content": "half"}), chunk(finish=finish), *done()]
+    with FakeChat(repeat(half)) as model:
+        configure(place, model)
+        plain = run(place, "exec", "go")
+    with FakeChat(repeat(half)) as model:
+        configure(place, model)
+        events = run(place, "exec", "--json", "go").events
+    assert plain.status == 1
+    assert words in plain.stderr.decode()
+    assert (events[-1]["type"], words in events[-1]["error"]["message"]) == ("turn.failed", True)
+
+
+def test_a_refusal_in_words_is_named_beside_them(place: Place) -> None:
+    with FakeChat(repeat([chunk({"refusal": "I will not."}), chunk(finish="stop"), *done()])) as model:
+        configure(place, model)
+        plain = run(place, "exec", "go")
+        events = run(place, "exec", "--json", "go").events
+    assert plain.stdout == b"I will not.\n"
+    assert "the model has refused to answer" in plain.stderr.decode()
+    assert "the model has refused to answer" in [
+        event["item"].get("message") for event in events if event["type"] == "item.completed"
+    ]
+
+
+def test_a_built_in_server_without_its_key_or_a_model_says_so(place: Place) -> None:
+    place.configure('model_provider = "deepseek"\n')
+    keyless = run(place, "exec", "-m", "deepseek-chat", "go")
+    assert "`DEEPSEEK_API_KEY`" in keyless.stderr.decode()
+    modelless = run(place.with_env(DEEPSEEK_API_KEY="sk-test-123456"), "exec", "go")
+    assert (modelless.status, "no model is chosen" in modelless.stderr.decode()) == (2, True)
+
+
+def test_nothing_of_a_wire_is_loaded_for_another() -> None:
+    look = (
+        "import sys\nimport codex_py.core.build\nfrom codex_py.model.providers import Provider\n"
+        "from codex_py.model.wires import open_wire\nopen_wire(Provider('x', 'x', 'http://x/v1', wire_api={!r}))\n"
+        "print([name for name in sys.modules if name.startswith('codex_py.model') and ('chat' in name "
+        "or 'messages' in name or 'history' in name)])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", look.format("responses")], capture_output=True, text=True, check=True
+    ).stdout
+    assert shown == "[]\n"
+    shown = subprocess.run(
+        [sys.executable, "-c", look.format("chat")], capture_output=True, text=True, check=True
+    ).stdout
+    assert "chat" in shown
+    assert "messages" not in shown
