@@ -38,7 +38,7 @@ _TOO_LONG_MESSAGES: Final = (
     "maximum context length",
     "exceeds the available context size",
     "exceeds the context window",
-    "prompt is too long",
+    *("prompt is too long", "exceed context limit"),
 )
 
 RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429})

@@ -13,6 +13,7 @@ from tests.drills.disk import disk_drill
 from tests.drills.mutations import mutated, recorded
 from tests.drills.sse import sse_drill
 
+WIRES = ("responses", "messages")
 DRILL = Path(__file__).parents[2] / "scripts" / "drill"
 
 
@@ -28,17 +29,18 @@ def test_a_disk_that_fills_up_costs_the_record_and_not_the_work(tmp_path: Path) 
     assert report.counts["with a full disk"] > 0
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_mutated_answer_is_an_answer_or_one_error(tmp_path: Path, seed: int) -> None:
-    report = sse_drill(tmp_path, rounds=50, seed=seed)
+@pytest.mark.parametrize(("wire", "seed"), [("responses", 1), ("responses", 2), ("messages", 1)])
+def test_a_mutated_answer_is_an_answer_or_one_error(tmp_path: Path, wire: str, seed: int) -> None:
+    report = sse_drill(tmp_path, rounds=50, seed=seed, wire=wire)
     assert (report.rounds, report.counts.total(), report.problems) == (50, 50, [])
     assert report.counts["completed"] > 0
     assert report.counts["failed"] > 0
 
 
 def test_the_recorded_answers_are_answers(tmp_path: Path) -> None:
-    assert len(recorded()) >= 8
-    assert all(b"data: " in one for one in recorded())
+    for wire in WIRES:
+        assert len(recorded(wire)) >= 8
+        assert all(b"data: " in one for one in recorded(wire))
 
 
 def test_a_seed_says_which_mutations() -> None:

@@ -29,14 +29,15 @@ _STRAY_LINES: Final = (
 
 
 @cache
-def recorded() -> tuple[bytes, ...]:
-    """The corpus, in the order of its file names."""
-    return tuple(path.read_bytes() for path in sorted(CORPUS.glob("*.sse")))
+def recorded(wire: str = "responses") -> tuple[bytes, ...]:
+    """The corpus of a wire, in the order of its file names."""
+    directory = CORPUS if wire == "responses" else CORPUS / wire
+    return tuple(path.read_bytes() for path in sorted(directory.glob("*.sse")))
 
 
-def mutated(random_: random.Random) -> bytes:
+def mutated(random_: random.Random, wire: str = "responses") -> bytes:
     """A recorded answer with one to four mutations."""
-    stream = random_.choice(recorded())
+    stream = random_.choice(recorded(wire))
     for _ in range(random_.choice([1, 1, 1, 2, 3, 4])):
         stream = random_.choices(_MUTATIONS, _WEIGHTS)[0](stream, random_)
     return stream

@@ -16,6 +16,7 @@ from codex_py.protocol import events
 from codex_py.rollout.reader import load_session
 from tests.drills.mutations import in_pieces, mutated
 from tests.drills.report import Report
+from tests.support.fake_messages import FakeMessages, answer, says
 from tests.support.fake_responses import FakeResponses, Request, Stream, cut, end, headers, raw, repeat, reset, say
 from tests.support.home import Place, make_place
 from tests.support.session import Watched, watched_session
@@ -29,36 +30,51 @@ _TYPES: Final = (None, "text/plain", "text/event-stream; charset=utf-8", "applic
 class BrokenServer:
     """Answers the first request of each turn with the stream set for it, and any further one properly."""
 
-    def __init__(self) -> None:
+    def __init__(self, wire: str) -> None:
         self.next: Stream | None = None
+        self._wire = wire
 
     def __call__(self, request: Request) -> Stream:
         stream, self.next = self.next, None
-        return [say("ok", id=f"msg_{len(request.input)}")] if stream is None else stream
+        if stream is not None:
+            return stream
+        return answer(says("ok")) if self._wire == "messages" else [say("ok", id=f"msg_{len(request.input)}")]
+
+    def start(self) -> FakeResponses:
+        """The server with all its checks."""
+        if self._wire == "messages":
+            return FakeMessages(repeat(self), excuse={"unplayed"}, knows_thinking=False)
+        return FakeResponses(repeat(self), excuse={"unplayed"})
 
 
-def sse_drill(root: Path, *, rounds: int, seed: int) -> Report:
+def messages_drill(root: Path, *, rounds: int, seed: int) -> Report:
+    """The same for the Messages API."""
+    return sse_drill(root, rounds=rounds, seed=seed, wire="messages")
+
+
+def sse_drill(root: Path, *, rounds: int, seed: int, wire: str = "responses") -> Report:
     """Play so many mutations to sessions below `root`, which must be an empty directory."""
     report = Report()
     place = make_place(root / "place")
     while report.rounds < rounds:
         turns = min(_TURNS_A_SESSION, rounds - report.rounds)
-        asyncio.run(_session(place, turns, f"{seed}/{report.rounds}", report))
+        asyncio.run(_session(place, turns, f"{seed}/{report.rounds}", report, wire))
     logs = list((place.codex_home / "log").glob("*"))
     report.problems += [f"a bug was reported: {log.read_text()[-2000:]}" for log in logs]
     return report
 
 
-async def _session(place: Place, turns: int, seed: str, report: Report) -> None:
+async def _session(place: Place, turns: int, seed: str, report: Report, wire: str) -> None:
     random_ = random.Random(seed)
-    server = BrokenServer()
-    with FakeResponses(repeat(server), excuse={"unplayed"}) as model:
+    server = BrokenServer(wire)
+    with server.start() as model:
         # Writing is impossible: a mutation may yet name a tool that can.
         settings: dict[str, Any] = {"sandbox": "read-only", "request_max_retries": 0, "stream_max_retries": 0}
+        settings |= {"wire_api": wire}
         async with watched_session(place, model, **settings) as watched:
             for turn in range(turns):
                 report.rounds += 1
-                server.next = _on_the_wire(mutated(random_), random_)
+                server.next = _on_the_wire(mutated(random_, wire), random_)
                 problems = [*await _turn(watched, report), *model.problems]
                 model.problems.clear()
                 report.problems += [f"seed {seed}, turn {turn + 1}: {problem}" for problem in problems]

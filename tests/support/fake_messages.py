@@ -82,13 +82,19 @@ class FakeMessages(FakeResponses):
     """The server. `key` is what it expects as `x-api-key`, `bearer` as a token. `tokens` answers `count_tokens`."""
 
     def __init__(
-        self, *script: Play | Repeat, key: str = "", bearer: str = "", tokens: int = 0, **options: Any
+        self,
+        *script: Play | Repeat,
+        key: str = "",
+        bearer: str = "",
+        tokens: int = 0,
+        knows_thinking: bool = True,
+        **options: Any,
     ) -> None:
         super().__init__(*script, **options)
         self.paths = ("/messages", "/messages/count_tokens")
         self.bodies: list[Json] = []
         self.counted: list[Json] = []
-        self._past = Past()
+        self._past = Past(knows_thinking=knows_thinking)
         self._forgets = False
         self._auth = {"x-api-key": key} if key else {"authorization": f"Bearer {bearer}"} if bearer else {}
         self._tokens = tokens

@@ -99,7 +99,7 @@ __all__ = [
 ]
 
 # Beyond the names of `CHECKS`: what the server itself sees.
-_SERVER_CHECKS: Final = {"chat", "json", "length", "messages", "script", "threads", "unplayed"}
+_SERVER_CHECKS: Final = {"chat", "headers", "json", "length", "messages", "script", "threads", "unplayed"}
 _LAST: Final = {"response.completed", "response.failed", "response.incomplete", "error"}
 
 

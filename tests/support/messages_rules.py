@@ -44,6 +44,7 @@ class Past:
     sent_thinking: dict[str, list[Json]] = field(default_factory=dict[str, list[Json]])
     last_body: bytes = b""
     last: Json | None = None
+    knows_thinking: bool = True
 
 
 def find_problems(body: Json, raw: bytes, past: Past) -> list[str]:
@@ -181,7 +182,7 @@ def _thinking(body: Json, past: Past) -> list[str]:
     sent = past.sent_thinking.get(body["model"], [])
     problems: list[str] = []
     for at, message in enumerate(body["messages"]):
-        thoughts = [block for block in message["content"] if block["type"] in _THINKING_TYPES]
+        thoughts = [block for block in message["content"] if block["type"] in _THINKING_TYPES and past.knows_thinking]
         problems += [f"messages.{at}: Invalid `signature` in `thinking` block" for one in thoughts if one not in sent]
         if message["content"][-1]["type"] in _THINKING_TYPES:
             problems.append(f"messages.{at}: the final block in an assistant message cannot be `thinking`")
