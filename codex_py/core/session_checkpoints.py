@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from codex_py.core.ports import Checkpointer, NoCheckpoints
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.policy import ReadOnly
 from codex_py.protocol.status import FilesChanged
+from codex_py.shell.dangerous import PossibleLoss
+
+NO_CHECKPOINT: Final = "no checkpoint would bring it back"
 
 
 class SessionCheckpoints:
@@ -52,6 +56,11 @@ class SessionCheckpoints:
             # Shielded, because an interrupted call must not take this from the next one.
             await asyncio.shield(self._begun)
             await self.checkpointer.note_writes(paths)
+
+    async def why_lost(self, losses: Sequence[PossibleLoss]) -> str | None:
+        """Why what a command may take away could not be brought back, as a clause; None when it could."""
+        await self.before_write()
+        return await self.checkpointer.why_lost(losses) if self._begun is not None else NO_CHECKPOINT
 
     async def finish_turn(
         self, turn: TurnContext, work: asyncio.Task[str | None], emit: Callable[[FilesChanged], None]

@@ -213,6 +213,7 @@ class ToolRuns:
             agents=self._agents,
             use_skill=announcements.noted(self._use_skill),
             before_write=services.checkpoints.before_write,
+            why_lost=services.checkpoints.why_lost,
         )
         began = time.monotonic()
         if self._registry.may_write(call):

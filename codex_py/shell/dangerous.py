@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.shell.command_line import CommandLine, ShellCommand
 from codex_py.shell.destructive import TO_DISK, destroys, is_judged, reads_statements, stays_inside
@@ -40,6 +40,58 @@ def find_danger(line: CommandLine, home: str | None = None) -> str | None:
         return _BOMB
     fetched = frozenset(_fetched_files(line.commands))
     return next((reason for command in line.commands if (reason := _danger_of(command, home, fetched))), None)
+
+
+class PossibleLoss(NamedTuple):
+    """What a dangerous command may delete or reset: the files at and below `path`, or, with `by_git`, those of the
+    working tree around it that git does not ignore.
+    """
+
+    path: str
+    by_git: bool = False
+
+
+def find_losses(line: CommandLine, home: str | None = None) -> tuple[PossibleLoss, ...] | None:
+    """All that the dangerous commands of a line may take away; None where one does more than that, or it is unknown."""
+    if line.forks_itself:
+        return None
+    fetched = frozenset(_fetched_files(line.commands))
+    found: list[PossibleLoss] = []
+    for command in line.commands:
+        if _danger_of(command, home, fetched) is None:
+            continue
+        losses = _losses_of(command)
+        if losses is None:
+            return None
+        found += losses
+    return tuple(found)
+
+
+def _losses_of(command: ShellCommand) -> list[PossibleLoss] | None:
+    directory, words = command.directory, command.words[1:]
+    if directory is None or command.is_guess or command.gets_names or any(word.text is None for word in words):
+        return None
+    if any(_DEVICE.match(redirect.target.text or "") for redirect in command.redirects):
+        return None
+    texts = [word.text or "" for word in words]
+    if command.program == "git":
+        if texts[:1] == ["clean"]:
+            letters = [text for text in texts[1:] if text.startswith("-") and not text.startswith("--")]
+            return None if any("x" in text.lower() for text in letters) else [PossibleLoss(directory, by_git=True)]
+        return [PossibleLoss(directory, by_git=True)] if texts[:1] and texts[0] in _UNDONE_BY_CONTENT else None
+    if command.program != "rm":
+        return None
+    operands = texts[texts.index("--") + 1 :] if "--" in texts else [text for text in texts if not text.startswith("-")]
+    if any(text.startswith("~") or not text for text in operands):
+        return None
+    # A pattern stands for anything in the directory it begins in.
+    known = [_PATTERN.split(text)[0].rpartition("/")[0] if _PATTERN.search(text) else text for text in operands]
+    return [PossibleLoss(text if text.startswith("/") else f"{directory}/{text}") for text in known]
+
+
+# What these git commands throw away is the content of files.
+_UNDONE_BY_CONTENT: Final = frozenset(("checkout", "reset", "restore", "switch"))
+_PATTERN: Final = re.compile(r"[*?\[{]")
 
 
 def _danger_of(command: ShellCommand, home: str | None, fetched: frozenset[str]) -> str | None:

@@ -20,6 +20,7 @@ from codex_py.protocol.policy import (
     asks_about,
 )
 from codex_py.protocol.value import Value
+from codex_py.shell.dangerous import PossibleLoss
 from codex_py.shell.known_safe import BUILTINS
 from codex_py.shell.runners import RUNS_ARGUMENTS
 from codex_py.shell.words import Words
@@ -134,6 +135,7 @@ class CommandFacts(Value):
     found in it anywhere. `safe` are the segments known to only read; `danger` is why it is not to be run unasked.
     `shortfall` is what the sandbox cannot hold of it, None when it holds all or the user has accepted that. `writable`
     are the full paths of its programs that sandboxed commands may write, `unagreed` those of them that no rule names.
+    `losses` is all that a dangerous one may take away, None where that is not known.
     """
 
     segments: tuple[Words, ...] | None
@@ -145,6 +147,7 @@ class CommandFacts(Value):
     shortfall: str | None = None
     writable: tuple[str, ...] = ()
     unagreed: tuple[str, ...] = ()
+    losses: tuple[PossibleLoss, ...] | None = None
 
 
 class RunVerdict(Value):
@@ -152,6 +155,9 @@ class RunVerdict(Value):
 
     outside: bool = False
     clear_env: bool = False
+
+
+UNDOABLE: Final = "can be undone with /undo"
 
 
 class AskVerdict(Value):

@@ -16,14 +16,15 @@ from codex_py.process.env import find_executable
 from codex_py.process.shells import join_words
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandFinished, Warned
-from codex_py.protocol.policy import DangerFullAccess
+from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, approval_reply
 from codex_py.protocol.value import Value
-from codex_py.shell.dangerous import find_danger
+from codex_py.shell.dangerous import find_danger, find_losses
 from codex_py.shell.known_safe import BUILTINS, is_known_safe
 from codex_py.shell.words import Words
 from codex_py.text.sanitize import sanitize_command, sanitize_line
 from codex_py.tools.approval import (
+    UNDOABLE,
     Approvals,
     ApprovalVerdict,
     AskVerdict,
@@ -129,7 +130,7 @@ class _Orchestrator:
 
     async def permit(self) -> RunVerdict:
         """How it may run, the user asked where that is needed. Raises `ToolError`."""
-        self._facts = await self._find_facts()
+        self._facts = await self._without_undoable(await self._find_facts())
         async with self._approvals.lock:
             self._rules = await self._rules_now()
             verdict = _within_plan(self._decide()) if self._context.plan else self._decide()
@@ -146,6 +147,18 @@ class _Orchestrator:
                     if reply.scope is not None:
                         return RunVerdict(outside=verdict.outside)
                     raise self._refused(f"command {declined_because(reply)}")
+
+    async def _without_undoable(self, facts: CommandFacts) -> CommandFacts:
+        """The facts without a danger whose effects the sandbox holds, and a checkpoint brings back."""
+        context = self._context
+        is_held = isinstance(context.sandbox_policy, WorkspaceWrite) and not (facts.escalated or facts.shortfall)
+        if facts.danger is None or not is_held or context.plan or facts.losses is None or context.why_lost is None:
+            return facts
+        reason = await context.why_lost(facts.losses)
+        if reason is not None:
+            return facts.replace(danger=f"{facts.danger}, and {reason}")
+        context.emit(Warned(f"`{sanitize_line(self._command.line)[:80]}`: {facts.danger}, which {UNDOABLE}"))
+        return facts.replace(danger=None)
 
     async def permit_outside(self) -> bool:
         """After the sandbox has stopped it: whether it may run once more, outside."""
@@ -318,6 +331,7 @@ def find_facts(command: CommandToRun, context: ToolContext) -> CommandFacts:
         hidden=hidden,
         safe=tuple(safe),
         danger=danger,
+        losses=find_losses(line, context.env.get("HOME")) if danger else None,
         escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),
         justification=command.justification,
         shortfall=context.shortfall,

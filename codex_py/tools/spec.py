@@ -14,6 +14,7 @@ from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
+from codex_py.shell.dangerous import PossibleLoss
 from codex_py.tools.arguments import read_arguments
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ class ToolContext(Value):
     hooks refuse there. `allowed` says that a hook, or the user asked by one, has agreed to the call: that saves the
     question about it, and lifts no sandbox. `fixed_path` is what a command finds its programs by, whatever a profile
     says; None where that is left to its shell. `agents` gives what starts agents, `use_skill` the text of a skill by
-    its name. `before_write` returns when files may be changed.
+    its name. `before_write` returns when files may be changed; `why_lost`
+    says why what a command may take away could not be brought back, None when it could.
     Everything here comes from the session, never from the call's arguments.
     """
 
@@ -109,6 +111,7 @@ class ToolContext(Value):
     agents: Callable[[], AgentControl] | None = None
     use_skill: Callable[[str], Awaitable[str]] | None = None
     before_write: Callable[[Sequence[Path]], Awaitable[None]] | None = None
+    why_lost: Callable[[Sequence[PossibleLoss]], Awaitable[str | None]] | None = None
 
     async def expect_write(self, paths: Sequence[Path] = ()) -> None:
         """Wait until the state before the turn is on record; `paths` are what a patch is about to write."""

@@ -219,3 +219,50 @@ def test_a_turn_that_is_not_there_is_a_mistake(place: Place, to: str) -> None:
     ended = run(place, "sessions", "rewind", session.stem[-36:], "--to", to)
     assert (ended.status, ended.err.count("\n")) == (2, 1)
     assert (place.repo / "x").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["rm -f a.txt", "rm -rf build", "git clean -fd", "rm -rf build/*", "cd build && rm -rf deep"],
+)
+def test_what_can_be_undone_is_not_refused(place: Place, command: str) -> None:
+    place.write("a.txt", "a\n")
+    place.write("build/deep/out", "out\n")
+    place.write("README.md", "edited\n")
+    before = tree(place.repo)
+    ended = turn(place, shell(command))
+    assert tree(place.repo) != before
+    assert "can be undone with /undo" in ended.err
+    rewind(place, 1)
+    assert tree(place.repo) == before
+
+
+def test_a_hard_reset_is_left_to_the_sandbox(place: Place) -> None:
+    place.write("README.md", "edited\n")
+    ended = turn(place, shell("git reset --hard"))
+    assert "can be undone with /undo" in ended.err
+    assert "nobody can be asked" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("rm -rf build", "build/out.o"),
+        ("rm -rf $SOMETHING", ""),
+        ("git clean -fdx", ""),
+        ("rm -rf /tmp/somewhere-else", "outside"),
+        ("git push --force", ""),
+        ("rm -f a.txt && git push --force", ""),
+    ],
+)
+def test_what_cannot_be_brought_back_is_refused(place: Place, command: str, named: str) -> None:
+    place.write(".gitignore", "*.o\n")
+    place.write("a.txt", "a\n")
+    place.write("build/out.o", "out\n")
+    before = tree(place.repo)
+    with FakeResponses(shell(command), [say("done")], excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", *WRITES, "go on")
+    assert tree(place.repo) == before
+    assert "dangerous" in (output := str(model.requests[1].body["input"][-1]))
+    assert named in output
