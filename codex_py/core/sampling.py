@@ -206,6 +206,7 @@ def prompt_for(turn: TurnContext, history: History, tools: bytes, *, tokens: int
         output_schema=turn.output_schema,
         max_output_tokens=_answer_limit(settings, tokens),
         parent=turn.parent,
+        pictures=settings.pictures,
     )
 
 

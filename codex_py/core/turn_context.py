@@ -36,6 +36,7 @@ class ModelSettings(Value):
     auto_compact_tokens: int | None = None
     auto_compact_scope: Literal["total", "body_after_prefix"] = "total"
     max_output_tokens: int | None = None
+    pictures: bool = True
 
 
 class TurnSettings(Value):

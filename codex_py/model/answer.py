@@ -178,7 +178,15 @@ class ResponseBody:
                     yield event
                     # The time the caller took is not the server's.
                     event, deadline = None, self._deadline()
-            chunk = await self._next(deadline)
+            try:
+                chunk = await self._next(deadline)
+            except ModelError:
+                # Nothing is missing of an answer that has said its end, whatever became of the connection.
+                if not (events := decoder.finish()):
+                    raise
+                for event in events:
+                    yield event
+                return
         for data in parser.finish():
             for event in decoder.decode(data):
                 yield event

@@ -30,7 +30,7 @@ class Prompt(Value):
     `output_schema` an encoded JSON schema; a wire of another API translates them.
     `window` counts the compactions of the thread so far. `kind` says what the request is for; one for the compaction
     endpoint asks for no stream and stores nothing by itself. `parent` is there in a request of an agent's.
-    `max_output_tokens` is where the answer must end; OpenAI is not sent it.
+    `max_output_tokens` is where the answer must end; OpenAI is not sent it. `pictures` says that the model can see.
     """
 
     model: str
@@ -49,6 +49,7 @@ class Prompt(Value):
     max_output_tokens: int | None = None
     kind: Literal["turn", "compaction", "compaction_endpoint"] = "turn"
     parent: ParentTurn | None = None
+    pictures: bool = True
 
     @property
     def session_id(self) -> str:

@@ -139,7 +139,7 @@ class HttpModelClient:
         origin = self._origin(prompt)
         try:
             turn_state.note(response.headers.get("x-codex-turn-state"))
-            async with aclosing(answer.events(self._wire.decoder())) as events:
+            async with aclosing(answer.events(self._wire.decoder(prompt))) as events:
                 async for event in events:
                     repetition.check(event)
                     if isinstance(event, ItemDone):

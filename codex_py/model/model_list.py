@@ -87,8 +87,9 @@ async def _ask(
     url: str, provider: Provider, credentials: Credentials, seconds: float, *, optional: bool = False
 ) -> list[OfferedModel] | None:
     headers = dict(credentials.headers)
+    wire = open_wire(provider)
     if credentials.token:
-        headers |= open_wire(provider).auth_headers(credentials.token)
+        headers |= wire.auth_headers(credentials.token)
     answer = await fetch_json(JsonRequest(url, headers=headers, seconds=seconds), ca_file=provider.ca_file)
     if answer.is_success and (optional or _is_list(answer)):
         return list(read_models(answer))
@@ -100,7 +101,7 @@ async def _ask(
         answer.status,
         answer.headers,
         answer.raw[:MAX_ERROR_BODY],
-        server=Server(shown_url(url), on_401=credentials.advice),
+        server=Server(shown_url(url), api=wire.api, on_401=credentials.advice),
         now=time.time(),
     )
     raise _Refused(str(failure), retryable=False) if answer.status == 401 else failure

@@ -28,7 +28,7 @@ def responses(*script: Any) -> FakeResponses:
 
 async def turn(place: Place, model: Any, wire: str, name: str, thread: str | None) -> str:
     """One turn of the session on a server; the id of the session."""
-    provider = {"name": f"server of {wire}", "wire_api": wire}
+    provider: dict[str, Any] = {"name": f"server of {wire}", "wire_api": wire}
     async with watched_session(place, model, overrides=(f'model="{name}"',), resume=thread, **provider) as watched:
         assert isinstance(await watched.say(f"go on with {wire}"), events.TurnCompleted)
         return watched.session.thread_id
@@ -89,8 +89,7 @@ async def test_what_one_provider_has_compacted_is_named_to_another(place: Place)
     sealed = {"type": "compaction", "encrypted_content": "sealed"}
     item = {"type": "response.output_item.done", "item": sealed}
     with responses([say("one")], [item]) as model:
-        provider = {"compaction": "in-band"}
-        async with watched_session(place, model, **provider) as watched:
+        async with watched_session(place, model, compaction="in-band") as watched:
             await watched.say("remember the number 7")
             await watched.session.submit(Compact())
             thread = watched.session.thread_id

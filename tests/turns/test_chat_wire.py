@@ -261,6 +261,15 @@ async def test_what_will_not_pass_is_final_at_once(place: Place, refusal: Any, w
     assert len(model.requests) == 1
 
 
+async def test_a_connection_that_breaks_behind_the_end_costs_nothing(place: Place) -> None:
+    first = [*answer(calls=[shell("a", "echo one")])[:-2], reset()]
+    with FakeChat(first, [*answer("done")[:-2], hang(60.0)]) as model:
+        async with chat_session(place, model, stream_idle_timeout_ms=300) as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+    assert watched.of(events.Retrying) == []
+    assert outputs(model.bodies[1]) == {"a": "one"}
+
+
 async def test_silence_ends_an_attempt(place: Place) -> None:
     with FakeChat([chunk({"content": "half"}), hang(60.0)], answer("whole")) as model:
         async with chat_session(place, model, stream_idle_timeout_ms=300) as watched:

@@ -41,8 +41,8 @@ class Wire(Protocol):
         """The request as JSON. A longer history extends the body of a shorter one up to the end of its items."""
         ...
 
-    def decoder(self) -> Decoder:
-        """What reads one answer, to the prompt that was encoded last."""
+    def decoder(self, prompt: Prompt) -> Decoder:
+        """What reads one answer to a prompt that was encoded. Others may have been encoded since."""
         ...
 
     def adapt(self, status: int, failure: ModelError) -> bool:

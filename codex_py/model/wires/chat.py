@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from codex_py.errors import ModelError
-from codex_py.model.chat_quirks import learned, quirks_of
+from codex_py.model.chat_quirks import ChatQuirks, learned, quirks_of
 from codex_py.model.client import Prompt
 from codex_py.model.providers import Provider
 from codex_py.model.wires.chat_answer import ChatDecoder, replayed
@@ -26,6 +26,9 @@ from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.protocol.origin import Origin
 
+# A session and its agents at work.
+_MAX_LOGS: Final = 16
+_NO_PICTURE: Final = "[a picture that you cannot see]"
 _BRIDGE: Final = "Understood."
 _NO_OUTPUT: Final = "(no output)"
 _PICTURES: Final = "The pictures in the output of the tools above:"
@@ -33,15 +36,14 @@ _SCHEMA: Final = "The last message of your answer is JSON without anything aroun
 
 
 class ChatWire:
-    """The `Wire` of the Chat Completions API."""
+    """The `Wire` of the Chat Completions API. A session and its agents share it, each with a history of its own."""
 
     api = "Chat Completions API"
 
     def __init__(self, provider: Provider, installation_id: str = "") -> None:
         self._provider = provider.id
         self._quirks = quirks_of(provider.id, provider.base_url)
-        self._tools = ToolTable()
-        self._begin()
+        self._logs: dict[str, _ChatLog] = {}
 
     def path(self, prompt: Prompt) -> str:
         return "chat/completions"
@@ -53,21 +55,16 @@ class ChatWire:
         return {"authorization": f"Bearer {token}"}
 
     def encode(self, prompt: Prompt) -> bytes:
-        self._tools.load(prompt.tools)
-        new = self._history.read(prompt.input, Origin(self._provider, prompt.model, "chat"))
-        entries: Sequence[Entry] = new.entries
-        if new.restarted:
-            self._messages.clear()
-            self._role = ""
-            self._opening, entries = _opening(entries)
-        self._append(entries)
-        system = self._system(prompt)
-        messages = [system, *self._messages] if system else self._messages
+        log = self._log(prompt)
+        messages = log.extend(prompt, Origin(self._provider, prompt.model, "chat"))
+        if system := self._system(prompt, log.opening):
+            messages = [system, *messages]
         head = encode_json({"model": prompt.model})[:-1] + b',"messages":['
-        return b"".join((head, b",".join(messages), b"],", self._tail(prompt)))
+        return b"".join((head, b",".join(messages), b"],", self._tail(prompt, log.tools)))
 
-    def decoder(self) -> ChatDecoder:
-        return ChatDecoder(self._tools, self._history.ids.is_known)
+    def decoder(self, prompt: Prompt) -> ChatDecoder:
+        log = self._log(prompt)
+        return ChatDecoder(log.tools, log.is_known)
 
     def adapt(self, status: int, failure: ModelError) -> bool:
         changed = learned(self._quirks, status, str(failure))
@@ -75,23 +72,85 @@ class ChatWire:
             return False
         self._quirks = changed
         # What was encoded may look different now.
-        self._begin()
+        self._logs.clear()
         return True
 
-    def _begin(self) -> None:
-        quirks = self._quirks
-        pattern = rf"[a-zA-Z0-9]{{{quirks.id_length}}}" if quirks.plain_ids else rf"[\x21-\x7e]{{1,{quirks.id_length}}}"
-        self._history = HistoryReader(IdForm(pattern, quirks.id_length))
-        self._messages: list[bytes] = []
-        self._opening: list[str] = []
-        self._role = ""
+    def _log(self, prompt: Prompt) -> _ChatLog:
+        """What is encoded of a thread; forgotten when enough others were at work since."""
+        log = self._logs.pop(prompt.thread_id, None) or _ChatLog(self._quirks)
+        self._logs[prompt.thread_id] = log
+        if len(self._logs) > _MAX_LOGS:
+            del self._logs[next(iter(self._logs))]
+        return log
 
-    def _system(self, prompt: Prompt) -> bytes:
-        texts = [prompt.instructions, *self._opening]
+    def _system(self, prompt: Prompt, opening: Sequence[str]) -> bytes:
+        texts = [prompt.instructions, *opening]
         if prompt.output_schema is not None and self._quirks.schema != "json_schema":
             texts.append(_SCHEMA + prompt.output_schema.decode())
         text = "\n\n".join(text for text in texts if text)
         return encode_json({"role": "system", "content": text}) if text else b""
+
+    def _tail(self, prompt: Prompt, table: ToolTable) -> bytes:
+        quirks = self._quirks
+        fields: dict[str, Any] = {"stream": quirks.streams}
+        if quirks.usage and quirks.streams:
+            fields["stream_options"] = {"include_usage": True}
+        if table.tools:
+            fields["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+                }
+                for tool in table.tools
+            ]
+            fields["tool_choice"] = "auto"
+            if quirks.parallel or not prompt.parallel_tool_calls:
+                fields["parallel_tool_calls"] = prompt.parallel_tool_calls
+        if prompt.max_output_tokens is not None:
+            fields[quirks.limit] = prompt.max_output_tokens
+        if prompt.effort and quirks.effort:
+            fields[quirks.effort] = {"effort": prompt.effort} if quirks.effort == "reasoning" else prompt.effort
+        if prompt.verbosity and quirks.verbosity:
+            fields["verbosity"] = prompt.verbosity
+        if prompt.service_tier:
+            fields["service_tier"] = prompt.service_tier
+        if prompt.output_schema is not None and quirks.schema != "prompt":
+            fields["response_format"] = _response_format(prompt.output_schema, quirks.schema)
+        if quirks.cache_key:
+            fields["prompt_cache_key"] = prompt.thread_id
+        return encode_json(fields)[1:]
+
+
+class _ChatLog:
+    """The messages of one thread, encoded once. `opening` is what the host says first, `tools` what is offered."""
+
+    def __init__(self, quirks: ChatQuirks) -> None:
+        length = quirks.id_length
+        pattern = rf"[a-zA-Z0-9]{{{length}}}" if quirks.plain_ids else rf"[\x21-\x7e]{{1,{length}}}"
+        self._quirks = quirks
+        self._history = HistoryReader(IdForm(pattern, length))
+        self._messages: list[bytes] = []
+        self._role = ""
+        self._shows_pictures = True
+        self.opening: list[str] = []
+        self.tools = ToolTable()
+
+    def is_known(self, call_id: str) -> bool:
+        """Whether a call of the history has this id."""
+        return self._history.ids.is_known(call_id)
+
+    def extend(self, prompt: Prompt, origin: Origin) -> Sequence[bytes]:
+        """All messages but the system's, with what is new in the prompt; `origin` is whom it is for."""
+        self.tools.load(prompt.tools)
+        new = self._history.read(prompt.input, origin)
+        entries: Sequence[Entry] = new.entries
+        if new.restarted:
+            self._messages.clear()
+            self._role = ""
+            self._shows_pictures = prompt.pictures
+            self.opening, entries = _opening(entries)
+        self._append(entries)
+        return self._messages
 
     def _append(self, entries: Sequence[Entry]) -> None:
         ours: list[Content] = []
@@ -118,6 +177,8 @@ class ChatWire:
         ours.clear()
 
     def _append_user(self, content: Content) -> None:
+        if not self._shows_pictures:
+            content = tuple(_NO_PICTURE if isinstance(part, PicturePart) else part for part in content)
         if any(isinstance(part, PicturePart) for part in content):
             self._append_message({"role": "user", "content": [_part(part) for part in content]})
         else:
@@ -144,36 +205,6 @@ class ChatWire:
     def _append_message(self, value: dict[str, Any]) -> None:
         self._messages.append(encode_json(value))
         self._role = str(value["role"])
-
-    def _tail(self, prompt: Prompt) -> bytes:
-        quirks = self._quirks
-        fields: dict[str, Any] = {"stream": quirks.streams}
-        if quirks.usage and quirks.streams:
-            fields["stream_options"] = {"include_usage": True}
-        if self._tools.tools:
-            fields["tools"] = [
-                {
-                    "type": "function",
-                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-                }
-                for tool in self._tools.tools
-            ]
-            fields["tool_choice"] = "auto"
-            if quirks.parallel or not prompt.parallel_tool_calls:
-                fields["parallel_tool_calls"] = prompt.parallel_tool_calls
-        if prompt.max_output_tokens is not None:
-            fields[quirks.limit] = prompt.max_output_tokens
-        if prompt.effort and quirks.effort:
-            fields[quirks.effort] = {"effort": prompt.effort} if quirks.effort == "reasoning" else prompt.effort
-        if prompt.verbosity and quirks.verbosity:
-            fields["verbosity"] = prompt.verbosity
-        if prompt.service_tier:
-            fields["service_tier"] = prompt.service_tier
-        if prompt.output_schema is not None and quirks.schema != "prompt":
-            fields["response_format"] = _response_format(prompt.output_schema, quirks.schema)
-        if quirks.cache_key:
-            fields["prompt_cache_key"] = prompt.thread_id
-        return encode_json(fields)[1:]
 
 
 def _opening(entries: Sequence[Entry]) -> tuple[list[str], Sequence[Entry]]:

@@ -108,7 +108,7 @@ class MessagesWire:
         body = b"".join((head, messages, fresh._tail(prompt), b"," if options != b"}" else b"", options))
         return "messages/count_tokens", body
 
-    def decoder(self) -> MessagesDecoder:
+    def decoder(self, prompt: Prompt) -> MessagesDecoder:
         return MessagesDecoder(self._tools)
 
     def adapt(self, status: int, failure: ModelError) -> bool:

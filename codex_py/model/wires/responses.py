@@ -89,7 +89,7 @@ class ResponsesWire:
         self._origin, self._history = origin, history
         return self._sendable.copy()
 
-    def decoder(self) -> ResponsesDecoder:
+    def decoder(self, prompt: Prompt) -> ResponsesDecoder:
         return ResponsesDecoder()
 
     def adapt(self, status: int, failure: ModelError) -> bool:
