@@ -24,7 +24,7 @@ from codex_py.checkpoints.entries import (
     parent_directory,
 )
 from codex_py.checkpoints.store import CheckpointStore
-from codex_py.core.session_file import git_directories, read_git_state
+from codex_py.core.session_file import git_directories, has_repository, read_git_state
 from codex_py.errors import UserError
 from codex_py.services.git import GitReader
 
@@ -161,7 +161,7 @@ class GitTrees:
         uncovered = tuple(reader.uncovered)
         state = TreeState(str(top), scope, (head and head.commit_hash) or "", index.name, changes, False, uncovered)
         modules = [str(top / os.fsdecode(path)) for path in index.modules]
-        return state, [path for path in (*modules, *nested) if os.path.lexists(f"{path}/.git")]
+        return state, [path for path in (*modules, *nested) if has_repository(Path(path))]
 
     def _dirty(self, git: GitReader, scope: str, excluded: Sequence[str]) -> tuple[list[bytes], list[str]]:
         """The files that differ from the index or are not in it, and nested repositories."""
@@ -303,7 +303,7 @@ def _walk(top: bytes, nested: list[str], excluded: Sequence[str]) -> Iterator[by
             if os.fsdecode(entry.path).startswith(tuple(excluded)) or entry.name == b".git":
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if os.path.lexists(entry.path + b"/.git"):
+                if has_repository(Path(os.fsdecode(entry.path))):
                     nested.append(os.fsdecode(entry.path))
                 else:
                     below.append(path)

@@ -31,7 +31,7 @@ class GitDirectories(NamedTuple):
 
 def git_directories(cwd: Path) -> GitDirectories | None:
     """Those of the checkout around `cwd`; None outside of one. What they hold may be anything."""
-    root = next((directory for directory in (cwd, *cwd.parents) if _has_repository(directory)), None)
+    root = next((directory for directory in (cwd, *cwd.parents) if has_repository(directory)), None)
     if root is None:
         return None
     own = root / ".git"
@@ -42,8 +42,8 @@ def git_directories(cwd: Path) -> GitDirectories | None:
     return GitDirectories(root, own, common)
 
 
-def _has_repository(directory: Path) -> bool:
-    # A sandboxed command that runs right now may have put a placeholder there.
+def has_repository(directory: Path) -> bool:
+    """Whether there is a `.git` other than what a sandbox has put there for a session."""
     return is_there(directory / ".git") and not is_placeholder(directory / ".git")
 
 

@@ -181,6 +181,18 @@ def test_a_directory_outside_of_git_is_covered(place: Place, command: str) -> No
     assert tree(place.repo) == before
 
 
+def test_what_the_sandbox_puts_in_the_place_of_a_repository_hides_no_directory(place: Place) -> None:
+    subprocess.run(["rm", "-rf", ".git"], cwd=place.repo, check=True)
+    place.write("src/a.txt", "a\n")
+    place.write("src/deep/b.txt", "b\n")
+    before = tree(place.repo)
+    flags = ("--skip-git-repo-check", "-C", f"{place.repo}/src/deep", "--add-dir", str(place.repo))
+    turn(place, shell("echo new > ../new.txt; echo x > ../a.txt; rm b.txt"), arguments=(*WRITES, *flags))
+    assert tree(place.repo) != before
+    rewind(place, 1)
+    assert tree(place.repo) == before
+
+
 def test_a_blob_that_git_has_lost_is_named(place: Place) -> None:
     place.write("gone.txt", "only in git\n")
     git(place, "add", "-A")
