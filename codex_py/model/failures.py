@@ -33,7 +33,7 @@ ANSWER_LIMIT: Final = "max_output_tokens"
 # How servers name the limit on an answer when they refuse it.
 _ANSWER_LIMITS: Final = (ANSWER_LIMIT, "max_tokens", "max_completion_tokens", "in the completion")
 # The same in the words of llama.cpp, of vLLM, of Anthropic and of those who copied OpenAI's sentence without its code.
-_TOO_LONG_TYPES: Final = frozenset({TOO_LONG, "exceed_context_size_error"})
+_TOO_LONG_TYPES: Final = frozenset({TOO_LONG, "exceed_context_size_error", "request_too_large"})
 _TOO_LONG_MESSAGES: Final = (
     "maximum context length",
     "exceeds the available context size",

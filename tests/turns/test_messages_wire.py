@@ -323,3 +323,22 @@ async def test_noise_of_every_kind_is_passed_over(place: Place) -> None:
             assert isinstance(await watched.say("go"), events.TurnCompleted)
     assert [event.text for event in watched.of(events.MessageDone)] == ["heard"]
     assert any("new_stop" in event.message for event in watched.of(events.Warned))
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        api_refusal(413, "request_too_large", "Request exceeds the maximum size"),
+        [*answer(says("x"))[:2], {"type": "error", "error": {"type": "request_too_large", "message": "too large"}}],
+    ],
+)
+async def test_a_request_that_is_too_large_is_compacted(place: Place, refusal: Any) -> None:
+    def summary(_: Any) -> Any:
+        model.forget_prefix()
+        return answer(says("the summary"))
+
+    with FakeMessages(answer(says("hello")), refusal, summary, answer(says("done"))) as model:
+        async with messages_session(place, model) as watched:
+            await watched.say("hi")
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+    assert len(watched.of(events.ContextCompacted)) == 1

@@ -46,7 +46,6 @@ _FINAL_ERRORS: Final = frozenset(
         "invalid_request_error",
         "not_found_error",
         "permission_error",
-        "request_too_large",
     }
 )
 _COUNTS: Final = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
