@@ -163,6 +163,8 @@ LAZY: Final = {
     ("core/build.py", "codex_py.hooks.notify"),
     # Only for who changes files.
     ("core/build.py", "codex_py.checkpoints.session"),
+    # Only for who has rules.
+    ("core/build.py", "codex_py.core.rule_files"),
     # Only where an editor has its user sign in.
     ("cli/acp.py", "codex_py.cli.login"),
     # What draws, and what runs a session: the one after it is known that there is a terminal, the other after the
@@ -171,6 +173,8 @@ LAZY: Final = {
     ("cli/repl.py", "codex_py.ui.repl.lines"),
     ("cli/repl.py", "codex_py.core.build"),
     ("cli/repl.py", "codex_py.core.resume"),
+    # Only for a file with a fault, and for one with dots by the dozen.
+    ("config/layers.py", "codex_py.config.toml_faults"),
     # Only when a file is changed.
     ("config/edit.py", "tomlkit"),
     ("tools/apply_patch.py", "codex_py.tools.patching"),
@@ -545,7 +549,7 @@ def test_the_program_keeps_its_shape(modules: list[Module]) -> None:
     )
     inner = sum(len(module.inner_imports) for module in modules)
     lengths = sorted(lines for m in modules if (lines := m.source.count("\n")) > 3)
-    assert (blocks <= 9, inner <= 44, len(lengths) <= 435, lengths[len(lengths) // 2] >= 120) == (True,) * 4
+    assert (blocks <= 9, inner <= 45, len(lengths) <= 435, lengths[len(lengths) // 2] >= 120) == (True,) * 4
 
 
 def test_public_classes_have_names_of_their_own(modules: list[Module]) -> None:

@@ -128,6 +128,12 @@ def new_table(parent: Document, *, has_header: bool = True) -> Document:
     return tomlkit.inline_table() if inline else tomlkit.table(is_super_table=not has_header)
 
 
+def is_super_table(table: Document) -> bool:
+    """Whether a table has no header of its own."""
+    check: object = getattr(table, "is_super_table", None)
+    return callable(check) and bool(check())
+
+
 def _with_value(tree: dict[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
     """What reading the edited file must give."""
     return _overlaid(tree, nested(keys, value))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, MutableMapping, MutableSequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from codex_py.config.edit import Document, edit_file, new_table, set_value
+from codex_py.config.edit import Document, edit_file, is_super_table, new_table, set_value
 from codex_py.config.kinds import expand_home
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import as_list, as_object
@@ -49,14 +49,12 @@ def remove_table(file: Path, family: str, name: str) -> bool:
 
     def change(document: Document) -> bool:
         nonlocal found, stays
-        from tomlkit.items import Table
-
         tables: object = document.get(family)
         if isinstance(tables, MutableMapping) and name in cast("Document", tables):
             found, others = True, cast("Document", tables)
             del others[name]
             # A table without a header of its own is only there for those in it.
-            stays = len(others) > 0 or not (isinstance(others, Table) and others.is_super_table())
+            stays = len(others) > 0 or not (is_super_table(others))
         return True
 
     def wanted(tree: dict[str, Any]) -> dict[str, Any]:

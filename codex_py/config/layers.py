@@ -6,10 +6,10 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from codex_py.config.keys import KeyPath, dotted
-from codex_py.config.toml_faults import explain, line_of, longest_key
 from codex_py.errors import ConfigError
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
@@ -43,7 +43,7 @@ class LayerSource(Value):
         """`` in `/x/config.toml` line 3 `` or `` in `-c model=5` ``."""
         if self.layer.path is None:
             return f"in {self.flag}"
-        line = line_of(self.text, path)
+        line = _faults().line_of(self.text, path)
         return f"in `{self.layer.path}`" + (f" line {line}" if line else "")
 
 
@@ -70,7 +70,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 def read_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text; raise `NestedTooDeeply` or `ValueError`."""
     # `tomllib` takes time with the square of a key's length.
-    if text.count(".") > MAX_DEPTH and longest_key(text) > MAX_DEPTH:
+    if text.count(".") > MAX_DEPTH and _faults().longest_key(text) > MAX_DEPTH:
         raise NestedTooDeeply
     try:
         tree = tomllib.loads(text)
@@ -162,5 +162,12 @@ def toml_fault(error: ValueError, text: str) -> tuple[str, str]:
         return ": a number has too many digits" if "digits" in message else f": {message.lower()}", ""
     found = re.match(r"line (\d+), column (\d+)", position)
     line, column = map(int, found.groups()) if found else (text.count("\n") + 1, len(text) - text.rfind("\n"))
-    fault = explain(text, reason, line, column)
+    fault = _faults().explain(text, reason, line, column)
     return f" line {fault.line} column {fault.column}: {fault.reason}", fault.fix
+
+
+def _faults() -> ModuleType:
+    """What explains a faulty file, which most files never need."""
+    from codex_py.config import toml_faults
+
+    return toml_faults

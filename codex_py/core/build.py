@@ -5,13 +5,13 @@ The one place that knows every room. Each gets plain values from here, never the
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codex_py.auth.find_credentials import LoginRules, find_credentials
-from codex_py.config.hook_files import may_have_hooks
+from codex_py.config.load import may_have_hooks
 from codex_py.config.secret_values import secret_values
 from codex_py.context.agents_md import load_agents_md
 from codex_py.context.environment import current_environment
@@ -144,8 +144,8 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             can_ask=request.can_ask,
             chose_never=request.chooses_never,
             users_env=lambda: _users_env(request, keys),
-            has_rules=_has_rules(request),
             checkpoints=_checkpoints(request, thread_id),
+            rule_warnings=lambda: _rule_warnings(request),
             env_notice=withheld_credentials(config, request.env, keys).notice,
         ),
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
@@ -232,10 +232,15 @@ def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> H
     return open_hooks(HookContext(request, env, thread_id))
 
 
-def _has_rules(request: SessionRequest) -> bool:
-    project = request.loaded.project_root or request.cwd
-    parents = (request.loaded.system, request.home, request.cwd / ".codex", project / ".codex")
-    return any(is_directory(parent / "rules") for parent in parents)
+def _rule_warnings(request: SessionRequest) -> Sequence[str]:
+    """What is wrong with the files of rules, for a session in which no command has run."""
+    loaded, home, cwd = request.loaded, request.home, request.cwd
+    parents = (loaded.system, home, cwd / ".codex", (loaded.project_root or cwd) / ".codex")
+    if not any(is_directory(parent / "rules") for parent in parents):
+        return ()
+    from codex_py.core.rule_files import read_rule_files  # only for who has rules
+
+    return read_rule_files(loaded, home=home, cwd=cwd, ignore_rules=request.ignore_rules).warnings
 
 
 def _load_runtime(request: SessionRequest) -> ToolRuntime:

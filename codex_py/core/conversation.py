@@ -352,7 +352,7 @@ class TurnRunner:
                 raise
             self._note_interrupt(turn)
         else:
-            await self.runs.report_rules(turn)
+            await self.runs.report_rules()
             self._transcript.turn_completed(turn, last)
             await self._transcript.saved()
             last = without_plan_tags(last) if turn.plan and last is not None else last

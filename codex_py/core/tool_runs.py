@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -87,7 +87,7 @@ class ToolServices(Value):
     is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used by name,
     where not all of them may. `env_notice` is a line for the user about what `env` lacks, shown at the first call.
     `checkpoints` are those of the user's session, also in an agent's.
-    With `has_rules` there are files of rules, whose faults are reported even where no command runs.
+    `rule_warnings` reads the files of rules for their faults, which are reported even where no command runs.
     """
 
     registry: ToolRegistry
@@ -101,8 +101,8 @@ class ToolServices(Value):
     users_env: Callable[[], dict[str, str]] = dict
     allows: Callable[[str], bool] | None = None
     env_notice: str = ""
-    has_rules: bool = False
     checkpoints: SessionCheckpoints = SessionCheckpoints()
+    rule_warnings: Callable[[], Sequence[str]] = tuple
 
 
 class ToolRuns:
@@ -170,12 +170,14 @@ class ToolRuns:
             self._emit(events.Warned(message))
         self._registry = self._joined()
 
-    async def report_rules(self, turn: TurnContext) -> None:
+    async def report_rules(self) -> None:
         """Warn of rules that cannot be used, in a session in which no command has run too."""
-        if self._services.has_rules:
-            runtime = await asyncio.shield(self._load_once(turn.sandbox_policy, turn.cwd))
-            for warning in runtime.approvals.warnings:
-                self._emit(events.Warned(warning))
+        if self._runtime is None:
+            warnings = await asyncio.to_thread(self._services.rule_warnings)
+        else:
+            warnings = (await asyncio.shield(self._runtime)).approvals.warnings
+        for warning in warnings:
+            self._emit(events.Warned(warning))
 
     async def run(self, call: ToolCall, turn: TurnContext, ended: Callable[[ToolOutput], None]) -> ToolOutput:
         """Answer a call; the output holds no secret of the session, and `ended` has it before anybody is told."""

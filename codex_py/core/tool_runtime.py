@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.config.files import weak_permissions
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.context.host_messages import user_shell_item
+from codex_py.core.rule_files import read_rule_files, store_files
 from codex_py.core.secrets import environment_rules, key_names
 from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
 from codex_py.errors import ToolError
-from codex_py.paths import is_there
 from codex_py.process.env import withheld_by_value
 from codex_py.process.manager import ProcessManager
 from codex_py.process.profiles import WithheldEnv
@@ -31,121 +29,25 @@ from codex_py.protocol.status import LiveProcess
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.shell.reader import CommandLineReader
-from codex_py.text.files import FileHead, FileRefused, read_inside, read_trusted
 from codex_py.text.redact import HeldBack, Redactor
 from codex_py.text.tokens import truncate_middle
 from codex_py.tools import command_runs
 from codex_py.tools.approval import Approvals, RuleStore
 from codex_py.tools.command_output import LiveOutput
-from codex_py.tools.rules import MAX_FILE_BYTES, RuleBook, RuleError, parse_rules
 
-_MAX_FILES: Final = 64
 _MAX_TAIL: Final = 2000
-_CORRECT: Final = "correct or remove it"
-_OR_LEAVE_OUT: Final = f"{_CORRECT}, or start with `--ignore-rules`"
 
 
 def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules: bool = False) -> Approvals:
-    """The rules of the machine, the user and a trusted project, and where a lasting yes is kept.
-
-    With `ignore_rules` only those of the machine count.
-
-    A file that cannot be read might forbid something: it is a fault of the rules, and no command runs. A project's
-    rules may ask and forbid; what it would allow is not taken: whoever writes a repository does not decide what runs
-    unasked.
-    """
+    """The rules that count in a directory, and where a lasting yes is kept."""
     project = loaded.project_root or cwd
-    own = home / "rules"
-    store = RuleStore(
-        always=own / "codex-py" / "default.rules",
-        project_file=own / "codex-py" / "projects" / f"{_file_name(project)}.rules",
-        project=project,
+    always, project_file = store_files(home, project)
+    read = read_rule_files(loaded, home=home, cwd=cwd, ignore_rules=ignore_rules)
+    return Approvals(
+        read.book,
+        store=RuleStore(always=always, project_file=project_file, project=project),
+        warnings=read.warnings,
     )
-    reading = _Reading()
-    for file in reading.files_in(loaded.system / "rules"):
-        reading.own(file)
-    if ignore_rules:
-        return Approvals(reading.book, store=store, warnings=tuple(reading.warnings))
-    reading.remedy = _OR_LEAVE_OUT
-    for file in [*reading.files_in(own), store.always, store.project_file]:
-        reading.own(file)
-    # The layers are those the configuration found trusted; a directory of rules without one beside it counts as well.
-    directories = [cwd, *cwd.parents] if loaded.trust == "trusted" else []
-    for directory in directories:
-        if not directory.is_relative_to(project):
-            break
-        if (directory / ".codex") != home:
-            for file in reading.files_in(directory / ".codex" / "rules"):
-                reading.of_project(file, project)
-    return Approvals(reading.book, store=store, warnings=tuple(reading.warnings))
-
-
-class _Reading:
-    """Rules and warnings as they come in. `remedy` is what to do about a file with a fault."""
-
-    def __init__(self) -> None:
-        self.book = RuleBook()
-        self.warnings: list[str] = []
-        self.remedy = _CORRECT
-
-    def files_in(self, directory: Path) -> Sequence[Path]:
-        """The rules files of a directory in their order; those that cannot be read are a fault."""
-        try:
-            files = sorted(path for path in directory.iterdir() if path.suffix == ".rules")
-        except OSError as error:
-            if is_there(directory):
-                self._fail(directory, (error.strerror or str(error)).lower())
-            return []
-        if len(files) > _MAX_FILES:
-            self._fail(directory, f"{len(files)} files of rules, of which only {_MAX_FILES} are read")
-        return files[:_MAX_FILES]
-
-    def own(self, file: Path) -> None:
-        """A file of the user's or of the machine's. One that others can write allows nothing."""
-        try:
-            book = _parse(read_trusted(file, MAX_FILE_BYTES + 1))
-        except (FileRefused, RuleError) as error:
-            self._fail(file, str(error))
-            return
-        weak = weak_permissions(file) if is_there(file) else None
-        if weak is not None:
-            self.warnings.append(f"what `{file}` would allow is ignored: {weak}")
-            book = book.without_allowing()
-        self.book = self.book.joined(book)
-
-    def of_project(self, file: Path, root: Path) -> None:
-        """A file of a trusted project: only what is stricter counts."""
-        try:
-            book = _parse(read_inside(root, file, MAX_FILE_BYTES + 1))
-        except (FileRefused, RuleError) as error:
-            self._fail(file, str(error))
-            return
-        strict = book.without_allowing()
-        if len(strict.rules) < len(book.rules):
-            left_out = len(book.rules) - len(strict.rules)
-            self.warnings.append(f"`{file}`: {left_out} `allow` left out: a project may only ask and forbid")
-        self.book = self.book.joined(RuleBook(strict.rules))
-
-    def _fail(self, path: Path, reason: str) -> None:
-        """Rules that cannot be read might forbid what is about to run."""
-        fault = f"the rules in `{path}` cannot be used: {reason}; {self.remedy}"
-        self.warnings.append(f"no command runs: {fault}")
-        self.book = self.book.joined(RuleBook(faults=(fault,)))
-
-
-def _parse(head: FileHead | None) -> RuleBook:
-    if head is None:
-        return RuleBook()
-    try:
-        return parse_rules(head.raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise RuleError(f"not UTF-8 (byte {error.start})") from error
-
-
-def _file_name(project: Path) -> str:
-    """A name a person recognises, and that no other project has."""
-    name = "".join(letter if letter.isalnum() else "-" for letter in project.name)[:40] or "root"
-    return f"{name}-{hashlib.sha256(str(project).encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
 
 
 class ToolRuntime(Value):

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from codex_py.config.files import read_text, weak_permissions
-from codex_py.config.hook_files import HOOKS_FILE
 from codex_py.config.layers import parse_toml
-from codex_py.config.load import LoadedConfig
+from codex_py.config.load import HOOKS_FILE, LoadedConfig
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
 from codex_py.errors import UserError
 from codex_py.hooks.command import HookCommand

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.hook_files import may_have_hooks
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config, may_have_hooks
 from codex_py.errors import UserError
 from codex_py.hooks.sources import FoundHooks, find_hooks
 from tests.support.home import Place

@@ -165,3 +165,22 @@ def test_no_call_of_a_command_brings_pydantic(place: Place) -> None:
 
     assert "missing field `cmd`" in model.requests[-1].output_of("c2")
     assert "pydantic" not in names
+
+
+def test_rules_are_read_without_what_runs_commands_where_none_runs(place: Place) -> None:
+    rules = place.codex_home / "rules" / "own.rules"
+    rules.parent.mkdir()
+    rules.write_text('prefix_rule(pattern = ["ls"], decision = "allow")\n')
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        names = imported(place, "exec", "go")
+
+    assert "codex_py.tools.rules" in names
+    assert names & {"codex_py.core.tool_runtime", "codex_py.sandbox.command", "codex_py.process.manager"} == set()
+
+
+def test_what_explains_a_faulty_file_is_imported_for_one_alone(place: Place) -> None:
+    faults = "codex_py.config.toml_faults"
+    assert faults not in imported(place, "config", "get", "model")
+    place.configure("model = gpt\n")
+    assert faults in imported(place, "config", "get", "model")
