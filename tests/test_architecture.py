@@ -187,7 +187,6 @@ LAZY: Final = {
     ("mcp/tools.py", "codex_py.mcp.approval"),
     ("mcp/results.py", "codex_py.tools.picture"),
     # Only when a skill needs a server that is not configured.
-    ("config/entries.py", "tomlkit"),
     # Only for a file behind a hidden name or a link, or with patterns of the user's.
     ("core/session_settings.py", "codex_py.core.session_sandbox"),
     # Only when a tool is called: beside the end of the answer that calls it.
