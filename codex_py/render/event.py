@@ -29,7 +29,7 @@ _USES: Final = {"explicit": "used", "read": "read", "script": "ran a script of"}
 def render_notice(message: str, level: Level = "note", *, hint: str | None = None) -> ScrollbackEntry:
     """A message of the program; the hint stands below."""
     mark, style = _LEVELS[level]
-    body = words(message.strip(), style if level == "note" else "none")
+    body = words(message.strip(), "none" if level == "warning" else style)
     if hint:
         body.append_text(words(f"\n{hint}", "dim"))
     return ScrollbackEntry(Margin(body, mark, "  ", style=style), spacing="dense" if level == "note" else "apart")

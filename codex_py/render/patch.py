@@ -108,7 +108,23 @@ def render_changes(
     changes: Sequence[FileChange], *, ok: bool = True, output: str = "", expanded: bool = False, cwd: Path | None = None
 ) -> ScrollbackEntry:
     """The files of a patch; paths below `cwd` are shown from there. A failed one says why in `output`."""
-    return _render(_files_of(changes, cwd), failure=None if ok else output, expanded=expanded)
+    files = _files_of(changes, cwd)
+    head = _headline(files, is_ok=ok)
+    if not ok:
+        reason = output.strip()[:_REASON_SHOWN]
+        return ScrollbackEntry(head, *([Margin(words(reason, "output"))] if reason else []))
+    return ScrollbackEntry(head, *_render_files(files, named=len(files) > 1, expanded=expanded))
+
+
+def render_difference(
+    title: str, changes: Sequence[FileChange], *, expanded: bool = False, cwd: Path | None = None
+) -> ScrollbackEntry:
+    """What differs from a state, which the title names, file by file."""
+    files = _files_of(changes, cwd)
+    count = f" · {len(files)} file{'' if len(files) == 1 else 's'}"
+    counts = _counts(files)
+    head = OneLine(Text.assemble((title, "strong"), (count, "dim"), " ", counts[2:]))
+    return ScrollbackEntry(head, *_render_files(files, named=True, expanded=expanded))
 
 
 def _files_of(changes: Sequence[FileChange], cwd: Path | None) -> list[FileDiff]:
@@ -173,21 +189,18 @@ def read_diff(diff: str) -> list[DiffRow]:
     return rows
 
 
-def _render(files: Sequence[FileDiff], *, failure: str | None, expanded: bool) -> ScrollbackEntry:
-    renderables: list[RenderableType] = [_headline(files, is_ok=failure is None)]
-    if failure is not None:
-        reason = failure.strip()[:_REASON_SHOWN]
-        return ScrollbackEntry(*renderables, *([Margin(words(reason, "output"))] if reason else []))
+def _render_files(files: Sequence[FileDiff], *, named: bool, expanded: bool) -> list[RenderableType]:
+    renderables: list[RenderableType] = []
     shares = fair_shares([len(file.rows) for file in files], _EXPANDED_LINES if expanded else _FOLDED_LINES)
     for file, share in zip(files, shares, strict=True):
-        if len(files) > 1:
+        if named:
             renderables.append(Margin(_file_line(file), "  └ ", "    ", style="dim"))
         shown = _folded(file.rows, max(share, _MIN_LINES))
         if shown:
             renderables.append(Margin(DiffLines(shown, file.moved_to or file.path)))
         if left := len(file.rows) - len(shown):
             renderables.append(Margin(Text(f"… {left} more line{'' if left == 1 else 's'}", "dim"), "    ", "    "))
-    return ScrollbackEntry(*renderables)
+    return renderables
 
 
 def fair_shares(wanted: Sequence[int], available: int) -> list[int]:

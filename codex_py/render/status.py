@@ -124,7 +124,7 @@ def _cut(segments: Sequence[Part], width: int) -> list[Part]:
 
 
 class Banner(Value):
-    """`skills` is how many were found, None while that is not known; `resumed` counts the items taken over."""
+    """`skills` is how many were found, None while that is not known; `resumed` says what was taken over."""
 
     version: str
     model: str
@@ -134,7 +134,7 @@ class Banner(Value):
     approval: ApprovalPolicy
     effort: str | None = None
     skills: int | None = None
-    resumed: int = 0
+    resumed: str = ""
     warnings: tuple[str, ...] = ()
     home: Path | None = None
 
@@ -170,5 +170,5 @@ def _rows(banner: Banner, width: int) -> list[tuple[str, str]]:
     if banner.skills is not None:
         rows.append(("skills", f"{banner.skills} found" if banner.skills else "none found"))
     if banner.resumed:
-        rows.append(("resumed", f"{banner.resumed} item{'' if banner.resumed == 1 else 's'}"))
+        rows.append(("resumed", banner.resumed))
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.text import Text
 
@@ -86,6 +86,26 @@ def render_items(
     yield from skills
     if plan is not None:
         yield render_final_plan(plan)
+
+
+class RecentTurns(NamedTuple):
+    """The items of the last turns, and how many turns there are and were left out."""
+
+    items: Sequence[ResponseItem]
+    turns: int
+    left_out: int
+
+
+def recent_turns(items: Sequence[ResponseItem], *, cwd: Path, max_turns: int) -> RecentTurns:
+    """The last turns of a session, from the message of the user on with which the first of them began."""
+    starts = [at for at, item in enumerate(items) if _begins_turn(item, cwd)]
+    if len(starts) <= max_turns:
+        return RecentTurns(items, len(starts), 0)
+    return RecentTurns(items[starts[-max_turns] :], len(starts), len(starts) - max_turns)
+
+
+def _begins_turn(item: ResponseItem, cwd: Path) -> bool:
+    return any(isinstance(past.happened, PastUserMessage) for past in past_items([item], cwd))
 
 
 def _render_past_item(past: PastItem, cwd: Path, *, expanded: bool) -> ScrollbackEntry | None:

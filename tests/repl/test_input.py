@@ -56,7 +56,7 @@ def test_what_was_typed_comes_back_in_the_next_session(place: Place, ready: Read
         with Terminal(place) as terminal:
             terminal.wait_for_prompt().press("ctrl-r")
             terminal.type("rem")
-            terminal.wait_for("⌕ rem").wait_for("› remember me").press("enter")
+            terminal.wait_for("⌕ rem").wait_for("❯ remember me").press("enter")
             terminal.wait_for(lambda shown: any(row == "› remember me" for row in shown.rows)).press("enter")
             terminal.wait_for("● again")
 
@@ -153,7 +153,7 @@ def test_files_are_found_by_a_few_letters(place: Place, ready: Ready) -> None:
         ready(model)
         with Terminal(place) as terminal:
             terminal.wait_for_prompt().type("look at @")
-            terminal.wait_for("› README.md").type("prules")
+            terminal.wait_for("❯ README.md").type("prules")
             terminal.wait_for("src/deep/parser_rules.py")
             assert "secret_rules" not in terminal.text
             terminal.press("enter")
@@ -209,7 +209,7 @@ def test_a_search_with_vi_keys_takes_letters_as_letters(place: Place, ready: Rea
             terminal.press("ctrl-r")
             terminal.wait_for("⌕ d").press("backspace")
             terminal.type("xylo")
-            terminal.wait_for("⌕ xylo").wait_for("› xylophone")
+            terminal.wait_for("⌕ xylo").wait_for("❯ xylophone")
 
 
 def test_a_key_of_the_user_s_own(place: Place, ready: Ready) -> None:

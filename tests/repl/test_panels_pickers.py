@@ -202,7 +202,7 @@ async def test_sessions_of_this_directory_come_first_and_tab_shows_all() -> None
     assert await chosen(lambda asker: asker.pick(listing), *keys) == "id-cut it"
 
 
-async def test_a_command_in_the_background_is_stopped_after_a_yes() -> None:
+async def test_a_command_in_the_background_is_looked_at_and_stopped() -> None:
     running = {7: LiveProcess(7, "npm run dev", Path("/home/u/a"), 65.0, True, True, "ready\non port 3000\n")}
     stopped: list[int] = []
 
@@ -214,10 +214,10 @@ async def test_a_command_in_the_background_is_stopped_after_a_yes() -> None:
         return manage_processes(asker, lambda: tuple(running.values()), stop, user_home="/home/u")
 
     await chosen(
-        manage, "see: npm run dev  1m 05s", "see: on port 3000", "enter", "see: Stop this", "n", "see: 1m", "esc"
+        manage, "see: npm run dev  1m 05s", "see: on port 3000", "enter", "see: Session 7", "esc", "see: 1m", "esc"
     )
     assert stopped == []
-    await chosen(manage, "enter", "see: Stop this command?", "y")
+    await chosen(manage, "see: s stop it", "s")
     assert stopped == [7]
 
 

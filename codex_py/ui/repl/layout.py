@@ -124,6 +124,8 @@ def _cells(row: Row, start: int) -> dict[int, Char]:
     return {**dict.fromkeys(range(start, x), _COVERED), **heads}
 
 
+# From this height on an empty row stands above the status.
+_ROOMY: Final = 12
 _PLACEHOLDER = "Ask anything · / commands · $ skills · @ files · ! shell · ? help"
 
 
@@ -163,7 +165,10 @@ def build_layout(screen: TerminalScreen, composer: Composer, panels: Panels, par
     below = ConditionalContainer(
         _text(lambda: parts.status(screen.width)), Condition(lambda: screen.height > 1 and not composer.menu.is_shown)
     )
-    entry = Column([queued, gap, typed, menu, below])
+    above_status = ConditionalContainer(
+        Rows(lambda: [[]]), Condition(lambda: screen.height > _ROOMY and not composer.menu.is_shown)
+    )
+    entry = Column([queued, gap, typed, above_status, menu, below])
 
     def in_front() -> AnyContainer:
         return panels.open.container if panels.open else entry

@@ -146,11 +146,17 @@ class Menu:
         pieces: StyleAndTextTuples = []
         for index, offer in enumerate(shown, first):
             is_current = index == self.current
-            style, mark = ("class:menu.current", "› ") if is_current else ("class:menu", "  ")
+            style, mark = ("class:menu.current", "❯ ") if is_current else ("class:menu", "  ")
             label = fitted(sanitize_line(offer.label), label_width)
             note = fitted(sanitize_line(offer.note), max(0, width - label_width - 5)).rstrip()
-            pieces.append((style, fitted(f"{mark}{label if note else label.rstrip()}", min(width, label_width + 2))))
-            pieces += [("class:menu.note", f"  {note}"), ("", "\n")] if note else [("", "\n")]
+            head = fitted(f"{mark}{label if note else label.rstrip()}", min(width, label_width + 2))
+            rest = f"  {note}" if note else ""
+            if is_current:
+                # The whole row is highlighted.
+                pieces.append((style, fitted(head + rest, max(1, width - 1))))
+            else:
+                pieces += [(style, head), ("class:menu.note", rest)]
+            pieces.append(("", "\n"))
         return [*pieces, ("class:menu.note", self._foot(width))]
 
     def _foot(self, width: int) -> str:

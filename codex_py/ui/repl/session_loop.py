@@ -19,7 +19,7 @@ from codex_py.render.entry import Flow, ScrollbackEntry
 from codex_py.render.event import render_answer, render_event, render_notice
 from codex_py.render.status import banner_lines
 from codex_py.render.theme import Theme
-from codex_py.render.transcript import render_items
+from codex_py.render.transcript import recent_turns, render_items
 from codex_py.ui.repl.actions import Actions
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.ui.repl.chips import Chips, Composed
@@ -64,6 +64,7 @@ class Printer:
             self.show(entry)
 
 
+_TURNS_SHOWN_AGAIN: Final = 5
 _MAX_SHOWN_AGAIN: Final = 400
 
 
@@ -219,8 +220,13 @@ class SessionLoop:
         self._printer.show_lines(banner_lines(banner, width=self._front.screen.width, theme=self._front.theme))
 
     def _show_again(self, session: Session) -> None:
-        """What a resumed session is about."""
-        entries = list(islice(render_items(session.history.items, cwd=session.settings.cwd), 10_000))
+        """The last turns of a resumed session, and how many came before."""
+        cwd = session.settings.cwd
+        recent = recent_turns(session.history.items, cwd=cwd, max_turns=_TURNS_SHOWN_AGAIN)
+        if recent.left_out:
+            turns = f"{recent.left_out} earlier turn{'' if recent.left_out == 1 else 's'}"
+            self._printer.note(f"{turns} not shown; Ctrl-T shows all of the session")
+        entries = list(islice(render_items(recent.items, cwd=cwd), 10_000))
         for entry in entries[-_MAX_SHOWN_AGAIN:]:
             self._printer.show(entry)
 

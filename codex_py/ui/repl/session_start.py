@@ -19,6 +19,7 @@ from codex_py.errors import UserError
 from codex_py.paths import short_path
 from codex_py.protocol.events import SessionStarted
 from codex_py.render.status import Banner
+from codex_py.render.transcript import recent_turns
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
 from codex_py.ui.repl.panels.forms import Form, FormAsker, Option, Sheet, TextLine, needs_text
 from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
@@ -201,6 +202,14 @@ def way_back(session: Session, *, is_ephemeral: bool) -> OpenSession:
     return OpenSession(ResumeTarget(session.thread_id, any_directory=True))
 
 
+def _describe_resumed(context: CommandContext) -> str:
+    """How many turns a resumed session has, and how much context is left."""
+    turns = recent_turns(context.session.history.items, cwd=context.cwd, max_turns=1).turns
+    use = context.session.context_use()
+    left = f"{max(0.0, 1 - use.total / use.window):.0%} context left" if use.window else ""
+    return " · ".join(filter(None, [f"{turns} turn{'' if turns == 1 else 's'}", left]))
+
+
 def banner_of(started: SessionStarted, context: CommandContext) -> Banner:
     """The banner of a session that has begun."""
     notice = (started.notice,) if started.notice else ()
@@ -213,7 +222,7 @@ def banner_of(started: SessionStarted, context: CommandContext) -> Banner:
         approval=started.approval,
         effort=started.effort,
         skills=len(context.catalog().enabled()),
-        resumed=started.resumed,
+        resumed=_describe_resumed(context) if started.resumed else "",
         warnings=notice,
         home=Path(context.user_home) if context.user_home else None,
     )

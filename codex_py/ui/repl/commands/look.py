@@ -15,7 +15,7 @@ from codex_py.protocol.ops import ReloadSkills
 from codex_py.protocol.status import AgentState
 from codex_py.render.agents import agent_standing
 from codex_py.render.context_bar import render_context
-from codex_py.render.patch import render_changes
+from codex_py.render.patch import render_difference
 from codex_py.render.transcript import render_items
 from codex_py.services.git import NotARepository
 from codex_py.services.session_status import mcp_sections, status_sections
@@ -163,14 +163,15 @@ async def _diff(context: CommandContext, words: str) -> None:
     """What git sees; outside of a repository, what patches of this session did."""
     if words not in ("", "all"):
         raise UserError(f"`{words[:80]}` is not `all`", hint="`/diff` folds long changes, `/diff all` shows them whole")
+    title = "Uncommitted changes"
     try:
         changes = await asyncio.to_thread(working_changes, context.git(), context.may_read())
     except NotARepository:
-        changes = context.session.files_changed()
+        title, changes = "Changes of this session", context.session.files_changed()
     if not changes:
         context.output.note("nothing has changed")
         return
-    context.output.show(render_changes(changes, cwd=context.cwd, expanded=words == "all"))
+    context.output.show(render_difference(title, changes, cwd=context.cwd, expanded=words == "all"))
 
 
 LOOK: Final = (

@@ -18,13 +18,14 @@ from codex_py.protocol.policy import mode_of
 from codex_py.services.models import known_models, offered_models
 from codex_py.services.session_choices import name_session, name_trouble
 from codex_py.text.nearest import did_you_mean
-from codex_py.ui.repl.panels.forms import Form
+from codex_py.ui.repl.panels.forms import Form, waited_for
 from codex_py.ui.repl.panels.settings import (
     ModelChoice,
     choose_approval,
     choose_model,
     choose_sandbox,
     choose_theme,
+    confirms_full_access,
     keep_sheet,
 )
 from codex_py.ui.repl.slash_command import CommandContext, SlashCommand
@@ -36,8 +37,7 @@ async def _model(context: CommandContext, words: str) -> None:
         if effort:
             _parse_choice(effort.strip(), REASONING_EFFORT.words, "effort")
         await _use_model(context, OverrideTurnContext(model=name, effort=effort.strip() or None))
-        if name not in (known := known_models(context.launch.loaded.config)) and (guess := did_you_mean(name, known)):
-            context.output.note(f"unknown model `{name}`; {guess}")
+        await _warn_of_unknown(context, name)
         return
     now = context.session.settings.model
     config = context.launch.loaded.config
@@ -52,6 +52,27 @@ async def _model(context: CommandContext, words: str) -> None:
     await _use_model(context, OverrideTurnContext(model=chosen.model, effort=chosen.effort or ""))
     if (chosen.model, chosen.effort) != (config.model, config.model_reasoning_effort):
         await _offer_to_save(context, chosen)
+
+
+async def _warn_of_unknown(context: CommandContext, name: str) -> None:
+    """Warn of a model that the provider does not list, or for one that lists none, that is nearly a known one."""
+    config = context.launch.loaded.config
+    known = known_models(config)
+    if name in known:
+        return
+    is_listed = False
+    try:
+        listing = offered_models(config, config.model_provider, env=context.launch.env, home=context.launch.home)
+        offered = await waited_for(context.asker, "Models", listing, about="asking the provider for its models…")
+    except UserError:
+        offered = None
+    if offered is not None:
+        known = tuple(row.id for row in offered.rows)
+        is_listed = bool(known)
+    guess = did_you_mean(name, known)
+    if name not in known and (is_listed or guess):
+        where = f": `{config.model_provider}` does not list it" if is_listed else ""
+        context.output.note("; ".join(filter(None, [f"unknown model `{name}`{where}", guess])))
 
 
 async def _use_model(context: CommandContext, op: OverrideTurnContext) -> None:
@@ -88,6 +109,8 @@ async def _sandbox(context: CommandContext, words: str) -> None:
     allowed = context.launch.loaded.requirements.sandbox_modes
     current = mode_of(context.session.settings.sandbox_policy)
     chosen: Any = _parse_choice(words, SANDBOX_MODES, "sandbox") if words else None
+    if chosen == "danger-full-access" and current != chosen and not await confirms_full_access(context.asker):
+        return
     chosen = chosen or await choose_sandbox(context.asker, current, allowed)
     if chosen is not None:
         await context.session.submit(OverrideTurnContext(sandbox=chosen))

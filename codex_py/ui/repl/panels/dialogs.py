@@ -106,7 +106,10 @@ class ChoicePanel(Frame[T]):
         """One row, or as many as it needs: the note stands behind the label, or below it where that is too narrow."""
         option, here = self._sheet.options[index], index == self._at
         style = "menu.current" if here else "menu"
-        head = [part("❯ " if here else "  ", style), part(option.key or _digit(index) or " ", "dialog.key")]
+        head = [
+            part("❯ " if here else "  ", style),
+            part(option.key or _digit(index) or " ", style if here else "dialog.key"),
+        ]
         widest = max(cells(each.label) for each in self._sheet.options)
         column = _INDENT + widest + 2
         if not whole or column + cells(option.note) <= width:

@@ -198,7 +198,7 @@ class PickerPanel(Frame[T | None]):
             row.append(part(f"{padded(entry.mark, marks)} ", style))
         row.append(part(padded(entry.label, column), style))
         if entry.note:
-            row.append(part(f"  {entry.note}", "menu.note"))
+            row.append(part(f"  {entry.note}", style if here else "menu.note"))
         return row
 
     def _details(self, width: int, max_rows: int) -> list[Row]:

@@ -192,6 +192,11 @@ def _policy_entry(value: W, note: str, about: str, *, is_current: bool, is_allow
     )
 
 
+async def confirms_full_access(asker: FormAsker) -> bool:
+    """Whether the user really wants no sandbox."""
+    return await asker.choose(_WITHOUT_SANDBOX)
+
+
 _WITHOUT_SANDBOX: Final = Sheet(
     title="Run without a sandbox?",
     subject=(
