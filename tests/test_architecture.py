@@ -199,15 +199,15 @@ LAZY: Final = {
     ("core/session_skills.py", "codex_py.skills.implicit"),
     ("core/skill_requests.py", "codex_py.core.mentions"),
     # Only for who has roles of their own, and when an agent is started or looked for.
-    ("subagents/__init__.py", "codex_py.subagents.role_files"),
-    ("subagents/__init__.py", "codex_py.subagents.spawner"),
+    ("subagents/tools.py", "codex_py.subagents.role_files"),
+    ("subagents/tools.py", "codex_py.subagents.spawner"),
     # Only when a skill has changed.
     ("skills/service.py", "codex_py.skills.scan"),
     ("text/frontmatter.py", "yaml"),
     # Only when a tool is called.
     ("tools/view_image.py", "codex_py.tools.picture"),
     ("tools/exec_command.py", "codex_py.tools.command_runs"),
-    ("tools/write_stdin.py", "codex_py.tools.typed_input"),
+    ("tools/exec_command.py", "codex_py.tools.typed_input"),
 }
 
 # The boundaries where anything may be caught: a tool, a listener, a hook, an MCP server's start, the program.

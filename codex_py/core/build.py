@@ -60,8 +60,7 @@ from codex_py.sandbox.policy import writable_roots
 from codex_py.shell.reader import CommandLineReader
 from codex_py.shell.script_file import read_script_file
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.subagents import make_agents, session_roles
-from codex_py.subagents.tools import make_agent_tools
+from codex_py.subagents.tools import make_agent_tools, make_agents, session_roles
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry

@@ -1,4 +1,7 @@
-"""The tools for agents: to start, list, close, wait for and write to them."""
+"""The roles of a session, and the tools for its agents: to start, list, close, wait for and write to them.
+
+What reads roles and starts agents is imported when it is needed: most sessions start none.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.config.schema import Config
+from codex_py.core.conversation import TurnRunner
+from codex_py.core.ports import AgentSpawner
+from codex_py.core.session_file import SessionFile
+from codex_py.core.session_request import SessionRequest
 from codex_py.core.turn_context import texts_of
 from codex_py.errors import ToolError
+from codex_py.paths import is_directory
 from codex_py.protocol.encoding import encode_json, uuid7
 from codex_py.protocol.events import AgentCallFinished, AgentCallStarted
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.ops import ImageInput, SkillInput, TextInput, UserInput
 from codex_py.protocol.status import AgentState, AgentTool, status_payload
-from codex_py.subagents.roles import AgentRole, SessionRoles
+from codex_py.subagents.roles import BUILT_IN, AgentRole, SessionRoles
 from codex_py.text.display import first_words
 from codex_py.text.tokens import truncate_middle
 from codex_py.tools.arguments import read_arguments
@@ -36,6 +44,31 @@ _ITEMS: Final[Mapping[str, Any]] = {
         "required": ["type"],
     },
 }
+
+
+def session_roles(request: SessionRequest) -> SessionRoles:
+    """The roles of a session: built-in, the user's, and those of a trusted project."""
+    if not request.loaded.config.features.multi_agent:
+        return SessionRoles({})
+    entries = request.loaded.config.agents.roles
+    directories: list[tuple[Path, Path | None]] = [(request.home / "agents", None)]
+    root = request.loaded.project_root or request.cwd
+    if request.loaded.trust == "trusted":
+        directories.append((root / ".codex" / "agents", root))
+    directories = [(path, inside) for path, inside in directories if is_directory(path)]
+    if not (directories or entries):
+        return SessionRoles({role.name: role for role in BUILT_IN})
+    from codex_py.subagents.role_files import read_roles
+
+    return read_roles(directories, entries)
+
+
+def make_agents(turns: TurnRunner, config: Config, roles: SessionRoles, file: SessionFile) -> AgentSpawner:
+    """What starts the agents of a session of the user."""
+    from codex_py.subagents.spawner import AgentTree, Subagents
+
+    tree = AgentTree(config.agents.max_threads, config.agents.max_depth, roles.roles, file)
+    return Subagents(turns, tree, depth=0)
 
 
 def make_agent_tools(config: Config, roles: SessionRoles) -> tuple[Tool, ...]:
