@@ -57,8 +57,7 @@ from codex_py.protocol.policy import extra_roots
 from codex_py.rollout.format import StoredSession
 from codex_py.rollout.recorder import Inherited
 from codex_py.sandbox.policy import writable_roots
-from codex_py.shell.reader import CommandLineReader
-from codex_py.shell.script_file import read_script_file
+from codex_py.shell.reader import CommandLineReader, read_script_file
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.subagents.tools import make_agent_tools, make_agents, session_roles
 from codex_py.text.nearest import did_you_mean

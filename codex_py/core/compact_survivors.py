@@ -16,7 +16,7 @@ from codex_py.protocol.events import PlanStep
 from codex_py.protocol.items import Message, ResponseItem, ToolCall, message
 from codex_py.protocol.readable import output_of, plan_of
 from codex_py.text.tokens import PICTURE_BYTES, estimate_text_tokens, estimate_tokens, truncate_middle
-from codex_py.tools.update_plan import UpdatePlan
+from codex_py.tools.session_tools import UpdatePlan
 
 if TYPE_CHECKING:
     from codex_py.skills.implicit import SkillUse

@@ -16,9 +16,8 @@ from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy
 from codex_py.sandbox.command import Sandbox
 from codex_py.shell.reader import CommandLineReader
-from codex_py.tools.exec_command import ExecCommand
+from codex_py.tools.exec_command import ExecCommand, WriteStdin
 from codex_py.tools.spec import Tool, ToolContext
-from codex_py.tools.write_stdin import WriteStdin
 
 _CHUNK_ID = re.compile(r"\AChunk ID: [0-9a-f]{6}\n")
 _WALL_TIME = re.compile(r"^Wall time: \d+\.\d{4} seconds$", re.MULTILINE)

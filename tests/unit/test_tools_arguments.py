@@ -14,11 +14,10 @@ from codex_py.errors import ToolError
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.ops import SkillInput, TextInput
 from codex_py.subagents.tools import SendInput
-from codex_py.tools.exec_command import ExecCommand
-from codex_py.tools.request_user_input import RequestUserInput
+from codex_py.tools.ask_user import RequestUserInput
+from codex_py.tools.exec_command import ExecCommand, WriteStdin
+from codex_py.tools.session_tools import UpdatePlan
 from codex_py.tools.spec import Tool
-from codex_py.tools.update_plan import UpdatePlan
-from codex_py.tools.write_stdin import WriteStdin
 from tests.support.argument_models import (
     ExecCommandArguments,
     RequestUserInputArguments,

@@ -27,8 +27,7 @@ from codex_py.protocol.questions import (
     QuestionOption,
 )
 from codex_py.sandbox.command import Sandbox
-from codex_py.tools.request_permissions import RequestPermissions
-from codex_py.tools.request_user_input import RequestUserInput
+from codex_py.tools.ask_user import RequestPermissions, RequestUserInput
 from codex_py.tools.spec import RunCall
 from tests.unit.command_builders import Session
 

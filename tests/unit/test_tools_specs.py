@@ -8,15 +8,12 @@ import pytest
 
 from codex_py.protocol.encoding import decode_json
 from codex_py.tools.apply_patch import ApplyPatch
-from codex_py.tools.exec_command import ExecCommand, Shell, ShellCommandTool
+from codex_py.tools.ask_user import RequestPermissions, RequestUserInput
+from codex_py.tools.exec_command import ExecCommand, Shell, ShellCommandTool, WriteStdin
 from codex_py.tools.registry import ToolRegistry
-from codex_py.tools.request_permissions import RequestPermissions
-from codex_py.tools.request_user_input import RequestUserInput
-from codex_py.tools.skill import LoadSkill
+from codex_py.tools.session_tools import LoadSkill, UpdatePlan
 from codex_py.tools.spec import Tool
-from codex_py.tools.update_plan import UpdatePlan
 from codex_py.tools.view_image import ViewImage
-from codex_py.tools.write_stdin import WriteStdin
 
 IN_EXEC: list[Tool] = [ExecCommand(), WriteStdin(), ApplyPatch(freeform=False), UpdatePlan(), ViewImage()]
 SHOWN = [*IN_EXEC, RequestUserInput(), RequestPermissions()]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 from codex_py.protocol import events
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.readable import is_host_text
 from codex_py.protocol.usage import TokenUsage
-from codex_py.rollout.stored_turns import past_turns
+from codex_py.rollout.stored_turns import HostMessage, PastTurn, PastUserMessage, past_turns
 from codex_py.server.acp.commands import available_commands, find_command
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.options import Modes, Options
 from codex_py.server.acp.params import Abilities, AcpPrompt
-from codex_py.server.acp.replay import replay_turns
 from codex_py.server.acp.session_questions import SessionQuestions
 from codex_py.server.acp.session_updates import SessionUpdates
 from codex_py.server.messages import INTERNAL_ERROR, RpcError
@@ -23,6 +23,49 @@ from codex_py.server.peer import AcpPeer
 from codex_py.server.pipes import complain
 from codex_py.server.threads import LiveThread
 from codex_py.text.display import first_words
+
+_USER_MESSAGE: Final = "user_message_chunk"
+_PICTURE: Final = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/=]+)")
+
+
+def replay_turns(turns: Sequence[PastTurn], updates: SessionUpdates) -> Iterator[Json]:
+    """The updates for these turns, in their order; a call stands where it was made, with what came of it."""
+    for turn in turns:
+        for item in turn.items:
+            match item.happened:
+                case PastUserMessage() as message:
+                    yield from _user_message_updates(message, updates)
+                case HostMessage():
+                    pass
+                case event:
+                    yield from _event_updates(event, updates)
+        if turn.error:
+            yield updates.note(f"The turn failed: {turn.error}")
+        yield from updates.calls.end_all()
+
+
+def _user_message_updates(message: PastUserMessage, updates: SessionUpdates) -> Iterator[Json]:
+    for address in message.pictures:
+        if picture := _PICTURE.fullmatch(address):
+            content = {"type": "image", "mimeType": picture[1], "data": picture[2]}
+            yield {"sessionUpdate": _USER_MESSAGE, "content": content}
+    if message.text and (update := updates.chunks.complete(_USER_MESSAGE, message.text)):
+        yield update
+
+
+def _event_updates(event: events.Event, updates: SessionUpdates) -> Iterator[Json]:
+    match event:
+        case events.CommandFinished(call_id, command, cwd):
+            yield from updates.translate(events.CommandStarted(call_id, command, cwd))
+        case events.PatchFinished(call_id, changes):
+            yield from updates.translate(events.PatchStarted(call_id, changes))
+        case events.ContextCompacted(summary=summary):
+            yield updates.note(f"The conversation so far was summed up.\n\n{summary}".strip())
+            return
+        case _:
+            pass
+    yield from updates.translate(event)
+
 
 _Ended: TypeAlias = events.TurnCompleted | events.TurnFailed | events.TurnInterrupted
 _MAX_TITLE_LENGTH: Final = 100
