@@ -377,10 +377,11 @@ class TurnRunner:
         if isinstance(event, events.Warned):
             self.listeners.warned_once(event)
             return
-        self._emit(event)
+        uses: Sequence[events.SkillUsed] = ()
         if isinstance(event, events.CommandStarted) and not event.by_user:
-            for use in self.services.skills.note_uses_in(event.command, event.cwd):
-                self._emit(use)
+            uses = self.services.skills.note_uses_in(event.command, event.cwd)
+        for emitted in (event, *uses):
+            self._emit(emitted)
 
     def _note_answer(self, answer: SampleResult) -> None:
         self.compaction.note_response(answer.usage, answer.covered, self.settings.now.model)

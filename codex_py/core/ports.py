@@ -16,7 +16,7 @@ from codex_py.core.secrets import Secrets
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import CurrentSettings, PendingInput, PendingMessage, TurnContext, TurnSettings
 from codex_py.errors import CodexError, ToolError, UserError
-from codex_py.protocol.items import ResponseItem, ToolCall
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import UserInput
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState, FilesChanged, ListedHook, LiveProcess, PromptCommand
@@ -24,7 +24,7 @@ from codex_py.protocol.value import Value
 from codex_py.shell.dangerous import PossibleLoss
 from codex_py.skills.model import McpNeed, SkillCatalog
 from codex_py.tools.registry import ForeignTools
-from codex_py.tools.spec import AgentControl, SpawnRequest, Tool, ToolContext, ToolOutput
+from codex_py.tools.spec import AgentControl, AroundCall, SpawnRequest
 
 
 class AgentSpawner(AgentControl, Protocol):
@@ -113,7 +113,7 @@ class HookSession(Value):
 
 
 class HookRunner(Protocol):
-    """Runs the user's hooks at the points of a session.
+    """Runs the user's hooks at the points of a session. `around_call` runs a tool call the way hooks want it.
 
     `warnings` are about how hooks are configured. With `answers_questions` there are hooks that may give permission in
     the user's place. `end_reason` is why the session will end; a front end may set a better one.
@@ -122,6 +122,7 @@ class HookRunner(Protocol):
     warnings: tuple[str, ...]
     answers_questions: bool
     end_reason: str
+    around_call: AroundCall | None
 
     @property
     def halted(self) -> str | None:
@@ -165,10 +166,6 @@ class HookRunner(Protocol):
         """
         ...
 
-    async def run_call(self, call: ToolCall, context: ToolContext, tool: Tool) -> ToolOutput:
-        """Run a tool call the way hooks want it; the output of a refused call says why."""
-        ...
-
     async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
         """The model has nothing left to do: what sends it back to work, or nothing when the turn may end."""
         ...
@@ -197,6 +194,7 @@ class NoHooks:
         self.warnings: tuple[str, ...] = ()
         self.answers_questions = False
         self.end_reason = ""
+        self.around_call: AroundCall | None = None
 
     @property
     def halted(self) -> str | None:
@@ -227,9 +225,6 @@ class NoHooks:
         self, waiting: Sequence[PendingMessage | ResponseItem]
     ) -> Sequence[PendingMessage | ResponseItem]:
         return waiting
-
-    async def run_call(self, call: ToolCall, context: ToolContext, tool: Tool) -> ToolOutput:
-        return await tool.run(call, context)
 
     async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
         return ()

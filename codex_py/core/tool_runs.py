@@ -1,9 +1,8 @@
-"""The tool calls of a session: what a tool gets to know, and calls that are repeated without a new result."""
+"""The tool calls of a session: what a tool gets to know, and how its events are passed on."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -17,13 +16,12 @@ from codex_py.core.session_checkpoints import SessionCheckpoints
 from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
-from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.policy import SandboxPolicy, has_no_limits
 from codex_py.protocol.status import LiveProcess
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
-from codex_py.tools.registry import AllowedTools, ToolRegistry
+from codex_py.tools.registry import AllowedTools, RepeatedCalls, ToolRegistry
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
@@ -33,48 +31,6 @@ if TYPE_CHECKING:
 # Of a command that has ended in the background, so much is sent to the model unasked.
 _COMMAND_SHOWN: Final = 1000
 _TAIL_SHOWN: Final = 1000
-_NOTICE_AFTER: Final = 10
-_MAX_REPEATS: Final = 100
-# What differs between two reports of the same result.
-_VARIABLE: Final = r"Chunk ID: [0-9a-f]+|Wall time: [0-9.]+ seconds"
-
-
-class RepeatedCalls:
-    """Counts how often the last call of a turn was made in a row."""
-
-    def __init__(self) -> None:
-        self._last: tuple[str, ...] = ()
-        self._count = 0
-
-    def restart(self) -> None:
-        """Start counting again: something else happened."""
-        self._last, self._count = (), 0
-
-    def note(self, call: ToolCall, output: ToolOutput) -> ToolOutput:
-        """Take a call that has ended; return its output, with a notice for the model or the failure of the turn."""
-        text = encode_json(list(output.parts)).decode() if output.parts else output.text
-        made = (call.namespace or "", call.name, call.arguments, re.sub(_VARIABLE, "", text))
-        self._count = self._count + 1 if made == self._last else 1
-        self._last = made
-        if self._count < _NOTICE_AFTER:
-            return output
-        notice = (
-            f"This was call {self._count} in a row with the same arguments and the same result. "
-            "Do something else, or end the turn with an answer."
-        )
-        if output.parts:
-            output = output.replace(parts=(*output.parts, {"type": "input_text", "text": notice}))
-        else:
-            output = output.replace(text=f"{output.text}\n\n{notice}")
-        if self._count < _MAX_REPEATS:
-            return output
-        failure = (
-            f"the model was stopped because it called `{call.name}` {self._count} times in a row with the same "
-            "arguments and the same result"
-        )
-        return output.replace(failure=failure)
-
-
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -218,11 +174,10 @@ class ToolRuns:
             why_lost=services.checkpoints.why_lost,
         )
         began = time.monotonic()
-        if self._registry.may_write(call):
-            await services.checkpoints.before_write()
         try:
-            output = self._secrets.without(await self._registry.run(call, context, services.hooks.run_call))
-            output = self._noted(call, output)
+            output = self._secrets.without(
+                await self._registry.run(call, context, services.hooks.around_call, self._repeated)
+            )
             ended(output)
             announcements.announce_end(call, output, time.monotonic() - began)
         finally:
@@ -300,12 +255,6 @@ class ToolRuns:
             return self._own
         allows = self._services.allows
         return self._own.joined(tools if allows is None else AllowedTools(tools, allows))
-
-    def _noted(self, call: ToolCall, output: ToolOutput) -> ToolOutput:
-        if self._registry.may_repeat(call):
-            self._repeated.restart()
-            return output
-        return self._repeated.note(call, output)
 
     def _widen(self, policy: SandboxPolicy) -> None:
         self._granted = policy

@@ -19,9 +19,9 @@ from codex_py.hooks.sources import find_hooks
 from codex_py.hooks.tool_calls import HookedCalls
 from codex_py.paths import make_private_dir
 from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.items import ResponseItem, ToolCall
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.status import ListedHook
-from codex_py.tools.spec import Tool, ToolContext, ToolOutput
+from codex_py.tools.spec import AroundCall
 
 # So often in one turn hooks may send the model back to work.
 _MAX_BLOCKS: Final = 8
@@ -56,7 +56,7 @@ class SessionHooks:
         self._top = top
         self._dispatcher = HookDispatcher(engine, context)
         self._signals = HookSignals(self._dispatcher)
-        self._calls = HookedCalls(self._dispatcher)
+        self.around_call: AroundCall | None = HookedCalls(self._dispatcher).run
         self._has_begun = False
         self._blocks = 0
 
@@ -141,9 +141,6 @@ class SessionHooks:
                 self._dispatcher.session.pending.add(item)
             raise
         return admitted
-
-    async def run_call(self, call: ToolCall, context: ToolContext, tool: Tool) -> ToolOutput:
-        return await self._calls.run(call, context, tool)
 
     async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
         fields = {"stop_hook_active": self._blocks > 0, "last_assistant_message": last_message}

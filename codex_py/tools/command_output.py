@@ -17,13 +17,12 @@ _MARGIN: Final = 1.2
 _ATTEMPTS: Final = 4
 
 
-def compose_reply(captured: Captured, *, standing: str, seconds: float, max_tokens: int, cap: int) -> str:
-    """The text of a reply. `standing` is the line that tells exit code or session ID.
+def compose_reply(captured: Captured, text: str, *, standing: str, seconds: float, max_tokens: int, cap: int) -> str:
+    """A reply about `captured` and its `text`. `standing` is the line with the exit code or session ID.
 
     It is cut to `max_tokens` or to `cap`, the model's limit, whichever is less; the whole reply stays within
     1.2 times the cap.
     """
-    text = captured.text()
     size = captured.total if captured.omitted else len(text.encode("utf-8", "replace"))
     count = estimate_tokens(size)
     header = (

@@ -113,11 +113,11 @@ async def _run(
                 raise
             report.follow(session)
             try:
-                output = await wait(session, arguments, within, report)
+                output, exit_code = await wait(session, arguments, within, report)
             except _NeverBegan:
                 within.processes.forget(session)
                 continue
-            return AttemptResult(output, session.exit_code if session.sandboxed else None)
+            return AttemptResult(output, exit_code if session.sandboxed else None)
 
     return await orchestrate_command(command, context, attempt)
 
@@ -192,9 +192,9 @@ class _CommandReporter:
         self._context.emit(ending.replace(in_background=True, stopped_by_user=was_stopped))
 
 
-# How a started command is waited for, and answered.
+# How a started command is waited for, and answered; gives back its exit code too.
 _AwaitCommand: TypeAlias = Callable[
-    [RunningCommand, CommandArguments, ToolContext, _CommandReporter], Awaitable[ToolOutput]
+    [RunningCommand, CommandArguments, ToolContext, _CommandReporter], Awaitable[tuple[ToolOutput, int | None]]
 ]
 
 
@@ -255,23 +255,26 @@ def _command_spec(arguments: CommandArguments, shell: str, context: ToolContext,
 
 async def _wait(
     session: RunningCommand, arguments: CommandArguments, context: ToolContext, report: _CommandReporter
-) -> ToolOutput:
+) -> tuple[ToolOutput, int | None]:
     await report.wait(session, max(MIN_YIELD_MS, min(arguments.yield_time_ms, MAX_YIELD_MS)) / 1000)
-    captured = session.take()
+    captured, code = session.take(), session.exit_code
+    text = captured.text()
+    if code is not None:
+        context.processes.forget(session)
     reply = compose_reply(
         captured,
-        standing=standing_of(session.exit_code, session.id),
+        text,
+        standing=standing_of(code, session.id),
         seconds=report.seconds,
         max_tokens=arguments.max_output_tokens,
         cap=context.output_tokens,
     )
-    if session.exit_code is None:
+    if code is None:
         session.on_end = report.session_ended
         report.detached()
     else:
-        context.processes.forget(session)
-        report.finished(captured.text(), session.exit_code)
-    return ToolOutput(reply)
+        report.finished(text, code)
+    return ToolOutput(reply), code
 
 
 def _wait_at_most(timeout_ms: int) -> _AwaitCommand:
@@ -279,7 +282,7 @@ def _wait_at_most(timeout_ms: int) -> _AwaitCommand:
 
     async def wait(
         session: RunningCommand, arguments: CommandArguments, context: ToolContext, report: _CommandReporter
-    ) -> ToolOutput:
+    ) -> tuple[ToolOutput, int | None]:
         del arguments  # the limit is not among them
         limit = max(0, min(timeout_ms, _MAX_TIMEOUT_MS))
         ended = await report.wait(session, limit / 1000)
@@ -290,7 +293,8 @@ def _wait_at_most(timeout_ms: int) -> _AwaitCommand:
         context.processes.forget(session)
         report.finished(text, code)
         message = text if ended else f"command timed out after {limit} milliseconds\n{text}"
-        return ToolOutput(_layout(message, code, seconds=report.seconds, cap=context.output_tokens), ok=code == 0)
+        output = ToolOutput(_layout(message, code, seconds=report.seconds, cap=context.output_tokens), ok=code == 0)
+        return output, session.exit_code
 
     return wait
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import as_list, as_object, encode_json
@@ -22,6 +23,48 @@ class ForeignTools(Protocol):
     def find(self, call: ToolCall) -> Tool | None:
         """The tool a call means, whether it is shown or not."""
         ...
+
+
+_NOTICE_AFTER: Final = 10
+_MAX_REPEATS: Final = 100
+# What differs between two reports of the same result.
+_VARIABLE: Final = r"Chunk ID: [0-9a-f]+|Wall time: [0-9.]+ seconds"
+
+
+class RepeatedCalls:
+    """Counts how often the last call of a turn was made in a row."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, ...] = ()
+        self._count = 0
+
+    def restart(self) -> None:
+        """Start counting again: something else happened."""
+        self._last, self._count = (), 0
+
+    def note(self, call: ToolCall, output: ToolOutput) -> ToolOutput:
+        """Take a call that has ended; return its output, with a notice for the model or the failure of the turn."""
+        text = encode_json(list(output.parts)).decode() if output.parts else output.text
+        made = (call.namespace or "", call.name, call.arguments, re.sub(_VARIABLE, "", text))
+        self._count = self._count + 1 if made == self._last else 1
+        self._last = made
+        if self._count < _NOTICE_AFTER:
+            return output
+        notice = (
+            f"This was call {self._count} in a row with the same arguments and the same result. "
+            "Do something else, or end the turn with an answer."
+        )
+        if output.parts:
+            output = output.replace(parts=(*output.parts, {"type": "input_text", "text": notice}))
+        else:
+            output = output.replace(text=f"{output.text}\n\n{notice}")
+        if self._count < _MAX_REPEATS:
+            return output
+        failure = (
+            f"the model was stopped because it called `{call.name}` {self._count} times in a row with the same "
+            "arguments and the same result"
+        )
+        return output.replace(failure=failure)
 
 
 class ToolRegistry:
@@ -69,26 +112,37 @@ class ToolRegistry:
         tool = self._find(call)
         return tool is None or tool.parallel
 
-    def may_repeat(self, call: ToolCall) -> bool:
-        """Whether nothing is wrong with making the call again and again; an unknown tool does nothing."""
-        tool = self._find(call)
-        return tool is None or tool.polls
-
-    def may_write(self, call: ToolCall) -> bool:
-        """Whether the call may change files without asking for it as commands and patches do."""
-        tool = self._find(call)
-        return tool is not None and tool.type == "other"
-
-    async def run(self, call: ToolCall, context: ToolContext, around: AroundCall | None = None) -> ToolOutput:
-        """Run one call, by way of `around` if that is given.
+    async def run(
+        self,
+        call: ToolCall,
+        context: ToolContext,
+        around: AroundCall | None = None,
+        repeated: RepeatedCalls | None = None,
+    ) -> ToolOutput:
+        """Run one call, by way of `around` if that is given, and count it in `repeated`.
 
         A failure comes back as output, so that the model can read it and the call is answered.
         """
         tool = self._find(call)
+        output = await self._output_of(tool, call, context, around)
+        if repeated is None:
+            return output
+        # An unknown tool does nothing, and may be called again and again.
+        if tool is None or tool.polls:
+            repeated.restart()
+            return output
+        return repeated.note(call, output)
+
+    async def _output_of(
+        self, tool: Tool | None, call: ToolCall, context: ToolContext, around: AroundCall | None
+    ) -> ToolOutput:
         if tool is None:
             problem = "unsupported custom tool call" if call.custom else "unsupported call"
             guess = did_you_mean(_full(call.namespace or "", call.name), self._names())
             return ToolOutput(f"{problem}: {call.name}" + (f"; {guess}" if guess else ""), ok=False)
+        # Others change files without asking for it as commands and patches do.
+        if tool.type == "other":
+            await context.expect_write()
         try:
             return await (around(call, context, tool) if around else tool.run(call, context))
         except ToolError as error:

@@ -75,8 +75,10 @@ async def type_and_wait(fields: dict[str, Any], context: ToolContext, poll_ms: t
         _note_typed(chars, session)
     least, most = (MIN_YIELD_MS, MAX_YIELD_MS) if chars else poll_ms
     await session.wait(max(least, min(arguments.yield_time_ms, most)) / 1000)
+    captured = session.take()
     reply = compose_reply(
-        session.take(),
+        captured,
+        captured.text(),
         standing=standing_of(session.exit_code, session.id),
         seconds=time.monotonic() - began,
         max_tokens=arguments.max_output_tokens,

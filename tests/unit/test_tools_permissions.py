@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from codex_py.protocol.questions import (
 )
 from codex_py.sandbox.command import Sandbox
 from codex_py.tools.ask_user import RequestPermissions, RequestUserInput
-from codex_py.tools.spec import RunCall
+from codex_py.tools.spec import ToolContext, ToolOutput
 from tests.unit.command_builders import Session
 
 NETWORK = {"network": {"enabled": True}}
@@ -50,7 +51,7 @@ class User:
 
 
 async def said(
-    run: RunCall,
+    run: Callable[[ToolCall, ToolContext], Awaitable[ToolOutput]],
     cwd: Path,
     arguments: dict[str, Any],
     user: User | None,
