@@ -42,8 +42,9 @@ class TokenUsage(Value):
         return min(1.0, self.cached_input_tokens / self.input_tokens) if self.input_tokens else 0.0
 
     def in_words(self) -> str:
-        """For a person: `1,200 tokens in (83% cached), 80 out`."""
-        return f"{self.input_tokens:,} tokens in ({self.cached_share:.0%} cached), {self.output_tokens:,} out"
+        """For a person: `1,200 tokens in (83% cached), 80 out`; what was written to the cache where that is counted."""
+        written = f", {self.cache_write_input_tokens:,} written" if self.cache_write_input_tokens else ""
+        return f"{self.input_tokens:,} tokens in ({self.cached_share:.0%} cached{written}), {self.output_tokens:,} out"
 
     @classmethod
     def from_wire(cls, usage: object) -> TokenUsage:

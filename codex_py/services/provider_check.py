@@ -218,10 +218,9 @@ def _about_picture(colours: list[str], refusal: str) -> Capability:
 def _about_cache(usage: TokenUsage | None) -> Capability:
     if usage is None:
         return Capability("cache", "the server does not count tokens", None)
-    figures = f"{usage.in_words()}; {usage.cache_write_input_tokens:,} written"
     if usage.cached_input_tokens or usage.cache_write_input_tokens:
-        return Capability("cache", figures, True)
-    return Capability("cache", f"{figures}: too short a request for most caches", None)
+        return Capability("cache", usage.in_words(), True)
+    return Capability("cache", f"{usage.in_words()}: too short a request for most caches", None)
 
 
 def _colour_of(call: ToolCall) -> str | None:

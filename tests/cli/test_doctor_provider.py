@@ -39,8 +39,7 @@ def test_one_tiny_request_shows_what_works(place: Place) -> None:
     assert all(line.startswith("ok ") for line in lines.values())
     assert "`claude-opus-5-5` of `fake` at " in lines["answer"]
     assert "Messages API" in lines["answer"]
-    assert "100 tokens in (60% cached)" in lines["cache"]
-    assert "20 written" in lines["cache"]
+    assert "100 tokens in (60% cached, 20 written)" in lines["cache"]
     [body] = model.bodies
     assert (len(body["messages"]), len(body["tools"])) == (1, 1)
     assert body["messages"][0]["content"][0]["type"] == "image"

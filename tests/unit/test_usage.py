@@ -43,7 +43,7 @@ def test_a_sum_adds_every_count() -> None:
     ("usage", "share", "words"),
     [
         (TokenUsage(), 0.0, "0 tokens in (0% cached), 0 out"),
-        (FULL, 0.4, "100 tokens in (40% cached), 10 out"),
+        (FULL, 0.4, "100 tokens in (40% cached, 7 written), 10 out"),
         (TokenUsage(1_234_567, 1_234_567, 8_900), 1.0, "1,234,567 tokens in (100% cached), 8,900 out"),
         # A server that counts oddly.
         (TokenUsage(10, 40, 1), 1.0, "10 tokens in (100% cached), 1 out"),

@@ -163,7 +163,7 @@ def test_only_thinking_of_the_same_model_and_provider_goes_back_as_it_was() -> N
 
 
 def test_results_hold_texts_and_pictures() -> None:
-    picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+    picture = {"type": "input_image", "image_url": "data:image/jpg;base64,AAAA"}
     linked = {"type": "input_image", "image_url": "https://x/y.png"}
     odd = {"type": "input_image", "image_url": "data:image/tiff;base64,AAAA"}
     parts = [{"type": "input_text", "text": "look"}, picture]
@@ -174,7 +174,7 @@ def test_results_hold_texts_and_pictures() -> None:
         output("c1", parts),
         output("c2", ""),
     ]
-    source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    source = {"type": "base64", "media_type": "image/jpeg", "data": "AAAA"}
     assert contents(sent(prompt(*history))) == [
         (
             "user",

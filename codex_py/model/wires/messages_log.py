@@ -28,7 +28,7 @@ Role: TypeAlias = Literal["user", "assistant"]
 # What the user says where a request would begin or end with what the model has said.
 _GO_ON: Final = "Continue."
 CACHE_MARK: Final = b'"cache_control":{"type":"ephemeral"}'
-_PICTURE: Final = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,(.*)", re.DOTALL)
+_PICTURE: Final = re.compile(r"data:(image/(?:png|jpe?g|gif|webp));base64,(.*)", re.DOTALL)
 _NO_PICTURE: Final = "[a picture that this model cannot be shown]"
 
 
@@ -151,7 +151,10 @@ def _part(part: str | PicturePart) -> bytes:
 
 def _picture(part: PicturePart) -> dict[str, Any]:
     if found := _PICTURE.fullmatch(part.url):
-        return {"type": "image", "source": {"type": "base64", "media_type": found[1], "data": found[2]}}
+        return {
+            "type": "image",
+            "source": {"type": "base64", "media_type": found[1].replace("jpg", "jpeg"), "data": found[2]},
+        }
     if part.url.startswith(("https://", "http://")):
         return {"type": "image", "source": {"type": "url", "url": part.url}}
     return {"type": "text", "text": _NO_PICTURE}
