@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from io import StringIO
 from typing import Final, Literal, TypeAlias
+from zlib import crc32
 
 from rich.cells import cell_len
 from rich.color import Color, ColorSystem
@@ -50,7 +51,22 @@ def _laid_out(renderable: RenderableType, width: int, theme: Theme) -> list[list
     console = _console(theme)
     options = console.options.update(width=max(1, width), height=None)
     fills = theme.depth in ("256", "truecolor")
-    return [_without_end(line, fills=fills) for line in console.render_lines(renderable, options, pad=False)]
+    lines = [_without_end(line, fills=fills) for line in console.render_lines(renderable, options, pad=False)]
+    return lines if theme.has_links else [_without_links(line) for line in lines]
+
+
+def _without_links(line: list[tuple[str, Style]]) -> list[tuple[str, Style]]:
+    """The same pieces for a terminal that opens no links; those that differ only in that are one."""
+    if not any(style.link for _, style in line):
+        return line
+    pieces: list[tuple[str, Style]] = []
+    for text, style in line:
+        plain = style.update_link(None) if style.link else style
+        if pieces and pieces[-1][1] == plain:
+            pieces[-1] = (pieces[-1][0] + text, plain)
+        else:
+            pieces.append((text, plain))
+    return pieces
 
 
 def _without_end(line: Iterable[Segment], *, fills: bool) -> list[tuple[str, Style]]:
@@ -76,7 +92,9 @@ def _without_end(line: Iterable[Segment], *, fills: bool) -> list[tuple[str, Sty
 def _encoded(line: Iterable[tuple[str, Style]], depth: ColorDepth) -> Iterable[str]:
     for text, style in line:
         codes = _escape_codes(style, depth)
-        yield f"\x1b[{codes}m{text}\x1b[0m" if codes else text
+        drawn = f"\x1b[{codes}m{text}\x1b[0m" if codes else text
+        # The pieces of a wrapped link have the same id, and so are one.
+        yield f"\x1b]8;id={crc32(style.link.encode())};{style.link}\x1b\\{drawn}\x1b]8;;\x1b\\" if style.link else drawn
 
 
 @lru_cache(maxsize=8)
@@ -124,7 +142,7 @@ def _color_codes(color: Color | None, depth: ColorDepth, *, foreground: bool) ->
 
 @lru_cache(maxsize=1024)
 def _prompt_toolkit_style(style: Style) -> str:
-    return to_prompt_toolkit(str(style))
+    return to_prompt_toolkit(str(style.update_link(None) if style.link else style))
 
 
 Spacing: TypeAlias = Literal["apart", "dense", "joined"]

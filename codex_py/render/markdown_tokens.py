@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
+from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.style import Style
 from rich.text import Span, Text
 
 from codex_py.render.code import CodeBlock, highlight, lexer_for
@@ -19,6 +22,7 @@ from codex_py.text.sanitize import sanitize
 _DEEPEST: Final = 60
 _WIDEST_RULE: Final = 60
 _MAX_BRACKETS: Final = 256
+_LINKED: Final = re.compile(r"(?P<url>https?://[!-;=?-~]{3,2000})|(?<![\w.~/:])/[\w./@+-]{1,400}:\d{1,7}\b")
 _INLINE_STYLES: Final = {"strong": "strong", "em": "emphasis", "s": "markdown.strike", "link": "markdown.link"}
 _TASKS: Final = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 _BULLETS: Final = ("• ", "◦ ", "▪ ")
@@ -154,7 +158,18 @@ def inline_text(token: Token) -> Text:
                 _add_target(line, *links.pop())
         else:
             _add_leaf(line, child)
-    return WrappedProse("".join(line.pieces), spans=line.spans)
+    plain = "".join(line.pieces)
+    return WrappedProse(plain, spans=[*_link_spans(plain), *line.spans])
+
+
+def _link_spans(plain: str) -> Iterator[Span]:
+    """Addresses, and absolute paths with a line, as links for terminals that open them."""
+    for found in _LINKED.finditer(plain):
+        text = found[0].rstrip(".,;:!?'\"`*_]")
+        if text.count(")") > text.count("("):
+            text = text.rstrip(")")
+        target = text if found["url"] else f"file://{quote(text.rpartition(':')[0])}"
+        yield Span(found.start(), found.start() + len(text), Style(link=target))
 
 
 class _Inline:

@@ -109,11 +109,19 @@ _BACKGROUND_COLUMNS: Final = {"dark": 1, "light": 2, "mono": 3}
 THEME_NAMES: Final = (AUTO, *_BACKGROUND_COLUMNS)
 
 
+_LINK_PROGRAMS: Final = frozenset({"iterm.app", "iterm2", "wezterm", "ghostty", "kitty", "vscode", "warpterminal"})
+_LINK_TERMS: Final = ("xterm-kitty", "xterm-ghostty", "wezterm", "alacritty", "foot", "contour")
+_VTE_WITH_LINKS: Final = 5000
+
+
 class Theme(Value):
-    """A named look; `depth` is how many colours the terminal has. `mono` has none and uses weight and slant."""
+    """A named look; `depth` is how many colours the terminal has. `mono` has none and uses weight and slant.
+    With `has_links` the terminal opens links that are written as such (OSC 8).
+    """
 
     name: str
     depth: ColorDepth
+    has_links: bool = False
 
     def styles(self) -> Mapping[str, str]:
         """Every style in the words of rich."""
@@ -152,7 +160,8 @@ def find_theme(name: str, env: Mapping[str, str], background: str | None = None)
             f"no theme `{name}`", hint=did_you_mean(name, THEME_NAMES) or f"there are `{'`, `'.join(THEME_NAMES)}`"
         )
     depth = color_depth(env)
-    return Theme("mono", "none") if depth == "none" or name == "mono" else Theme(name, depth)
+    links = shows_links(env)
+    return Theme("mono", "none", links) if depth == "none" or name == "mono" else Theme(name, depth, links)
 
 
 def detect_theme(env: Mapping[str, str], background: str | None = None) -> Theme:
@@ -161,10 +170,24 @@ def detect_theme(env: Mapping[str, str], background: str | None = None) -> Theme
     """
     depth = color_depth(env)
     if depth == "none":
-        return Theme("mono", depth)
+        return Theme("mono", depth, shows_links(env))
     if background is None:
         background = "light" if env.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15") else "dark"
-    return Theme(background, depth)
+    return Theme(background, depth, shows_links(env))
+
+
+def shows_links(env: Mapping[str, str]) -> bool:
+    """Whether the terminal is known to open links; one that is not may print them. tmux passes on what it knows."""
+    if env.get("TERM", "") in ("", "dumb") or env.get("STY"):
+        return False
+    programs = {env.get(name, "").lower() for name in ("TERM_PROGRAM", "LC_TERMINAL")}
+    vte = env.get("VTE_VERSION", "")
+    return (
+        bool(programs & _LINK_PROGRAMS)
+        or env.get("TERM", "").startswith(_LINK_TERMS)
+        or (vte.isdecimal() and int(vte) >= _VTE_WITH_LINKS)
+        or any(env.get(name) for name in ("WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION"))
+    )
 
 
 def color_depth(env: Mapping[str, str]) -> ColorDepth:
