@@ -17,7 +17,15 @@ from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.table import known_servers
 from codex_py.paths import codex_home
-from codex_py.services.skill_admin import SkillAdmin, look_at_skills, named, switch_skills, window_for
+from codex_py.services.skill_admin import (
+    SkillAdmin,
+    look_at_skills,
+    named,
+    open_search,
+    priors_of,
+    switch_skills,
+    window_for,
+)
 from codex_py.skills.dependencies import list_needs, mcp_keys
 from codex_py.skills.doctor import examine
 from codex_py.skills.lint import lint
@@ -97,6 +105,8 @@ def run(arguments: Sequence[str]) -> int:
         "lint": lint_skills,
         "usage": show_usage,
         "deps": show_needs,
+        "rank": rank_skills,
+        "search": search_skills,
     }
     return run_commands(commands, arguments, name="skills", about=_ABOUT)
 
@@ -204,6 +214,51 @@ def show_usage(as_json: Json = False) -> int:
     view.print_usage(usage, sys.stdout, as_json=as_json)
     if not usage:
         _print_note("no skill has been used yet")
+    return 0
+
+
+def rank_skills(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What a user could write.")],
+    cwd: Cwd = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    as_json: Json = False,
+) -> int:
+    """Show which skills fit a text, the best first, and why; the suggested ones are marked."""
+    found = _look(cwd, overrides, profile)
+    skills = found.catalog.listed()
+    with open_search(found, skills) as search:
+        ranked = search.rank(text, priors_of(found))
+        view.print_ranking(ranked, search, sys.stdout, as_json=as_json)
+    if not ranked:
+        _print_note("no skill fits")
+    return 0
+
+
+def search_skills(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for.")],
+    skill: Annotated[str | None, typer.Option("--skill", metavar="NAME", help="In this skill alone.")] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="K", min=1, max=100, help="At most so many passages.")] = 10,
+    cwd: Cwd = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    as_json: Json = False,
+) -> int:
+    """Find passages in the skills and their references, the best first."""
+    found = _look(cwd, overrides, profile)
+    skills = found.catalog.listed()
+    chosen = None
+    if skill is not None:
+        enabled = [entry for entry in choose_skills(found.catalog, skill).skills if found.catalog.is_enabled(entry)]
+        if len(enabled) != 1:
+            reason = "is switched off" if not enabled else "is the name of several skills: use the path of one"
+            raise UserError(f"the skill `{skill}` {reason}")
+        chosen, skills = enabled[0], tuple(enabled)
+    with open_search(found, skills) as search:
+        passages = search.passages(question, limit, skill=chosen)
+    view.print_passages(passages, sys.stdout, as_json=as_json)
+    if not passages:
+        _print_note("nothing found")
     return 0
 
 

@@ -17,12 +17,15 @@ from codex_py.skills.doctor import Examination
 from codex_py.skills.lint import LintFinding
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
 from codex_py.skills.parse import SkillRefused, read_skill_text
+from codex_py.skills.ranking import RankedSkill, clear_winners
 from codex_py.skills.render import BudgetUse
+from codex_py.skills.search import MAX_SUGGESTED, FoundPassage, SkillSearch
 from codex_py.skills.usage import SkillUsage
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _MAX_FILES: Final = 200
 _MAX_NAMES: Final = 20
+_MAX_RANKED: Final = 20
 
 
 def print_list(catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
@@ -107,6 +110,58 @@ def print_usage(usages: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> 
         for usage in usages
     ]
     print_table(("NAME", "SCOPE", "EXPLICIT", "IMPLICIT", "LAST USED", "PATH"), rows, out)
+
+
+def print_ranking(ranked: Sequence[RankedSkill], search: SkillSearch, out: TextIO, *, as_json: bool) -> None:
+    """The skills that fit a text, the best first, with the reasons; a star marks what would be suggested."""
+    winners = {winner.path for winner in clear_winners(ranked, search.total, MAX_SUGGESTED)}
+    objects: list[dict[str, Any]] = []
+    for entry in ranked:
+        skill = search.skill_at(entry.path)
+        objects.append(
+            {
+                "skill": skill.name,
+                "path": str(skill.path),
+                "scope": skill.scope,
+                "score": round(entry.score, 3),
+                "evidence": round(entry.evidence, 3),
+                "suggested": entry.path in winners,
+                "reasons": list(entry.reasons),
+            }
+        )
+    if as_json:
+        print_json(objects, out)
+        return
+    for entry in objects[:_MAX_RANKED]:
+        mark = "*" if entry["suggested"] else " "
+        out.write(sanitize_line(f"{mark} {entry['score']:8.2f}  {entry['skill']}  {entry['path']}") + "\n")
+        for reason in entry["reasons"]:
+            out.write(sanitize_line(f"{'':12}{reason}") + "\n")
+
+
+def print_passages(passages: Sequence[FoundPassage], out: TextIO, *, as_json: bool) -> None:
+    """Passages of skills, the best first."""
+    if as_json:
+        print_json([passage_object(passage) for passage in passages], out)
+        return
+    for number, passage in enumerate(passages):
+        where = f"{passage.path}:{passage.start_line}-{passage.end_line}"
+        out.write(
+            ("\n" if number else "") + sanitize_line(f"{passage.skill.name}  {where}  {passage.score:.2f}") + "\n"
+        )
+        out.write(f"{sanitize(passage.text).rstrip()}\n")
+
+
+def passage_object(passage: FoundPassage) -> dict[str, Any]:
+    """A passage as JSON."""
+    return {
+        "skill": passage.skill.name,
+        "path": str(passage.path),
+        "start_line": passage.start_line,
+        "end_line": passage.end_line,
+        "score": passage.score,
+        "text": passage.text,
+    }
 
 
 def print_needs(needs: Sequence[SkillNeed], out: TextIO, *, as_json: bool) -> None:

@@ -242,6 +242,15 @@ class SkillUsed(Value):
     kind: Literal["explicit", "read", "script"]
 
 
+class SkillSuggested(Value):
+    """The model was pointed to a skill for what the user has just written; `named` when the user named it in words."""
+
+    name: str
+    scope: SkillScope
+    path: Path
+    named: bool = False
+
+
 class AgentCallStarted(Value):
     """The model deals with agents; `targets` are the ids of those it names, and `prompt` is what one is sent."""
 
@@ -372,6 +381,7 @@ Event: TypeAlias = (
     | PlanProposed
     | WebSearched
     | SkillUsed
+    | SkillSuggested
     | AgentCallStarted
     | AgentCallFinished
     | AgentChanged

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from codex_py.config.entries import SkillSelector, set_skill_rule
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.core.model_setup import chosen_model, known_facts
+from codex_py.core.sandbox_policy import read_check
 from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
 from codex_py.model.providers import resolve_provider
 from codex_py.skills.bundled import sync_bundled
+from codex_py.skills.finder import SkillFinder
+from codex_py.skills.index import IndexUnavailable
 from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.priors import make_priors, read_past, repository_words
+from codex_py.skills.ranking import Prior
 from codex_py.skills.roots import SkillRootsRequest
+from codex_py.skills.search import SkillSearch
 from codex_py.skills.service import SkillService
 
 __all__ = ["Skill", "SkillAdmin", "look_at_skills", "named", "switch_skills", "window_for"]
@@ -69,6 +75,26 @@ def named(skills: Sequence[Skill]) -> str:
     """Skills of one name, for a message."""
     name = skills[0].name
     return f"`{name}` ({skills[0].scope})" if len(skills) == 1 else f"{len(skills)} skills called `{name}`"
+
+
+@contextmanager
+def open_search(admin: SkillAdmin, skills: Sequence[Skill]) -> Generator[SkillSearch]:
+    """A search among some skills, with the index brought up to date first. Raises `UserError` where there is none."""
+    may_read = read_check(admin.loaded, home=admin.request.home, cwd=admin.request.cwd, env=admin.request.env)
+    finder = SkillFinder(admin.request.home / "cache" / "skills", may_read)
+    try:
+        yield finder.open_filled(skills)
+    except IndexUnavailable as error:
+        raise UserError(f"skills cannot be searched: {error}") from error
+    finally:
+        finder.close()
+
+
+def priors_of(admin: SkillAdmin) -> dict[str, Prior]:
+    """What is known of the skills before anything is asked."""
+    project = admin.sources.project_root
+    past = read_past(admin.request.home, str(project or admin.sources.cwd))
+    return make_priors(admin.catalog.listed(), past, repository_words(project))
 
 
 def window_for(admin: SkillAdmin) -> int | None:

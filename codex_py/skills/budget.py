@@ -6,7 +6,7 @@ fair share of the descriptions, else names alone, as many as fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.protocol.value import Value
@@ -16,6 +16,8 @@ Unit: TypeAlias = Literal["tokens", "characters"]
 
 _DEFAULT_CHARACTERS: Final = 8000
 _PERCENT_OF_WINDOW: Final = 2
+# Characters of its description that a favoured line keeps.
+_FAVOURED: Final = 300
 # A block of the context has 256 KiB; the rest of it is for the table of roots and the rules below the list.
 MAX_TOKENS: Final = 60_000
 
@@ -73,8 +75,19 @@ def budget_for(context_window: int | None, max_tokens: int | None) -> Budget:
     return Budget(_DEFAULT_CHARACTERS, "characters")
 
 
-def fit_lines(lines: Sequence[BudgetLine], budget: Budget) -> Fit:
-    """Everything when it fits; else each line with a share of its description; else lines without, as many as fit."""
+class Preference(NamedTuple):
+    """The places of all lines, those to be kept before others first; the first `favoured` keep a description too."""
+
+    order: tuple[int, ...]
+    favoured: int
+
+
+def fit_lines(lines: Sequence[BudgetLine], budget: Budget, preference: Preference | None = None) -> Fit:
+    """Everything when it fits; else each line with a share of its description; else lines without, as many as fit.
+
+    With a preference the favoured lines keep up to 300 characters of their description before the rest is shared, in
+    at most half of what there is beyond the names, or in a third of it all where not even these fit.
+    """
     full = sum(budget.cost(f"{line.text()}\n") for line in lines)
     if full <= budget.limit:
         return Fit(tuple(len(line.description) for line in lines), full)
@@ -82,15 +95,43 @@ def fit_lines(lines: Sequence[BudgetLine], budget: Budget) -> Fit:
     minimum = sum(bare)
     if minimum <= budget.limit:
         growing = [_Growing(line, budget) for line in lines]
-        spent = _share(growing, budget.limit - minimum)
+        left = budget.limit - minimum
+        chosen = list(_favour(growing, left // 2, preference)) if preference else []
+        spent = sum(growing[at].spent for at in chosen)
+        spent += _share([entry for at, entry in enumerate(growing) if at not in chosen], left - spent)
+        for entry in (growing[at] for at in chosen):
+            available = left - spent + entry.spent
+            spent -= entry.spent
+            entry.grow(
+                _last_true(lambda count, entry=entry, available=available: entry.cost(count) <= available, entry.length)
+            )
+            spent += entry.spent
         return Fit(tuple(entry.shown for entry in growing), minimum + spent)
-    shown: list[int | None] = []
+    shown: list[int | None] = [None] * len(lines)
     used = 0
-    for cost in bare:
-        fits = used + cost <= budget.limit
-        shown.append(0 if fits else None)
-        used += cost if fits else 0
+    if preference:
+        for at in preference.order[: preference.favoured]:
+            length = min(_FAVOURED, len(lines[at].description))
+            cost = budget.cost(f"{lines[at].text(length)}\n")
+            if used + cost <= budget.limit // 3:
+                shown[at] = length
+                used += cost
+    for at in preference.order if preference else range(len(lines)):
+        if shown[at] is None and used + bare[at] <= budget.limit:
+            shown[at] = 0
+            used += bare[at]
     return Fit(tuple(shown), used)
+
+
+def _favour(lines: Sequence[_Growing], budget: int, preference: Preference) -> Iterator[int]:
+    """Give the favoured lines their descriptions, as far as they fit; the places of those that got one."""
+    for at in preference.order[: preference.favoured]:
+        lines[at].grow(_FAVOURED)
+        if lines[at].spent <= budget:
+            budget -= lines[at].spent
+            yield at
+        else:
+            lines[at].grow(0)
 
 
 class _Growing:

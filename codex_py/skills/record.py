@@ -190,7 +190,7 @@ def _path(directory: Path, root: SkillRoot) -> Path:
 
 def _remove_oldest(directory: Path, path: Path) -> None:
     """Keep the number of files bounded: the oldest goes, and the drafts of processes that died."""
-    names = [entry for entry in directory.iterdir() if entry != path]
+    names = [entry for entry in directory.iterdir() if entry != path and ".json" in entry.name]
     if len(names) >= _MAX_FILES:
         names.sort(key=lambda entry: entry.lstat().st_mtime_ns)
         for entry in names[: len(names) - _MAX_FILES + 1]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from codex_py.protocol.value import Value
-from codex_py.skills.budget import MAX_TOKENS, Budget, BudgetLine, Fit, Unit, budget_for, fit_lines
+from codex_py.skills.budget import MAX_TOKENS, Budget, BudgetLine, Fit, Preference, Unit, budget_for, fit_lines
 from codex_py.skills.model import ROOT_ORDER, Skill, SkillCatalog, SkillRoot
 from codex_py.text.sanitize import sanitize_line
 
@@ -19,6 +19,8 @@ _INTRO: Final = (
 _ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: put that directory in its place."
 
 _MAX_DESCRIPTION: Final = 1024
+# Names and descriptions of the skills, in their order.
+_Texts: TypeAlias = tuple[list[str], list[str]]
 _OWN_TAG: Final = re.compile(r"<(?=/?\s*skills_instructions)", re.IGNORECASE)
 
 
@@ -52,6 +54,16 @@ class RenderedSkills(Value):
     warnings: tuple[str, ...]
     report: BudgetUse
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether a skill is not in the list at all."""
+        return any(not share.listed for share in self.report.shares)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a skill is left out, or its description is cut."""
+        return any(not share.listed or share.shown < share.length for share in self.report.shares)
+
 
 class _Layout(Value):
     """One way to write the list: with whole paths, or with a table of `roots` and aliases."""
@@ -67,12 +79,18 @@ class _Layout(Value):
         return -self.fit.included, -self.fit.characters, self.overhead + self.fit.cost
 
 
-def render_skills(catalog: SkillCatalog, *, context_window: int | None, max_tokens: int | None) -> RenderedSkills:
+def render_skills(
+    catalog: SkillCatalog,
+    *,
+    context_window: int | None,
+    max_tokens: int | None,
+    prefer: Callable[[Sequence[Skill]], Preference] | None = None,
+) -> RenderedSkills:
     """Write the list of the skills the model may use on its own, within `max_tokens` or 2 % of the context window.
 
     Without either the list has 8,000 characters, and never more than 60,000 tokens. The same catalogue and budget give
     the same text. Descriptions end at 1,024 characters in any case. Warnings say when they were shortened further, and
-    when skills are left out.
+    when skills are left out. `prefer` is asked only where not everything fits.
     """
     skills = catalog.listed()
     budget = budget_for(context_window, max_tokens)
@@ -80,29 +98,35 @@ def render_skills(catalog: SkillCatalog, *, context_window: int | None, max_toke
         return RenderedSkills("", (), BudgetUse(budget.unit, budget.limit, 0, 0, ()))
     names = [_clean(skill.name) for skill in skills]
     descriptions = [_description(skill) for skill in skills]
-    absolute = _whole_paths(skills, names, descriptions, budget)
-    aliased = _aliased(skills, names, descriptions, budget)
-    # Whole paths when nothing is gained: one table less to read.
-    best = aliased if aliased and aliased.rank < absolute.rank else absolute
+    best = _best_layout(skills, (names, descriptions), budget, None)
+    if prefer is not None and best.fit.characters < sum(map(len, descriptions)):
+        best = _best_layout(skills, (names, descriptions), budget, prefer(skills))
     report = _report(skills, best, budget)
     return RenderedSkills(_block(best), _warnings(report), report)
 
 
-def _whole_paths(skills: Sequence[Skill], names: list[str], descriptions: list[str], budget: Budget) -> _Layout:
+def _best_layout(skills: Sequence[Skill], texts: _Texts, budget: Budget, preference: Preference | None) -> _Layout:
+    absolute = _whole_paths(skills, texts, budget, preference)
+    aliased = _aliased(skills, texts, budget, preference)
+    # Whole paths when nothing is gained: one table less to read.
+    return aliased if aliased and aliased.rank < absolute.rank else absolute
+
+
+def _whole_paths(skills: Sequence[Skill], texts: _Texts, budget: Budget, preference: Preference | None) -> _Layout:
     lines = [
         BudgetLine(name, description, _slashed(skill.path))
-        for skill, name, description in zip(skills, names, descriptions, strict=True)
+        for skill, name, description in zip(skills, *texts, strict=True)
     ]
-    return _Layout((), lines, 0, fit_lines(lines, budget))
+    return _Layout((), lines, 0, fit_lines(lines, budget, preference))
 
 
-def _aliased(skills: Sequence[Skill], names: list[str], descriptions: list[str], budget: Budget) -> _Layout | None:
+def _aliased(skills: Sequence[Skill], texts: _Texts, budget: Budget, preference: Preference | None) -> _Layout | None:
     """The list with aliases, or None when the table of roots alone would take the whole budget."""
     directories = _alias_directories(skills)
     aliases = {directory: f"r{number}" for number, directory in enumerate(dict.fromkeys(directories.values()))}
     prefixes = {root: (f"{directory}/", aliases[directory]) for root, directory in directories.items()}
     lines: list[BudgetLine] = []
-    for skill, name, description in zip(skills, names, descriptions, strict=True):
+    for skill, name, description in zip(skills, *texts, strict=True):
         directory, alias = prefixes[skill.root.path]
         path = _slashed(skill.path)
         location = f"{alias}/{path[len(directory) :]}" if path.startswith(directory) else path
@@ -111,7 +135,7 @@ def _aliased(skills: Sequence[Skill], names: list[str], descriptions: list[str],
     overhead = max(0, budget.cost(f"\n{_head(roots)}\n") - budget.cost(f"\n{_head(())}\n"))
     if overhead >= budget.limit:
         return None
-    return _Layout(roots, lines, overhead, fit_lines(lines, budget.replace(limit=budget.limit - overhead)))
+    return _Layout(roots, lines, overhead, fit_lines(lines, budget.replace(limit=budget.limit - overhead), preference))
 
 
 def _alias_directories(skills: Sequence[Skill]) -> dict[Path, str]:

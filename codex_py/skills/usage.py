@@ -12,13 +12,14 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, timestamp
-from codex_py.protocol.events import SkillUsed
+from codex_py.protocol.events import SkillSuggested, SkillUsed
 from codex_py.text.files import read_lines
 
 LEDGER: Final = "skills-usage.jsonl"
 # What was in the ledger before it had reached its size; the one before that is gone.
 OLDER_LEDGER: Final = "skills-usage.1.jsonl"
 
+_USES: Final = ("explicit", "read", "script")
 _MAX_BYTES: Final = 1024 * 1024
 _MAX_LINE: Final = 16 * 1024
 _WRITE: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -39,13 +40,35 @@ class SkillUsage(NamedTuple):
     last_used: str
 
 
-def record_use(home: Path, use: SkillUsed, *, now: float | None = None) -> bool:
+class LedgerUse(NamedTuple):
+    """One use: the day it was on as `2026-01-31`, the project it was in, and whether the skill had been suggested."""
+
+    path: str
+    day: str
+    project: str
+    suggested: bool
+
+
+def record_use(
+    home: Path, use: SkillUsed, *, project: str = "", suggested: bool = False, now: float | None = None
+) -> bool:
     """Append a use to the ledger of a `CODEX_HOME`; False when it could not be, which is never an error.
 
-    The file is readable by the user alone. At 1 MiB it is set aside and a new one begun. `now` is in seconds since the
-    epoch.
+    The file is readable by the user alone. At 1 MiB it is set aside and a new one begun. `project` is where it was
+    used, `suggested` says that the model had been pointed to the skill. `now` is in seconds since the epoch.
     """
-    entry = {"at": timestamp(now), "name": use.name, "scope": use.scope, "path": str(use.path), "kind": use.kind}
+    entry: dict[str, Any] = {"at": timestamp(now), "name": use.name, "scope": use.scope, "path": str(use.path)}
+    entry |= {"kind": use.kind} | ({"project": project} if project else {}) | ({"suggested": True} if suggested else {})
+    return _append(home, entry)
+
+
+def record_suggestion(home: Path, skill: SkillSuggested, *, project: str = "", now: float | None = None) -> bool:
+    """Append to the ledger that a skill was suggested; False when it could not be."""
+    entry = {"at": timestamp(now), "name": skill.name, "scope": skill.scope, "path": str(skill.path)}
+    return _append(home, entry | {"kind": "suggested"} | ({"project": project} if project else {}))
+
+
+def _append(home: Path, entry: dict[str, Any]) -> bool:
     line = encode_json(entry) + b"\n"
     if len(line) > _MAX_LINE:
         return False
@@ -63,7 +86,7 @@ def read_usage(home: Path) -> tuple[SkillUsage, ...]:
     for name in (OLDER_LEDGER, LEDGER):
         for entry in _entries(home / name):
             path, use_type, at = entry.get("path"), entry.get("kind"), entry.get("at")
-            if not (isinstance(path, str) and isinstance(at, str) and use_type in ("explicit", "read", "script")):
+            if not (isinstance(path, str) and isinstance(at, str) and use_type in _USES):
                 continue
             before = found.get(path)
             explicit, implicit = (before.explicit, before.implicit) if before else (0, 0)
@@ -76,6 +99,16 @@ def read_usage(home: Path) -> tuple[SkillUsage, ...]:
                 max(at, before.last_used) if before else at,
             )
     return tuple(sorted(found.values(), key=lambda usage: (usage.last_used, usage.path), reverse=True))
+
+
+def read_uses(home: Path) -> Iterator[LedgerUse]:
+    """The uses on record one by one, the oldest first."""
+    for name in (OLDER_LEDGER, LEDGER):
+        for entry in _entries(home / name):
+            path, at, project = entry.get("path"), entry.get("at"), entry.get("project")
+            if isinstance(path, str) and isinstance(at, str) and entry.get("kind") in _USES:
+                where = project if isinstance(project, str) else ""
+                yield LedgerUse(path, at[:10], where, entry.get("suggested") is True)
 
 
 @contextlib.contextmanager
