@@ -131,6 +131,7 @@ COMMAND_LINES: Final = {
     ("cli/models.py", "models"),
     ("cli/rewind.py", "rewind"),
     ("cli/sessions.py", "list_stored"),
+    ("cli/skills.py", "search_skills"),
 }
 
 # What happens while a module is imported, and has to: httpx is imported without its own command line, and an interrupt
@@ -196,6 +197,8 @@ LAZY: Final = {
     # Only for who runs commands of their own.
     ("core/tool_runs.py", "codex_py.core.tool_runtime"),
     # Only when a skill is named or used.
+    # Only where the list is short of skills.
+    ("core/session_skills.py", "codex_py.core.skill_guide"),
     ("core/session_skills.py", "codex_py.skills.implicit"),
     ("core/skill_requests.py", "codex_py.core.mentions"),
     # Only for who has roles of their own, and when an agent is started or looked for.
@@ -548,7 +551,7 @@ def test_the_program_keeps_its_shape(modules: list[Module]) -> None:
     )
     inner = sum(len(module.inner_imports) for module in modules)
     lengths = sorted(lines for m in modules if (lines := m.source.count("\n")) > 3)
-    assert (blocks <= 9, inner <= 45, len(lengths) <= 435, lengths[len(lengths) // 2] >= 120) == (True,) * 4
+    assert (blocks <= 9, inner <= 45, len(lengths) <= 445, lengths[len(lengths) // 2] >= 120) == (True,) * 4
 
 
 def test_public_classes_have_names_of_their_own(modules: list[Module]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from codex_py.config.keys import KeyPath
 from codex_py.config.kinds import (
@@ -247,6 +247,10 @@ class ProjectTrustConfig(ConfigRecord):
     )
 
 
+_OnOff: TypeAlias = Literal["on", "off"]
+_ON_OFF = WordChoice("on", "off")
+
+
 class BundledSkills(ConfigRecord):
     """`[skills.bundled]`."""
 
@@ -281,6 +285,10 @@ class Skills(ConfigRecord):
     follow_links: bool = setting(
         Flag(), "follow links out of the directories with your own skills, wherever they lead", default=False
     )
+    ranking: _OnOff = setting(
+        _ON_OFF, "in a list that is too long, keep what is used and fits the repository", default="on"
+    )
+    suggestions: _OnOff = setting(_ON_OFF, "point the model to skills that a message calls for", default="on")
     bundled: BundledSkills = setting(
         RecordSection(BundledSkills), "the skills of the program itself", default=BundledSkills()
     )

@@ -322,6 +322,8 @@ def _session_skills(
         keep_ledger=not request.ephemeral,
         # The default denials name no `SKILL.md`.
         checks_plain=bool(config.sandbox.deny_read),
+        ranking=config.skills.ranking == "on",
+        suggestions=config.skills.suggestions == "on",
         may_read=read_check(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
     )
     return SessionSkills(skill_settings, request.cwd)

@@ -70,7 +70,7 @@ class TurnRunner:
             questions,
             emit=self._emit_of_tool,
             agents=agents,
-            use_skill=lambda name: self._skill_requests.use(name),
+            skills=lambda: self._skill_requests,
         )
         self.settings = CurrentSettings(services.settings, services.override, self.runs.offer)
         self.pending = PendingInput()
@@ -99,12 +99,14 @@ class TurnRunner:
             can_ask=services.tools.can_ask,
             mcp=services.mcp,
             join=self.runs.join,
+            add_item=self.add_item,
         )
+        parent = services.parent_session
         if services.stored is not None:
             self._restore(services.stored)
-        elif services.parent_session is not None and services.parent_session.snapshot is not None:
-            self.context_tracker.inherit(services.parent_session.snapshot)
-            self.history.append(*services.parent_session.history)
+        elif parent is not None and parent.snapshot is not None:
+            self.context_tracker.inherit(parent.snapshot)
+            self.history.append(*parent.history)
 
     def begin(self) -> None:
         """Tell the settings and the warnings of the session, once."""
@@ -182,14 +184,10 @@ class TurnRunner:
     def context_use(self, tokens: int | None = None) -> ContextUse:
         """What the next request would take, by what it is; `tokens` is the provider's count of all of it."""
         is_idle = self._running is None
-        settings = self._take_settings() if is_idle else self.settings.now
+        model = (self._take_settings() if is_idle else self.settings.now).model
         coming = self.context_tracker.pending_items() if is_idle else ()
-        return measure_context(
-            (*self.history.items, *coming),
-            settings.model,
-            self.runs.registry.encoded_specs,
-            counted=self.compaction.counted(settings.model, tokens),
-        )
+        specs, counted = self.runs.registry.encoded_specs, self.compaction.counted(model, tokens)
+        return measure_context((*self.history.items, *coming), model, specs, counted=counted)
 
     def _restore(self, stored: StoredSession) -> None:
         self.history.load(stored.items, window=stored.window, pending_outputs=stored.pending_outputs)
@@ -384,9 +382,10 @@ class TurnRunner:
             self._emit(emitted)
 
     def _note_answer(self, answer: SampleResult) -> None:
+        self._skill_requests.start_filling()
         self.compaction.note_response(answer.usage, answer.covered, self.settings.now.model)
-        if answer.usage is not None:
-            self._note_usage(answer.usage, answer.usage)
+        if (usage := answer.usage) is not None:
+            self._note_usage(usage, usage)
 
     def _note_usage(self, cost: TokenUsage, last: TokenUsage) -> None:
         report = self._tokens.note(cost, last, self.settings.now.model.context_window)

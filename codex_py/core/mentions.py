@@ -10,9 +10,11 @@ from codex_py.errors import ToolError
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.skills.dependencies import missing_env_warning, plan_dependencies
+from codex_py.skills.documents import find_files
 from codex_py.skills.inject import render_loaded, skill_body, skill_item
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.select import select_skills
+from codex_py.skills.suggest import references_item
 from codex_py.text.files import FileRefused
 from codex_py.text.nearest import nearest_names
 from codex_py.text.sanitize import sanitize_line
@@ -35,6 +37,7 @@ def read_named_skills(
     )
     items: list[ResponseItem] = []
     read: list[Skill] = []
+    references: list[ResponseItem | None] = []
     notices = list(selection.notices)
     for skill in selection.skills:
         if not settings.may_read(skill.canonical_path):
@@ -45,11 +48,13 @@ def read_named_skills(
         if injected.item is not None:
             items.append(injected.item)
             read.append(skill)
+            references.append(references_item(skill, find_files(skill, settings.may_read)))
     present = settings.env.keys() | settings.withheld_env.keys()
     needs = plan_dependencies(read, env=present, configured_mcp=settings.configured_mcp)
     granted, withheld = _grants(read, settings)
     return SkillsToInject(
         items=tuple(items),
+        references=tuple(references),
         skills=tuple(read),
         missing=tuple(
             MissingVariable(need.name, need.skills[0], need.description, missing_env_warning(need))

@@ -23,6 +23,7 @@ from codex_py.skills.service import SkillService, SkillSwitch, idle_rules, load_
 from codex_py.skills.usage import record_use
 
 if TYPE_CHECKING:
+    from codex_py.core.skill_guide import SkillGuide
     from codex_py.skills.implicit import SkillIndex, SkillUse
 
 
@@ -32,7 +33,8 @@ class SkillSettings(Value):
     `roots` are those of the working directory at the start, `roots_for` tells those of another one.
     `env` is what commands run with; `withheld_env` is what the user's environment has and commands do not get.
     `configured_mcp` are the keys of the MCP servers there are. Files that `may_read` denies are not read for the model;
-    `checks_plain` is false where it denies only files that are reached through links.
+    `checks_plain` is false where it denies only files that are reached through links. `ranking` says that the list
+    keeps what is used here, `suggestions` that the model is pointed to skills the list leaves out.
     """
 
     roots: SkillRootsRequest
@@ -49,6 +51,8 @@ class SkillSettings(Value):
     never_install: tuple[str, ...] = ()
     may_read: Callable[[Path], bool] = bool
     checks_plain: bool = True
+    ranking: bool = True
+    suggestions: bool = True
 
 
 class MissingVariable(Value):
@@ -64,10 +68,12 @@ class SkillsToInject(Value):
     """The skills a message names: their items, in order, what they lack, and lines for the user.
 
     `granted` are variables of the user's environment that commands get from now on, because a skill of the user's own
-    choice declares them. `servers` are MCP servers that are not configured.
+    choice declares them. `references` are the tables of contents that follow the items, None for a skill without
+    references. `servers` are MCP servers that are not configured.
     """
 
     items: tuple[ResponseItem, ...] = ()
+    references: tuple[ResponseItem | None, ...] = ()
     skills: tuple[Skill, ...] = ()
     missing: tuple[MissingVariable, ...] = ()
     servers: tuple[McpNeed, ...] = ()
@@ -78,7 +84,9 @@ class SkillsToInject(Value):
 class SessionSkills:
     """Skills as they are on disk: an edited one counts on the next turn. Call `refresh` when a turn begins."""
 
-    def __init__(self, settings: SkillSettings, cwd: Path) -> None:
+    def __init__(self, settings: SkillSettings, cwd: Path, *, is_clone: bool = False) -> None:
+        self._is_clone = is_clone
+        self.guide: SkillGuide | None = None
         self._settings = settings
         self._cwd: Path = cwd
         home = settings.roots.home
@@ -104,7 +112,7 @@ class SessionSkills:
 
     def clone(self) -> SessionSkills:
         """The same skills for another session."""
-        return SessionSkills(self._settings, self._cwd)
+        return SessionSkills(self._settings, self._cwd, is_clone=True)
 
     @property
     def settings(self) -> SkillSettings:
@@ -145,7 +153,10 @@ class SessionSkills:
             self._catalog = catalog
             self._index = None
             self._rendered = render_skills(
-                catalog, context_window=settings.context_window, max_tokens=settings.max_tokens
+                catalog,
+                context_window=settings.context_window,
+                max_tokens=settings.max_tokens,
+                prefer=(lambda skills: self.load_guide().prefer(skills)) if settings.ranking else None,
             )
         self._used.clear()
         shortened = self._rendered.warnings if settings.include_instructions else ()
@@ -165,6 +176,25 @@ class SessionSkills:
             self._cwd = cwd
             self._settings = settings = settings.replace(roots=settings.roots_for(cwd))
         return settings
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the model is sent a list in which a skill is left out, or a description cut."""
+        return self._settings.include_instructions and self._rendered is not None and self._rendered.is_short
+
+    def load_guide(self) -> SkillGuide:
+        """What finds the skills that the list lacks."""
+        if self.guide is None:
+            from codex_py.core.skill_guide import SkillGuide  # the seam: only where the list is short of skills
+
+            self.guide = SkillGuide(
+                lambda: self._settings.roots,
+                self._settings.may_read,
+                suggests=self._settings.suggestions,
+                keeps_ledger=self._settings.keep_ledger,
+                fills=not self._is_clone,
+            )
+        return self.guide
 
     def instructions(self) -> str:
         """The block for the developer message; "" when the model is told of no skill."""
@@ -195,7 +225,9 @@ class SessionSkills:
         self._used.add(key)
         use = SkillUsed(skill.name, skill.scope, skill.canonical_path, kind)
         if self._settings.keep_ledger:
-            record_use(self._settings.roots.home, use)
+            roots = self._settings.roots
+            suggested = self.guide is not None and skill.canonical_path in self.guide.suggested
+            record_use(roots.home, use, project=str(roots.project_root or roots.cwd), suggested=suggested)
         return [use]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Final, Literal
 
 from codex_py.core.compaction import Compaction
 from codex_py.core.history import History
@@ -12,9 +15,14 @@ from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.session_skills import MissingVariable, SessionSkills, SkillsToInject
 from codex_py.core.turn_context import texts_of
 from codex_py.protocol.encoding import uuid7
+from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.protocol.questions import SecretQuestion, answer_text
 from codex_py.protocol.value import Value
+from codex_py.skills.model import Skill
+
+# How the table of contents of a skill's references begins.
+_REFERENCES: Final = b'"<skill_references>'
 
 
 class SkillRequests(Value):
@@ -29,6 +37,7 @@ class SkillRequests(Value):
     can_ask: bool
     mcp: SessionMcp
     join: Callable[[], None]
+    add_item: Callable[[ResponseItem], None]
 
     def inject(self, inputs: Sequence[UserInput]) -> SkillsToInject:
         """Put the skills the user named before the model; gives back what they lack with the rest.
@@ -36,26 +45,72 @@ class SkillRequests(Value):
         Connectors that are named have their tools shown from the next request on.
         """
         slugs = self._name_connectors(inputs)
-        if not any(map(_may_name_a_skill, inputs)):
-            return SkillsToInject()
-        from codex_py.core.mentions import read_named_skills  # most messages name no skill
-
-        requested = read_named_skills(self.skills.catalog, self.skills.settings, inputs, connector_slugs=slugs)
-        self._note(requested)
-        self.history.append(*requested.items)
+        requested = SkillsToInject()
+        if any(map(_may_name_a_skill, inputs)):
+            mentions = _load_mentions()
+            requested = mentions.read_named_skills(
+                self.skills.catalog, self.skills.settings, inputs, connector_slugs=slugs
+            )
+        self._suggest(inputs, requested.skills)
+        self._note(requested, "explicit")
+        for item, references in zip(requested.items, requested.references, strict=True):
+            self.history.append(item, *([references] if references else []))
+        if any(requested.references):
+            self.join()
         return requested
+
+    def _suggest(self, inputs: Sequence[UserInput], requested: Sequence[Skill]) -> None:
+        """Append what points the model to skills for a message that its list lacks."""
+        texts, rendered = texts_of(inputs), self.skills.rendered
+        if not (texts and rendered and self.skills.is_short):
+            return
+        guide = self.skills.load_guide()
+        item, suggested = guide.suggest(
+            self.skills.catalog,
+            "\n".join(texts),
+            shares=rendered.report.shares,
+            items=self.history.items,
+            requested=requested,
+        )
+        if item is not None:
+            self.history.append(item)
+        for event in suggested:
+            self.listeners.emit(event)
+        if trouble := guide.take_trouble():
+            self.listeners.warn_once(trouble)
+
+    def start_filling(self) -> None:
+        """Bring the search index up to date, where there is something to search for."""
+        if guide := self.skills.guide:
+            guide.start_filling(self.skills.catalog)
+
+    async def search(self, query: str, skill: str | None, limit: int) -> str:
+        """What the tool `skill_search` answers. Raises `ToolError`."""
+        catalog, mentions = self.skills.catalog, _load_mentions()
+        found = mentions.for_a_model(mentions.find_skill(catalog, skill)) if skill else None
+        return await asyncio.to_thread(self.skills.load_guide().search, catalog, query, found, limit)
+
+    def is_searchable(self) -> bool:
+        """Whether the model is offered that tool: skills are left out, or one it has had from the start has references.
+
+        What is loaded later changes no tools: they stand before everything else that a prompt cache serves.
+        """
+        if self.skills.is_short and self.skills.rendered and self.skills.rendered.leaves_out:
+            return True
+        opening = takewhile(lambda item: not _is_of_model(item), self.history.items)
+        return any(_REFERENCES in item.encoded for item in opening)
 
     async def use(self, name: str) -> str:
         """A skill that the model asks for by its name, as the output of that call, with what it lacks provided.
 
         Raises `ToolError` for a skill that it may not have, or that cannot be read.
         """
-        from codex_py.core.mentions import read_called_skill  # only where the model has that tool
-
-        text, requested = read_called_skill(self.skills.catalog, self.skills.settings, name)
+        text, requested = _load_mentions().read_called_skill(self.skills.catalog, self.skills.settings, name)
         # Noted with its items, so that a compaction in the middle of the turn keeps it.
-        self._note(requested)
+        self._note(requested, "read")
         await self.provide([requested])
+        for references in filter(None, requested.references):
+            self.add_item(references)
         return text
 
     async def provide(self, requested: Sequence[SkillsToInject]) -> None:
@@ -70,12 +125,12 @@ class SkillRequests(Value):
         if has_started or needs:
             self.join()
 
-    def _note(self, requested: SkillsToInject) -> None:
+    def _note(self, requested: SkillsToInject, use_type: Literal["explicit", "read"]) -> None:
         """Emit events for the skills, and record what comes with them."""
         for notice in requested.notices:
             self.listeners.warn(notice)
         for skill in requested.skills:
-            for use in self.skills.note_use(skill, "explicit"):
+            for use in self.skills.note_use(skill, use_type):
                 self.listeners.emit(use)
         self.secrets.add_values(requested.granted)
         self.compaction.note_skills(requested.items)
@@ -105,3 +160,17 @@ class SkillRequests(Value):
 
 def _may_name_a_skill(item: UserInput) -> bool:
     return isinstance(item, SkillInput) or (isinstance(item, TextInput) and "$" in item.text)
+
+
+def _load_mentions():
+    """What reads skills."""
+    from codex_py.core import mentions  # most messages name no skill
+
+    return mentions
+
+
+def _is_of_model(item: ResponseItem) -> bool:
+    if item.type != "message":
+        return True
+    view = item.view()
+    return isinstance(view, Message) and view.role == "assistant"

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from codex_py.context.host_messages import background_command_ended
 from codex_py.core.listeners import Questions
@@ -22,6 +22,7 @@ from codex_py.protocol.status import LiveProcess
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.registry import AllowedTools, RepeatedCalls, ToolRegistry
+from codex_py.tools.skill_search import SkillSearchTool
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
@@ -31,6 +32,24 @@ if TYPE_CHECKING:
 # Of a command that has ended in the background, so much is sent to the model unasked.
 _COMMAND_SHOWN: Final = 1000
 _TAIL_SHOWN: Final = 1000
+
+
+class SkillAccess(Protocol):
+    """Loads skills for the model by their names, and searches them."""
+
+    async def use(self, name: str) -> str:
+        """The text of a skill. Raises `ToolError`."""
+        ...
+
+    async def search(self, query: str, skill: str | None, limit: int) -> str:
+        """Skills for a query, or passages of one skill. Raises `ToolError`."""
+        ...
+
+    def is_searchable(self) -> bool:
+        """Whether the model is offered the search."""
+        ...
+
+
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -64,7 +83,7 @@ class ToolServices(Value):
 class ToolRuns:
     """Runs calls. `emit` gets the tools' events, and warnings that the user should see once.
 
-    `agents` starts agents for the model; `use_skill` returns the text of a skill.
+    `agents` starts agents for the model; `skills` loads skills and searches them.
     """
 
     def __init__(
@@ -75,10 +94,11 @@ class ToolRuns:
         *,
         emit: Callable[[events.Event], None],
         agents: Callable[[], AgentSpawner],
-        use_skill: Callable[[str], Awaitable[str]],
+        skills: Callable[[], SkillAccess],
     ) -> None:
         self._services = services
-        self._use_skill = use_skill
+        self._skills = skills
+        self._searches_skills = False
         self._own = services.registry
         self._registry = self._joined()
         self._secrets = secrets
@@ -121,9 +141,11 @@ class ToolRuns:
         return self._load_once(policy, cwd)
 
     def join(self) -> None:
-        """Show the model the tools that MCP servers have brought meanwhile, from the next request on."""
+        """Show the model what has come since: tools of MCP servers, and the search among skills where it needs one."""
         for message in self._services.mcp.clients.join_tools():
             self._emit(events.Warned(message))
+        # Once shown it stays, as the tools of servers do.
+        self._searches_skills = self._searches_skills or self._skills().is_searchable()
         self._registry = self._joined()
 
     async def report_rules(self) -> None:
@@ -150,7 +172,7 @@ class ToolRuns:
         notices = filter(None, [shown, unsearched, services.env_notice])
         for warning in (*notices, *runtime.approvals.warnings, *runtime.warnings):
             self._emit(events.Warned(warning))
-        announcements = _Announcements(self._emit)
+        announcements, skills = _Announcements(self._emit), self._skills()
         context = ToolContext(
             call_id=call.call_id,
             cwd=turn.cwd,
@@ -169,7 +191,8 @@ class ToolRuns:
             plan=turn.plan,
             prevents_accidents=not (services.chose_never and has_no_limits(policy, turn.approval)),
             agents=self._agents,
-            use_skill=announcements.noted(self._use_skill),
+            use_skill=announcements.noted(skills.use),
+            search_skills=skills.search,
             before_write=services.checkpoints.before_write,
             why_lost=services.checkpoints.why_lost,
         )
@@ -251,10 +274,13 @@ class ToolRuns:
 
     def _joined(self) -> ToolRegistry:
         tools = self._services.mcp.clients.tools
-        if tools is None:
-            return self._own
         allows = self._services.allows
-        return self._own.joined(tools if allows is None else AllowedTools(tools, allows))
+        own = self._own
+        if self._searches_skills and (allows is None or allows(SkillSearchTool.name)):
+            own = own.extended(SkillSearchTool())
+        if tools is None:
+            return own
+        return own.joined(tools if allows is None else AllowedTools(tools, allows))
 
     def _widen(self, policy: SandboxPolicy) -> None:
         self._granted = policy

@@ -16,6 +16,7 @@ from codex_py.tools.ask_user import RequestPermissions, RequestUserInput
 from codex_py.tools.exec_command import ExecCommand, Shell, ShellCommandTool, WriteStdin
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.session_tools import LoadSkill, UpdatePlan
+from codex_py.tools.skill_search import SkillSearchTool
 from codex_py.tools.spec import Tool
 from codex_py.tools.view_image import ViewImage
 
@@ -52,7 +53,7 @@ def build_tools(config: Config, facts: ModelFacts, settings: ModelSettings, cont
     }
     return ToolRegistry(
         [*(tool for tool, shown in is_shown.items() if shown), *context.agent_tools],
-        hidden=[*(older if shell else ()), RequestUserInput(), RequestPermissions()],
+        hidden=[*(older if shell else ()), RequestUserInput(), RequestPermissions(), SkillSearchTool()],
         hosted=_hosted_tools(config, context.provider, settings),
     )
 

@@ -33,7 +33,7 @@ class JsonlPrinter:
         self._thread_id = ""
         # Several for one call when a model gives two calls the same id.
         self._open: dict[str, list[str]] = {}
-        self._skills: list[events.SkillUsed] = []
+        self._skills: list[events.SkillUsed | events.SkillSuggested] = []
         self._todo: Item | None = None
 
     def __call__(self, event: events.Event) -> None:
@@ -54,7 +54,7 @@ class JsonlPrinter:
             case events.TurnStarted():
                 self._skills.clear()
                 yield schema.TURN_STARTED
-            case events.SkillUsed():
+            case events.SkillUsed() | events.SkillSuggested():
                 self._skills.append(event)
             case events.TurnCompleted():
                 yield from self._todo_ended()

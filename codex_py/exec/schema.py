@@ -24,12 +24,15 @@ def thread_started(thread_id: str) -> Line:
 
 
 def turn_completed(
-    usage: TokenUsage, turn_usage: TokenUsage | None = None, skills: Sequence[events.SkillUsed] = ()
+    usage: TokenUsage,
+    turn_usage: TokenUsage | None = None,
+    skills: Sequence[events.SkillUsed | events.SkillSuggested] = (),
 ) -> Line:
     """`usage` counts the whole thread, earlier runs included; `turn_usage` is of this turn.
 
-    `turn_usage` and `skills_used` are additions of this program, only there when the turn is not the whole thread and
-    when a skill was used: strict readers of the published types meet no line and no item they do not know.
+    `turn_usage`, `skills_used` and `skills_suggested` are additions of this program, only there when the turn is not
+    the whole thread, and when a skill was used or suggested: strict readers of the published types meet no line and no
+    item they do not know.
     """
     own = {} if turn_usage is None or turn_usage == usage else {"turn_usage": _counts(turn_usage)}
     return {"type": "turn.completed", "usage": _counts(usage), **own, **_skills_used(skills)}
@@ -40,8 +43,8 @@ def skill_used(use: events.SkillUsed) -> dict[str, str]:
     return {"name": use.name, "scope": use.scope, "path": str(use.path), "kind": use.kind}
 
 
-def turn_failed(message: str, skills: Sequence[events.SkillUsed] = ()) -> Line:
-    """`skills_used` as in `turn_completed`."""
+def turn_failed(message: str, skills: Sequence[events.SkillUsed | events.SkillSuggested] = ()) -> Line:
+    """`skills_used` and `skills_suggested` as in `turn_completed`."""
     return {"type": "turn.failed", "error": {"message": message}, **_skills_used(skills)}
 
 
@@ -143,8 +146,19 @@ def _counts(usage: TokenUsage) -> dict[str, int]:
     }
 
 
-def _skills_used(skills: Sequence[events.SkillUsed]) -> dict[str, Any]:
-    return {"skills_used": [skill_used(use) for use in skills]} if skills else {}
+def skill_suggested(suggested: events.SkillSuggested) -> dict[str, Any]:
+    """`named` is there where the user named the skill in words."""
+    named = {"named": True} if suggested.named else {}
+    return {"name": suggested.name, "scope": suggested.scope, "path": str(suggested.path), **named}
+
+
+def _skills_used(skills: Sequence[events.SkillUsed | events.SkillSuggested]) -> dict[str, Any]:
+    used = [skill_used(skill) for skill in skills if isinstance(skill, events.SkillUsed)]
+    suggested = [skill_suggested(skill) for skill in skills if isinstance(skill, events.SkillSuggested)]
+    return {
+        **({"skills_used": used} if used else {}),
+        **({"skills_suggested": suggested} if suggested else {}),
+    }
 
 
 def _command(item_id: str, command: str, output: str, exit_code: int | None, status: CommandStatus) -> Item:

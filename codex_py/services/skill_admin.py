@@ -10,7 +10,7 @@ from typing import NamedTuple
 from codex_py.config.entries import SkillSelector, set_skill_rule
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.core.model_setup import chosen_model, known_facts
-from codex_py.core.sandbox_policy import read_check
+from codex_py.core.session_settings import read_check
 from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
 from codex_py.model.providers import resolve_provider

@@ -77,7 +77,8 @@ class ToolRegistry:
     def __init__(
         self, tools: Sequence[Tool], *, hidden: Sequence[Tool] = (), hosted: Sequence[dict[str, Any]] = ()
     ) -> None:
-        self._tools = {tool.name: tool for tool in (*hidden, *tools)}
+        every = (*hidden, *tools)
+        self._tools = {name: tool for tool in every for name in tool.other_names} | {tool.name: tool for tool in every}
         self._hidden = tuple(hidden)
         self._shown = tuple(tools)
         self._hosted = tuple(hosted)
@@ -94,6 +95,10 @@ class ToolRegistry:
         own = self.encoded_specs
         both.encoded_specs = own if more == b"[]" else more if own == b"[]" else own[:-1] + b"," + more[1:]
         return both
+
+    def extended(self, *tools: Tool) -> ToolRegistry:
+        """These tools and, shown after them, some more."""
+        return ToolRegistry((*self._shown, *tools), hidden=self._hidden, hosted=self._hosted)
 
     def only(self, allows: Callable[[str], bool]) -> ToolRegistry:
         """Those of these tools whose names are allowed; one that the provider runs goes by its type."""

@@ -28,6 +28,7 @@ class LoadSkill(Tool):
     type = "reads"
     # The second name is Claude Code's, whose models know it by heart.
     aliases = (("skill", "name"),)
+    other_names = ("Skill",)
     hook_view = OtherFields(("Skill",), (("skill", "name"),))
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:

@@ -85,8 +85,8 @@ class ToolContext(Value):
     hooks refuse there. `allowed` says that a hook, or the user asked by one, has agreed to the call: that saves the
     question about it, and lifts no sandbox. `fixed_path` is what a command finds its programs by, whatever a profile
     says; None where that is left to its shell. `agents` gives what starts agents, `use_skill` the text of a skill by
-    its name. `before_write` returns when files may be changed; `why_lost`
-    says why what a command may take away could not be brought back, None when it could.
+    its name, `search_skills` skills for a query or, with a name, passages of one. `before_write` returns when files may
+    be changed; `why_lost` says why what a command may take away could not be brought back, None when it could.
     Everything here comes from the session, never from the call's arguments.
     """
 
@@ -110,6 +110,7 @@ class ToolContext(Value):
     fixed_path: str | None = None
     agents: Callable[[], AgentControl] | None = None
     use_skill: Callable[[str], Awaitable[str]] | None = None
+    search_skills: Callable[[str, str | None, int], Awaitable[str]] | None = None
     before_write: Callable[[Sequence[Path]], Awaitable[None]] | None = None
     why_lost: Callable[[Sequence[PossibleLoss]], Awaitable[str | None]] | None = None
 
@@ -169,7 +170,8 @@ class Tool:
     """A tool says everything about itself. Its spec is `NAME.json` in `spec_directory`.
 
     `parallel` says that calls may overlap with other parallel calls, `polls` that making the same call again and again
-    is a legitimate way to wait. `aliases` are other names of fields, each with ours; `hook_view` is what hooks see.
+    is a legitimate way to wait. `aliases` are other names of fields, each with ours; `hook_view` is what hooks see;
+    `other_names` are names that it is called by too.
     """
 
     name: str
@@ -177,6 +179,7 @@ class Tool:
     parallel: bool = False
     polls: bool = False
     aliases: tuple[tuple[str, str], ...] = ()
+    other_names: tuple[str, ...] = ()
     hook_view: HookView = OtherFields()
     spec_directory = Path(__file__).parent
 

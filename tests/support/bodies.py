@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import codex_py
 from tests.support.fake_responses import FakeResponses, Request, say
 from tests.support.home import MODEL, Place, make_place
 from tests.support.script import Json
@@ -103,6 +104,15 @@ def whole_body(
             "x-codex-window-id": window,
         },
     }
+
+
+SEARCH: Final = json.loads((Path(codex_py.__file__).parent / "tools/skill_search.json").read_text())
+
+
+def references(skill: Path, *lines: str) -> Json:
+    """The table of contents that follows a skill with references."""
+    head = f"References of the skill `{skill.parent.name}` in `{skill.parent}`; read what you need:"
+    return user("\n".join(["<skill_references>", head, *lines, "</skill_references>"]))
 
 
 def user(*texts: str) -> Json:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.ops import OverrideTurnContext
-from tests.support.bodies import developer, environment, injected, said, skill_list, user, whole_body
+from tests.support.bodies import SEARCH, developer, environment, injected, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
 from tests.support.session import watched_session
@@ -106,7 +106,7 @@ async def test_skills_that_do_not_fit_are_left_out_and_the_user_is_told(place: P
     [request] = talked.requests
     listed = skill_list(*(f"- {name}: (file: r0/{name}/SKILL.md)" for name in "abd"), roots=(root,))
     given = injected(root / "e/SKILL.md")
-    assert request.body == whole_body(place, request, given, user("hi $e"), skills=listed)
+    assert request.body == whole_body(place, request, given, user("hi $e"), skills=listed, more_tools=[SEARCH])
     assert talked.warnings == [
         "3 skill descriptions were shortened for the model, by 33 of 33 characters: the list of skills has a budget of "
         f"110 tokens; {TO_MAKE_ROOM}",

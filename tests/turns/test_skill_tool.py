@@ -81,9 +81,9 @@ async def test_a_skill_is_appended_as_the_output_of_the_call_and_nothing_before_
         )
     ]
     assert [_sorted_tools(request.body) for request in (first, second, third)] == [_sorted_tools(one) for one in bodies]
-    assert watched.of(events.SkillUsed) == [events.SkillUsed("lint", "repo", path, "explicit")]
+    assert watched.of(events.SkillUsed) == [events.SkillUsed("lint", "repo", path, "read")]
     [entry] = [json.loads(text) for text in (place.codex_home / "skills-usage.jsonl").read_text().splitlines()]
-    assert (entry["name"], entry["kind"]) == ("lint", "explicit")
+    assert (entry["name"], entry["kind"]) == ("lint", "read")
 
 
 def _sorted_tools(body: dict[str, Any]) -> dict[str, Any]:

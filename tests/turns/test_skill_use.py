@@ -59,7 +59,8 @@ async def test_reading_a_skill_or_running_its_script_is_noticed(place: Place, co
         ("lint", "repo", path, kind)
     ]
     [entry] = ledger(place)
-    assert {**entry, "at": ""} == {"at": "", "name": "lint", "scope": "repo", "path": str(path), "kind": kind}
+    use = {"at": "", "name": "lint", "scope": "repo", "path": str(path), "kind": kind, "project": str(place.repo)}
+    assert {**entry, "at": ""} == use
 
 
 async def test_a_use_is_noticed_once_a_turn_and_again_in_the_next(place: Place) -> None:

@@ -1,0 +1,146 @@
+"""Skills that the list leaves out: suggested for a message, found by a tool, their references shown. Whole bodies."""
+
+from __future__ import annotations
+
+from codex_py.protocol import events
+from tests.support.fake_responses import FakeResponses, Request, call, say
+from tests.support.home import Place
+from tests.support.session import Watched, watched_session
+from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, skill_text
+
+TIGHT = f"{NO_BUNDLED}\n[skills]\nmax_context_tokens = 300\n"
+INVOICE = "Draw up a bill for a customer. Use when somebody has to be charged for work that was done."
+
+
+def add_many(place: Place, count: int = 60) -> None:
+    words = ("garden", "kitchen", "weather", "museum", "violin", "harbour", "tunnel", "planet", "forest", "market")
+    for number in range(count):
+        word = words[number % len(words)]
+        add_skill(
+            own_root(place),
+            f"{word}-{number:02}",
+            skill_text(f"{word}-{number:02}", f"Look after a {word} in {number} steps."),
+        )
+
+
+def texts(request: Request, role: str) -> list[str]:
+    found: list[str] = []
+    for item in request.body["input"]:
+        if item.get("type") == "message" and item["role"] == role:
+            found += [part["text"] for part in item["content"] if "text" in part]
+    return found
+
+
+def suggestions(request: Request) -> list[str]:
+    return [text for text in texts(request, "developer") if text.startswith("<skill_suggestions>")]
+
+
+def tool_names(request: Request) -> list[str]:
+    return [tool.get("name", tool["type"]) for tool in request.body["tools"]]
+
+
+async def talked(place: Place, settings: str, *messages: str) -> tuple[list[Request], Watched]:
+    with FakeResponses(*[[say(f"answer {number}")] for number in range(len(messages))]) as model:
+        async with watched_session(place, model, settings) as watched:
+            for text in messages:
+                await watched.say(text)
+    return model.requests, watched
+
+
+async def test_a_skill_that_is_left_out_is_suggested_before_the_message_that_calls_for_it(place: Place) -> None:
+    add_many(place)
+    path = add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE))
+    requests, watched = await talked(place, TIGHT, "hello", "charge the customer, make a bill for the work")
+    first, second = requests
+    assert suggestions(first) == []
+    (text,) = suggestions(second)
+    assert f"- zz-invoice: {INVOICE} (file: {path})" in text.splitlines()
+    items = second.body["input"]
+    assert items[-2]["content"][0]["text"] == text
+    assert items[-1]["content"][0]["text"].startswith("charge the customer")
+    assert next(use.name for use in watched.of(events.SkillSuggested)) == "zz-invoice"
+    assert second.input_bytes.startswith(first.input_bytes[:-1])
+
+
+async def test_what_was_suggested_is_not_suggested_again_and_every_request_extends_the_one_before(place: Place) -> None:
+    add_many(place)
+    add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE))
+    requests, _ = await talked(place, TIGHT, "charge the customer, make a bill", "make a bill for the other customer")
+    first, second = requests
+    assert suggestions(first) == suggestions(second) != []
+    assert second.input_bytes.startswith(first.input_bytes[:-1])
+
+
+async def test_suggestions_can_be_switched_off(place: Place) -> None:
+    add_many(place)
+    add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE))
+    requests, _ = await talked(place, f'{TIGHT}suggestions = "off"\n', "charge the customer, make a bill")
+    assert suggestions(requests[0]) == []
+
+
+async def test_a_skill_that_only_people_may_call_and_one_that_is_off_are_never_suggested(place: Place) -> None:
+    add_many(place)
+    path = add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE))
+    add_metadata(path, "policy:\n  allow_implicit_invocation: false\n")
+    add_skill(own_root(place), "zz-billing", skill_text("zz-billing", INVOICE))
+    settings = f'{TIGHT}[[skills.config]]\nname = "zz-billing"\nenabled = false\n'
+    requests, _ = await talked(place, settings, "charge the customer, make a bill for the work that was done")
+    assert "zz-" not in "".join(suggestions(requests[0]))
+
+
+async def test_a_list_that_fits_brings_neither_suggestions_nor_the_search(place: Place) -> None:
+    add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE))
+    requests, _ = await talked(place, NO_BUNDLED, "charge the customer, make a bill")
+    assert suggestions(requests[0]) == []
+    assert "skill_search" not in tool_names(requests[0])
+    assert not (place.codex_home / "cache/skills/search.sqlite").exists()
+
+
+async def test_what_is_used_here_keeps_its_place_and_description_in_a_list_that_is_short(place: Place) -> None:
+    add_many(place)
+    add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE))
+    before, _ = await talked(place, TIGHT, "$zz-invoice", "thanks")
+    after, _ = await talked(place, TIGHT, "hello")
+    listed = [text for text in texts(after[0], "developer") if text.startswith("<skills_instructions>")]
+    assert f"- zz-invoice: {INVOICE} (file: " in listed[0]
+    again, _ = await talked(place, TIGHT, "hello")
+    assert texts(again[0], "developer")[0] == texts(after[0], "developer")[0]
+    assert f"- zz-invoice: {INVOICE}" not in texts(before[1], "developer")[0]
+
+
+async def test_the_search_is_the_last_tool_and_finds_what_the_list_leaves_out(place: Place) -> None:
+    add_many(place)
+    path = add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE, body="# Tax\n\nRound to cents."))
+    search = [call("s1", "skill_search", {"query": "bill for a customer"})]
+    inside = [call("s2", "skill_search", {"query": "cents", "skill": "zz-invoice", "limit": 2})]
+    unknown = [call("s3", "skill_search", {"query": "cents", "skill": "nothing-like-it"})]
+    with FakeResponses(search, inside, unknown, [say("done")]) as model:
+        async with watched_session(place, model, TIGHT) as watched:
+            await watched.say("hello")
+    assert tool_names(model.requests[0])[-1] == "skill_search"
+    outputs = {
+        item["call_id"]: item["output"]
+        for item in model.requests[-1].body["input"]
+        if item["type"] == "function_call_output"
+    }
+    assert outputs["s1"].splitlines()[0] == f"- zz-invoice: {INVOICE} (file: {path})"
+    assert outputs["s2"].startswith(f"{path}:") and "Round to cents." in outputs["s2"]
+    assert outputs["s3"].startswith("there is no skill `nothing-like-it`")
+
+
+async def test_the_references_of_a_skill_follow_it_as_a_table_of_contents(place: Place) -> None:
+    path = add_skill(own_root(place), "tax", skill_text("tax", body="See references/."))
+    references = path.parent / "references"
+    references.mkdir()
+    (references / "rates.md").write_text("# Rates of VAT\n\ntext\n\n## Books\n\n7 %\n\n## Food\n")
+    requests, _ = await talked(place, NO_BUNDLED, "$tax what is it for books?", "thanks")
+    items = requests[0].body["input"]
+    contents = items[-2]["content"][0]["text"]
+    assert contents == (
+        "<skill_references>\n"
+        f"References of the skill `tax` in `{path.parent}`; read what you need:\n"
+        "- references/rates.md (45 bytes) Rates of VAT: Books, Food\n"
+        "</skill_references>"
+    )
+    assert items[-3]["content"][0]["text"].startswith("<skill>\n<name>tax</name>")
+    assert tool_names(requests[0])[-1] == "skill_search"
