@@ -249,6 +249,7 @@ class ProjectTrustConfig(ConfigRecord):
 
 _OnOff: TypeAlias = Literal["on", "off"]
 _ON_OFF = WordChoice("on", "off")
+_DIRECTORIES = ListOf(DirectoryText())
 
 
 class BundledSkills(ConfigRecord):
@@ -276,18 +277,12 @@ class Skills(ConfigRecord):
     never_install_mcp: tuple[str, ...] = setting(
         ListOf(Text()), "skills whose missing MCP servers are not asked about", default=()
     )
-    roots: tuple[str, ...] = setting(
-        ListOf(DirectoryText()), "directories with skills, besides the usual ones", default=()
-    )
-    extra_user_roots: tuple[str, ...] = setting(
-        ListOf(DirectoryText()), "more directories of the user's own skills", default=()
-    )
+    roots: tuple[str, ...] = setting(_DIRECTORIES, "directories with skills, besides the usual ones", default=())
+    extra_user_roots: tuple[str, ...] = setting(_DIRECTORIES, "more directories of the user's own skills", default=())
     follow_links: bool = setting(
         Flag(), "follow links out of the directories with your own skills, wherever they lead", default=False
     )
-    ranking: _OnOff = setting(
-        _ON_OFF, "in a list that is too long, keep what is used and fits the repository", default="on"
-    )
+    ranking: _OnOff = setting(_ON_OFF, "keep in a list that is too long what is used or fits here", default="on")
     suggestions: _OnOff = setting(_ON_OFF, "point the model to skills that a message calls for", default="on")
     bundled: BundledSkills = setting(
         RecordSection(BundledSkills), "the skills of the program itself", default=BundledSkills()
