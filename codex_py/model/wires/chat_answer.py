@@ -69,7 +69,8 @@ class ChatDecoder:
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._reasoning: list[str] = []
-        self._details: list[dict[str, Any]] = []
+        # With the pieces of their texts, which are joined once.
+        self._details: list[tuple[dict[str, Any], list[str]]] = []
         self._id = ""
         self._finish = ""
         self._usage: TokenUsage | None = None
@@ -249,7 +250,9 @@ class ChatDecoder:
             if reasoning:
                 item["content"] = [{"type": "reasoning_text", "text": reasoning}]
             if self._details:
-                item["details"] = self._details
+                item["details"] = [
+                    {**detail, "text": "".join(pieces)} if pieces else detail for detail, pieces in self._details
+                ]
             if extras:
                 item["calls"] = extras
             events.append(_done(item))
@@ -262,14 +265,18 @@ class ChatDecoder:
         return events
 
 
-def _merge(details: list[dict[str, Any]], detail: dict[str, Any]) -> None:
+def _merge(details: list[tuple[dict[str, Any], list[str]]], detail: dict[str, Any]) -> None:
     """Add a piece of `reasoning_details`; the pieces of one text come as one."""
-    last = details[-1] if details else {}
-    is_same = detail.get("type") == "reasoning.text" == last.get("type") and detail.get("index") == last.get("index")
-    if is_same and isinstance(text := detail.get("text"), str) and isinstance(last.get("text"), str):
-        last |= {key: value for key, value in detail.items() if value is not None} | {"text": last["text"] + text}
-    elif detail:
-        details.append(dict(detail))
+    text = detail.get("text")
+    if detail.get("type") == "reasoning.text" and isinstance(text, str) and details:
+        last, pieces = details[-1]
+        if pieces and last.get("index") == detail.get("index"):
+            last.update({key: value for key, value in detail.items() if value is not None})
+            pieces.append(text)
+            return
+    if detail:
+        is_text = detail.get("type") == "reasoning.text" and isinstance(text, str)
+        details.append((dict(detail), [str(text)] if is_text else []))
 
 
 def _done(value: dict[str, Any]) -> ItemDone:
