@@ -14,6 +14,7 @@ from codex_py.model.wires.history import (
     IdForm,
     InputMessage,
     ModelMessage,
+    NewEntries,
     PicturePart,
     ReasoningStep,
     TextStep,
@@ -87,9 +88,9 @@ def test_only_what_is_new_is_read() -> None:
     reader = HistoryReader(CHAT)
     items = [user("go"), call("a"), output("a")]
     reader.read(items, HERE)
-    assert reader.read(items, HERE) == ([], False)
-    assert reader.read([*items, user("more")], HERE) == ([InputMessage("user", ("more",))], False)
-    assert reader.read([user("a summary")], HERE) == ([InputMessage("user", ("a summary",))], True)
+    assert reader.read(items, HERE) == NewEntries([], False)
+    assert reader.read([*items, user("more")], HERE) == NewEntries([InputMessage("user", ("more",))], False)
+    assert reader.read([user("a summary")], HERE) == NewEntries([InputMessage("user", ("a summary",))], True)
     assert reader.read([user("a summary")], Origin("there", "m", "chat")).restarted
 
 

@@ -10,11 +10,12 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.origin import COMPACTIONS, Origin, own_reasoning
+from codex_py.protocol.value import Value
 
 ABORTED: Final = "aborted"
 _UNREADABLE: Final = (
@@ -25,7 +26,7 @@ _OUTPUTS: Final = frozenset(f"{name}_output" for name in _CALLS)
 _MAX_NAME: Final = 64
 
 
-class PicturePart(NamedTuple):
+class PicturePart(Value):
     """A picture by its address: `data:image/png;base64,…`, or one on the web. `detail` is empty by default."""
 
     url: str
@@ -35,24 +36,24 @@ class PicturePart(NamedTuple):
 Content: TypeAlias = tuple[str | PicturePart, ...]
 
 
-class InputMessage(NamedTuple):
+class InputMessage(Value):
     """What the user says, or the host in the role `developer`."""
 
     role: Literal["developer", "user"]
     content: Content
 
 
-class TextStep(NamedTuple):
+class TextStep(Value):
     text: str
 
 
-class ReasoningStep(NamedTuple):
+class ReasoningStep(Value):
     """Reasoning of the very model that is asked now: the item as the decoder of its wire has made it."""
 
     item: dict[str, Any]
 
 
-class CallStep(NamedTuple):
+class CallStep(Value):
     """A call and what it came to. `arguments` is a JSON object as text, `call_id` fits the API."""
 
     call_id: str
@@ -63,7 +64,7 @@ class CallStep(NamedTuple):
     failed: bool = False
 
 
-class ModelMessage(NamedTuple):
+class ModelMessage(Value):
     """What the model did between two messages of ours, in order. There is at least one step."""
 
     steps: tuple[TextStep | ReasoningStep | CallStep, ...]
@@ -76,7 +77,7 @@ class ModelMessage(NamedTuple):
 Entry: TypeAlias = InputMessage | ModelMessage
 
 
-class IdForm(NamedTuple):
+class IdForm(Value):
     """The ids of calls that an API takes: a pattern for all of it, and how long the ids are that replace others."""
 
     pattern: str
@@ -113,7 +114,7 @@ class CallIds:
         return fitting
 
 
-class NewEntries(NamedTuple):
+class NewEntries(Value):
     """What is new in a history. `restarted` says that it does not extend the last one, and these are all entries."""
 
     entries: list[Entry]

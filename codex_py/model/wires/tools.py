@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from codex_py.model.wires.history import flat_name
 from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.value import Value
 
 _FREEFORM: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -17,7 +18,7 @@ _FREEFORM: Final[Mapping[str, Any]] = {
 _NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
-class FunctionTool(NamedTuple):
+class FunctionTool(Value):
     """A tool under the name that the server is sent. `namespace` and `original` are its name here."""
 
     name: str
