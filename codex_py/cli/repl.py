@@ -31,7 +31,7 @@ from codex_py.exec.streams import read_piped, with_attachment
 from codex_py.paths import codex_home
 from codex_py.rollout.files import thread_of
 from codex_py.text.tokens import count_lines
-from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession
+from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession, RewindRequest, Rewound
 from codex_py.ui.repl.terminal import is_capable
 
 _ORIGINATOR: Final = "codex_cli_rs"
@@ -148,6 +148,16 @@ class _Host:
         """Let commands only read from now on, whatever settings and flags say."""
         self._options.sandbox = "read-only"
         self._options.bypass = self._options.full_auto = False
+
+    def rewind(self, thread_id: str, request: RewindRequest) -> Rewound:
+        """Rewind a session that is closed. Raises `UserError`."""
+        from codex_py.checkpoints.stored import RewindChoice, rewind_stored  # only for who goes back
+
+        choice = RewindChoice(request.to, files=request.files, conversation=request.conversation)
+        notes: list[str] = []
+        outcome = rewind_stored(self.home, thread_id, choice, env=os.environ, warn=notes.append)
+        message = outcome.conversation.message if outcome.conversation else ""
+        return Rewound((*outcome.lines(), *outcome.notices(), *notes), message)
 
     def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:
         """A session, closed at the end; raise `UserError` when there can be none."""

@@ -9,6 +9,7 @@ from codex_py.rollout.archive import archive_session, delete_session, unarchive_
 from codex_py.rollout.find import find_exactly
 from codex_py.rollout.listing import SessionQuery, checked_name, list_sessions, read_names, save_name
 from codex_py.rollout.summary import SessionSummary, read_summary
+from codex_py.rollout.transcript import read_turns
 
 __all__ = [
     "SessionQuery",
@@ -21,6 +22,7 @@ __all__ = [
     "name_trouble",
     "offered_sessions",
     "summary_of",
+    "turns_of",
     "unarchive_session",
 ]
 
@@ -54,3 +56,8 @@ def name_session(home: Path, thread_id: str, name: str) -> str:
     stored_name = checked_name(name)
     save_name(home, thread_id, stored_name)
     return stored_name
+
+
+def turns_of(path: Path) -> list[tuple[int, str, str]]:
+    """The turns of a session: number, time, and the beginning of the message."""
+    return [(turn.number, turn.timestamp[:16], " ".join(turn.prompt.split())[:100]) for turn in read_turns(path)]

@@ -22,7 +22,7 @@ def run_command(terminal: Terminal, line: str) -> None:
 def test_help_lists_commands_and_keys(place: Place, ready: Ready) -> None:
     with FakeResponses() as model:
         ready(model)
-        with Terminal(place, width=100, height=70) as terminal:
+        with Terminal(place, width=100, height=76) as terminal:
             terminal.wait_for_prompt().type("?")
             terminal.wait_for("── Help")
             for word in ("/model", "/skills", "/context", "/quit", "$name", "Ctrl-R", "Shift-Tab"):

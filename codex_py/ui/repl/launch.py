@@ -47,6 +47,21 @@ class LaunchOptions(Value):
     shown: str = ""
 
 
+class RewindRequest(Value):
+    """Before which turn of a session to go back: its number, `last`, or `latest` to undo the last rewind."""
+
+    to: str
+    files: bool = True
+    conversation: bool = True
+
+
+class Rewound(Value):
+    """What a rewind did, in lines; `message` is what the user said in the turn it went back before."""
+
+    lines: tuple[str, ...]
+    message: str = ""
+
+
 class LaunchHost(Protocol):
     """Who starts this: knows the command line."""
 
@@ -65,6 +80,10 @@ class LaunchHost(Protocol):
 
     def only_look(self) -> None:
         """Let commands only read from now on, whatever settings and flags say."""
+        ...
+
+    def rewind(self, thread_id: str, request: RewindRequest) -> Rewound:
+        """Rewind a session that is closed. Blocks: for a thread. Raises `UserError`."""
         ...
 
     def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:

@@ -67,6 +67,10 @@ async def run_in_lines(host: LaunchHost, launch: LaunchContext, options: LaunchO
     before: OpenSession | None = None
     while isinstance(destination, OpenSession):
         try:
+            if (target := destination.target) and destination.rewind and target.thread_id:
+                rewound = await asyncio.to_thread(host.rewind, target.thread_id, destination.rewind)
+                talk.write("\n".join(rewound.lines))
+                destination = OpenSession(target)
             async with host.open(launch, destination.target) as session:
                 destination = await _LineSession(talk, asker, launch, session).run(options)
                 before = way_back(session, is_ephemeral=host.is_ephemeral)

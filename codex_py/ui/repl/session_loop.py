@@ -92,6 +92,7 @@ class SessionLoop:
         before: OpenSession | None = None
         while isinstance(destination, OpenSession):
             try:
+                destination = await self._rewound(destination)
                 async with self._host.open(self._launch, destination.target) as session:
                     destination = await self._run_session(session)
                     before = way_back(session, is_ephemeral=self._host.is_ephemeral)
@@ -104,6 +105,17 @@ class SessionLoop:
                 else:
                     self._printer.fail(str(error), hint=error.hint)
                     destination, before = before, None
+
+    async def _rewound(self, destination: OpenSession) -> OpenSession:
+        """Rewind the session that is opened next, where that is wanted; its message returns into the input."""
+        target, request = destination.target, destination.rewind
+        if target is None or request is None or target.thread_id is None:
+            return destination
+        rewound = await asyncio.to_thread(self._host.rewind, target.thread_id, request)
+        self._printer.note("\n".join(rewound.lines))
+        if rewound.message:
+            self._front.composer.set_text(rewound.message)
+        return OpenSession(target)
 
     async def _set_up(self, destination: Destination) -> Destination:
         """There is no model to ask yet."""

@@ -20,7 +20,7 @@ from codex_py.protocol.value import Value
 from codex_py.render.entry import ScrollbackEntry
 from codex_py.services.git import GitReader
 from codex_py.skills.model import SkillCatalog
-from codex_py.ui.repl.launch import LaunchContext
+from codex_py.ui.repl.launch import LaunchContext, RewindRequest
 from codex_py.ui.repl.panels.forms import FormAsker
 
 _SHOWN: Final = 80
@@ -87,9 +87,10 @@ class Quit(Value):
 
 
 class OpenSession(Value):
-    """Go on with another session: a stored one, or a new one for None."""
+    """Go on with another session: a stored one, or a new one for None; one that is rewound first with `rewind`."""
 
     target: ResumeTarget | None = None
+    rewind: RewindRequest | None = None
 
 
 Destination: TypeAlias = Quit | OpenSession

@@ -1,0 +1,160 @@
+"""Rewinding a stored session that nobody has open: its files, its conversation, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.checkpoints.restore import Plan
+from codex_py.checkpoints.rewind import (
+    FileRewind,
+    LastRewind,
+    RewindTarget,
+    Workspace,
+    conflict_diff,
+    describe_files,
+    find_latest,
+    find_target,
+    note_conversation,
+    open_workspace,
+    plan_files,
+    relative_path,
+    rewind_files,
+)
+from codex_py.checkpoints.store import CheckpointStore, require_store, store_of
+from codex_py.errors import UsageError, UserError
+from codex_py.rollout.find import find_exactly
+from codex_py.rollout.reader import load_session
+from codex_py.rollout.recorder import RolloutRecorder
+from codex_py.rollout.rewinds import ConversationRewind, plan_conversation, undo_conversation
+from codex_py.rollout.transcript import check_turn, read_turns
+from codex_py.text.sanitize import sanitize_line
+
+_LATEST: Final = "latest"
+_LAST: Final = "last"
+_SHOWN: Final = 20
+_DONE: Final = ("restored", "deleted", "brought_back")
+
+
+class RewindChoice(NamedTuple):
+    """`to` is the number of a turn, `last` for the last one, or `latest` to undo the last rewind."""
+
+    to: str
+    files: bool = True
+    conversation: bool = True
+    copies_conflicts: bool = False
+    dry_run: bool = False
+
+
+class RewindOutcome(NamedTuple):
+    """What a rewind did, or would do; `diffs` are those of the files in conflict."""
+
+    cwd: Path
+    files: FileRewind
+    conversation: ConversationRewind | None
+    diffs: tuple[str, ...]
+    is_dry: bool
+
+    def lines(self) -> list[str]:
+        """The outcome for a person."""
+        described = describe_files(self.cwd, self.files)
+        words = {"restored": "restored", "deleted": "deleted", "brought_back": "brought back"}
+        words |= {"conflicts": "in conflict", "missing": "content gone", "uncovered": "never stored"}
+        lines = [
+            f"{'would be ' if self.is_dry and name in _DONE else ''}{word}: {sanitize_line(path)}"
+            for name, word in words.items()
+            for path in described.get(name, ())
+        ]
+        if not lines:
+            lines.append("no file differs" if self.files.target else "no files to bring back")
+        if self.conversation is not None:
+            count = self.conversation.turns
+            turns = f"by {count} turn{'' if count == 1 else 's'}" if count else "to what it was before the last rewind"
+            lines.append(f"the conversation {'would go back' if self.is_dry else 'goes back'} {turns}")
+        return lines
+
+    def notices(self) -> list[str]:
+        """What the user should know besides."""
+        lost = [relative_path(self.cwd, root, path) for root, path in self.files.plan.missing]
+        gone = "stays as it is: git no longer has its content (`git gc` after a rewritten history)"
+        return [*self.files.notices, *(f"`{path}` {gone}" for path in lost)]
+
+
+def rewind_stored(
+    home: Path, name: str, choice: RewindChoice, *, env: Mapping[str, str], warn: Callable[[str], None]
+) -> RewindOutcome:
+    """Rewind the session of an id or a name. Raises `UserError`, also where another process has the session open."""
+    path = find_exactly(home, name)
+    stored = load_session(path)
+    cwd = Path(str((stored.turn_context or {}).get("cwd") or stored.meta.cwd))
+    session = _Session(home, path, stored.meta.id, cwd)
+    # Held until the end: nobody else writes to the session meanwhile.
+    recorder = RolloutRecorder.resume(stored, warn=warn)
+    try:
+        wanted = _wanted(session, choice.to, files=choice.files, conversation=choice.conversation)
+        done, workspace = FileRewind(Plan(()), None, None), None
+        if wanted.target is not None:
+            workspace = open_workspace(session.store, wanted.target, home=home, env=env, cwd=cwd)
+            done = plan_files(workspace, wanted.target)
+        outcome = RewindOutcome(cwd, done, wanted.conversation, tuple(_diffs(workspace, done)), choice.dry_run)
+        if choice.dry_run:
+            return outcome
+        both = wanted.conversation is not None
+        if workspace is not None:
+            copies = choice.copies_conflicts
+            done = rewind_files(workspace, done, copies_conflicts=copies, with_conversation=both)
+        if wanted.conversation is not None:
+            recorder.record("event_msg", wanted.conversation.payload)
+            if workspace is None:
+                note_conversation(session.store, "")
+        return outcome._replace(files=done)
+    finally:
+        recorder.close()
+
+
+class _Session(NamedTuple):
+    home: Path
+    path: Path
+    id: str
+    cwd: Path
+
+    @property
+    def store(self) -> CheckpointStore:
+        return CheckpointStore(store_of(self.home, self.id))
+
+
+class _Wanted(NamedTuple):
+    target: RewindTarget | None
+    conversation: ConversationRewind | None
+
+
+def _wanted(session: _Session, to: str, *, files: bool, conversation: bool) -> _Wanted:
+    """What a rewind goes back to. Raises `UserError` for what is not there."""
+    if to == _LATEST:
+        last = find_latest(session.store) or LastRewind(None, conversation=True)
+        if files and not conversation and last.files is None:
+            raise UserError("the last rewind of this session was none of files")
+        goes_back = conversation and (last.conversation or not files)
+        return _Wanted(last.files if files else None, undo_conversation(session.path) if goes_back else None)
+    turns = read_turns(session.path)
+    number = len(turns) if to == _LAST else _number(to)
+    check_turn(session.path, turns, number)
+    target = find_target(session.store, [turn.id for turn in turns[number - 1 :]]) if files else None
+    if files and not conversation and not session.store.exists:
+        require_store(session.home, session.id)
+    return _Wanted(target, plan_conversation(session.path, turns, number) if conversation else None)
+
+
+def _number(to: str) -> int:
+    if not to.isascii() or not to.isdigit() or int(to) < 1:
+        raise UsageError(
+            f"`--to` needs the number of a turn, counted from 1, or `latest`, not `{sanitize_line(to[:40])}`"
+        )
+    return int(to)
+
+
+def _diffs(workspace: Workspace | None, done: FileRewind) -> list[str]:
+    if workspace is None:
+        return []
+    return [conflict_diff(workspace, done, root, path) for root, path in done.plan.paths("conflict")[:_SHOWN]]
