@@ -88,7 +88,7 @@ def test_escape_stops_the_turn_and_gives_the_queue_back(place: Place, ready: Rea
             terminal.wait_for("thinking aloud").type("and then this")
             terminal.press("enter")
             terminal.wait_for("» and then this").press("escape")
-            terminal.wait_for("interrupted").wait_for("› and then this").wait_for_prompt()
+            terminal.wait_for("Interrupted.").wait_for("› and then this").wait_for_prompt()
             never.set()
 
 

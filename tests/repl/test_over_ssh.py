@@ -111,7 +111,7 @@ def test_an_escape_over_ssh_stops_the_turn(place: Place, ready: Ready) -> None:
         ready(model)
         with Terminal(place.with_env(**_SSH), "go") as terminal:
             terminal.wait_for("on my way").press("escape")
-            terminal.wait_for("interrupted").wait_for_prompt()
+            terminal.wait_for("Interrupted.").wait_for_prompt()
         never.set()
 
 
