@@ -98,7 +98,7 @@ def test_ctrl_c_in_a_dialog_says_no_and_stops_the_turn(place: Place) -> None:
         place.use_model(model.base_url, f'sandbox_mode = "workspace-write"\napproval_policy = "on-request"\n{trust}')
         with Terminal(place, "go") as terminal:
             terminal.wait_for("❯ n  No").press("ctrl-c")
-            terminal.wait_for("! interrupted").wait_for_prompt().type("and now?\r")
+            terminal.wait_for("! Interrupted.").wait_for_prompt().type("and now?\r")
             terminal.wait_for("● All done.")
     assert not (place.repo / "made").exists()
     assert model.requests[1].output_of("c1").startswith("aborted")
