@@ -186,10 +186,9 @@ class _CommandReporter:
         """The command has ended in the background."""
         if self._live is not None:
             self._live.end()
-        was_stopped = session.stopped_by_user
-        code = None if was_stopped else session.exit_code
+        code = session.exit_code
         ending = self._ending(session.transcript(), code, "completed" if code == 0 else "failed")
-        self._context.emit(ending.replace(in_background=True, stopped_by_user=was_stopped))
+        self._context.emit(ending.replace(in_background=True, stopped_by_user=session.stopped_by_user))
 
 
 # How a started command is waited for, and answered; gives back its exit code too.

@@ -29,6 +29,9 @@ class Anything:
         self.offered = offers
         self.asked = 0
 
+    def opened(self) -> None:
+        pass
+
     def word_at(self, before: str) -> MenuWord | None:
         return MenuWord(0, before)
 
