@@ -5,10 +5,20 @@ from __future__ import annotations
 import os
 import time
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 
 from codex_py import __version__
-from codex_py.paths import make_private_dir, open_private
+from codex_py.errors import UserError
+from codex_py.paths import codex_home, make_private_dir, open_private
+
+
+def report_early_crash(env: Mapping[str, str], error: BaseException) -> str:
+    """The same as `report_crash` where no settings are known: the log is in `CODEX_HOME`."""
+    try:
+        return report_crash(codex_home(env) / "log", error)
+    except UserError:
+        return report_crash(None, error)
 
 
 def report_crash(directory: Path | None, error: BaseException) -> str:

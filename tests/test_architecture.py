@@ -150,6 +150,8 @@ LAZY: Final = {
     ("model/http_client.py", "zstandard"),
     # Only for a server on this machine, and for who has such a file.
     ("core/model_setup.py", "codex_py.model.model_list"),
+    # Only when something has gone wrong.
+    ("cli/main.py", "codex_py.log"),
     # Only when interrupts are looked after.
     ("cli/entry.py", "codex_py.cli.main"),
     # Only where the caller asks for a form of the answer.
@@ -553,7 +555,7 @@ def test_the_program_keeps_its_shape(modules: list[Module]) -> None:
     )
     inner = sum(len(module.inner_imports) for module in modules)
     lengths = sorted(lines for m in modules if (lines := m.source.count("\n")) > 3)
-    assert (blocks <= 9, inner <= 46, len(lengths) <= 446, lengths[len(lengths) // 2] >= 120) == (True,) * 4
+    assert (blocks <= 9, inner <= 47, len(lengths) <= 446, lengths[len(lengths) // 2] >= 120) == (True,) * 4
 
 
 def test_public_classes_have_names_of_their_own(modules: list[Module]) -> None:

@@ -14,8 +14,6 @@ from typing import Final, NoReturn
 
 from codex_py import __version__
 from codex_py.errors import UsageError, UserError
-from codex_py.log import report_crash
-from codex_py.paths import codex_home
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
@@ -244,11 +242,9 @@ def _report_os_error(error: OSError) -> int:
 
 
 def _report_bug(error: Exception) -> int:
-    try:
-        directory = codex_home(os.environ) / "log"
-    except UserError:
-        directory = None
-    return _complain(report_crash(directory, error), hint=None, status=1)
+    from codex_py.log import report_early_crash  # pathlib and traceback are a third of the time of `--version`
+
+    return _complain(report_early_crash(os.environ, error), hint=None, status=1)
 
 
 if __name__ == "__main__":
