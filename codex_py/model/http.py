@@ -4,7 +4,8 @@ A client talks through our own connection, unless a proxy is in between: docs/de
 
 `import httpx` also tries `httpx._main`, and with it click, rich and pygments where they are installed: twice the
 time of a one-liner. Nor is zstandard needed for answers, which are not asked for in that form. Both are declared absent
-while httpx is imported here, which httpx itself provides for. Modules of this program import httpx from here.
+while httpx is imported here, which httpx itself provides for. The tables of idna, 4 % of a one-liner, are loaded
+for the first host with a letter beyond ASCII. Modules of this program import httpx from here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
+from importlib import import_module
 from types import ModuleType
 from typing import Final, cast
 from urllib.request import getproxies
@@ -40,7 +42,27 @@ def _absent(name: str) -> Generator[None]:
         del modules[name]
 
 
-with _absent("httpx._main"), _absent("zstandard"):
+class _LazyModule(ModuleType):
+    """Stands for a module that is imported when something of it is first used."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(import_module(self.__name__), name)
+
+
+@contextmanager
+def _lazy(name: str) -> Generator[None]:
+    """Make `import name` inside the block load nothing yet, unless the module is there already."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = _LazyModule(name)
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+
+
+with _absent("httpx._main"), _absent("zstandard"), _lazy("idna"):
     import httpx
 
 __all__ = ["CONNECT_SECONDS", "httpx", "open_client"]
