@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py import __version__
 from codex_py.cli.options import (
     Parser,
     add_config_flags,
@@ -133,7 +132,6 @@ def run(arguments: Sequence[str]) -> int:
     originator = os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
     request = ExecRequest(
         prompt=_prompt(options, task, cwd),
-        version=__version__,
         images=find_images(options.image),
         output_schema=read_schema(options.output_schema),
         last_message_file=find_message_file(options.output_last_message),

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Final, TextIO, TypeAlias
@@ -22,13 +22,15 @@ from codex_py.cli.rewind import rewind
 from codex_py.cli.typer_command import WorkingDirectory, run_commands
 from codex_py.errors import UserError
 from codex_py.paths import codex_home
-from codex_py.protocol.items import CallOutput, Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
-from codex_py.protocol.readable import command_of, is_host_text, output_of, patch_of, tool_type_of
+from codex_py.protocol import events
+from codex_py.protocol.items import Message, ResponseItem
+from codex_py.render.plain import PlainPrinter
 from codex_py.render.titles import short_directory
 from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
 from codex_py.rollout.files import compressed_files, thread_of
 from codex_py.rollout.find import find_exactly
 from codex_py.rollout.listing import SessionQuery, checked_name, damaged_sessions, list_sessions, read_names, save_name
+from codex_py.rollout.stored_turns import HostMessage, PastUserMessage, past_items
 from codex_py.rollout.summary import SessionSummary, read_summary
 from codex_py.rollout.transcript import (
     TranscriptCompaction,
@@ -39,15 +41,12 @@ from codex_py.rollout.transcript import (
     live,
     read_transcript,
 )
-from codex_py.text.display import describe_age, ends_of
+from codex_py.text.display import describe_age
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _NARROWEST: Final = 20
 _FIXED_WIDTH: Final = 36 + 2 + 10 + 2 + 11 + 2
 _WIDEST: Final = 400
-# How the answer of a command begins, and which of its lines a reader wants.
-_REPORTS: Final = ("Chunk ID: ", "Wall time: ", "Exit code: ")
-_SHOWN_REPORTS: Final = ("Process ", "Exit code: ")
 
 
 def print_sessions(sessions: Sequence[SessionSummary], out: TextIO, *, now: float, as_json: bool) -> None:
@@ -87,8 +86,7 @@ def print_transcript(
         group_entries = list(group)
         if turn and not isinstance(group_entries[0], TranscriptCompaction):
             out.write(f"\n--- turn {turn} · {sanitize_line(group_entries[0].timestamp)} ---\n")
-        for part in group_entries:
-            _print_entry(part, out)
+        _print_entries(group_entries, Path(session.cwd), out)
 
 
 def _object(session: SessionSummary) -> dict[str, Any]:
@@ -143,81 +141,49 @@ def _facts(session: SessionSummary) -> Iterator[tuple[str, str]]:
     yield from ((label, value) for label, value in fields.items() if value)
 
 
-def _print_entry(entry: TranscriptEntry, out: TextIO) -> None:
-    match entry:
-        case TranscriptItem(item=item):
-            _print_lines(_item_lines(item), out)
-        case TranscriptCompaction(message=message, replaced=replaced, items=items):
-            when = sanitize_line(entry.timestamp)
-            out.write(f"\n--- compacted {replaced} items, which --before-compaction shows · {when} ---\n")
-            # In either program's files the summary stands last, with words for the model around it.
-            is_in_last_item = bool(message) and bool(items) and _has_text(items[-1], message)
-            for item in items[:-1] if is_in_last_item else items:
-                _print_lines(_item_lines(item), out)
-            if message:
-                _print_lines(["summary", sanitize(message)], out)
-        case TranscriptFailure(message=message):
-            _print_lines([f"ERROR: {sanitize(message)}"], out)
+def _print_entries(entries: Sequence[TranscriptEntry], cwd: Path, out: TextIO) -> None:
+    """The entries of one turn; of a compaction, what took the place of the earlier items."""
+    printer = PlainPrinter(lambda line: print(line, file=out))
+    for is_item, group in groupby(entries, key=lambda entry: isinstance(entry, TranscriptItem)):
+        if is_item:
+            _print_items([entry.item for entry in group if isinstance(entry, TranscriptItem)], cwd, printer)
+            continue
+        for entry in group:
+            match entry:
+                case TranscriptCompaction(message=message, replaced=replaced, items=items):
+                    when = sanitize_line(entry.timestamp)
+                    print(f"\n--- compacted {replaced} items, which --before-compaction shows · {when} ---", file=out)
+                    # In either program's files the summary stands last, with words for the model around it.
+                    is_in_last_item = bool(message) and bool(items) and _has_text(items[-1], message)
+                    _print_items(items[:-1] if is_in_last_item else items, cwd, printer)
+                    if message:
+                        print(f"summary\n{sanitize(message)}", file=out)
+                case TranscriptFailure(message=message):
+                    printer(events.TurnFailed("", message))
+                case _:
+                    pass
+
+
+def _print_items(items: Sequence[ResponseItem], cwd: Path, printer: PlainPrinter) -> None:
+    """Items as `exec` printed them while they came; context sent by the host is left out."""
+    for past in past_items(items, cwd):
+        match past.happened:
+            case PastUserMessage(text):
+                printer(events.TurnStarted("", (text,)))
+            case HostMessage(text) if text.startswith("<turn_aborted>"):
+                printer(events.TurnInterrupted(""))
+            case HostMessage(text) if text.startswith("<skill>"):
+                name = text.partition("<name>")[2].partition("</name>")[0]
+                printer.write(f"skill: {sanitize_line(name.strip())}")
+            case HostMessage():
+                pass
+            case event:
+                printer(event)
 
 
 def _has_text(item: ResponseItem, text: str) -> bool:
     view = item.view()
     return isinstance(view, Message) and text.strip() in view.text
-
-
-def _print_lines(lines: Iterable[str], out: TextIO) -> None:
-    out.writelines(f"{line}\n" for line in lines)
-
-
-def _item_lines(item: ResponseItem) -> Iterator[str]:
-    """An item as lines that are safe to print; context sent by the host is left out."""
-    match item.view():
-        case Message(role="assistant", text=text):
-            yield from ("codex", sanitize(text))
-        case Message(role="user", text=text):
-            yield from _user_lines(text)
-        case Reasoning(summary=summary) if summary:
-            yield from ("thinking", sanitize(summary))
-        case ToolCall() as call:
-            yield from _call_lines(call)
-        case CallOutput():
-            yield from _output_lines(output_of(item))
-        case WebSearchCall(query=query):
-            yield f"web search: {sanitize_line(query)}"
-        case _:
-            return
-
-
-def _user_lines(text: str) -> Iterator[str]:
-    if text.startswith("<turn_aborted>"):
-        yield "turn interrupted"
-    elif text.startswith("<skill>"):
-        name = text.partition("<name>")[2].partition("</name>")[0]
-        yield f"skill: {sanitize_line(name.strip())}"
-    elif not is_host_text(text):
-        yield from ("user", sanitize(text))
-
-
-def _call_lines(call: ToolCall) -> Iterator[str]:
-    command = command_of(call)
-    if command is not None:
-        yield from ("exec", sanitize(command))
-    elif tool_type_of(call.name, call.namespace) == "writes":
-        yield from ("apply patch", sanitize(patch_of(call)))
-    else:
-        yield f"{sanitize_line(call.name)} {sanitize_line(call.arguments)}"
-
-
-def _output_lines(output: str) -> Iterator[str]:
-    """What a command printed without the report around it, and how it ended when that was not well."""
-    report, mark, printed = output.partition("\nOutput:\n")
-    if not (mark and report.startswith(_REPORTS)):
-        yield from ends_of(output)
-        return
-    yield from ends_of(printed)
-    for line in report.splitlines():
-        if line.startswith(_SHOWN_REPORTS) and not line.endswith((" code 0", "code: 0")):
-            yield line
 
 
 def _title(session: SessionSummary) -> str:

@@ -9,6 +9,7 @@ from codex_py.exec import schema
 from codex_py.exec.schema import Item, Line
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
+from codex_py.render.plain import describe_retry
 from codex_py.text.shorten import shortened
 
 # A line with its newline stays below 64 KiB: some readers, one of the SDKs among them, take no longer ones.
@@ -170,10 +171,3 @@ def _encode(value: object) -> bytes:
     for separator in ("\u2028", "\u2029", "\x85"):
         text = text.replace(separator.encode(), rf"\u{ord(separator):04x}".encode())
     return text
-
-
-def describe_retry(event: events.Retrying) -> str:
-    """One line on a retry; the head is the published form."""
-    if event.limit is None:
-        return f"Reconnecting... waiting for network ({event.message})"
-    return f"Reconnecting... {event.attempt}/{event.limit} ({event.message})"

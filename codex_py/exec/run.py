@@ -12,12 +12,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.core.session import Session
 from codex_py.errors import UserError
-from codex_py.exec.human import HumanPrinter
 from codex_py.exec.jsonl import JsonlPrinter
 from codex_py.exec.streams import Output
 from codex_py.protocol import events
 from codex_py.protocol.ops import Compact, ImageInput, TextInput, UserTurn
 from codex_py.protocol.value import Value
+from codex_py.render.plain import PlainPrinter
 from codex_py.text.display import first_words
 from codex_py.text.files import os_reason
 from codex_py.text.sanitize import sanitize
@@ -96,7 +96,6 @@ class ExecRequest(Value):
     """
 
     prompt: str
-    version: str
     images: tuple[Path, ...] = ()
     output_schema: dict[str, Any] | None = None
     last_message_file: Path | None = None
@@ -183,9 +182,9 @@ def _printer(
     )
 
     def write(text: str) -> None:
-        _write_stderr(output, text)
+        _write_stderr(output, f"{text}\n")
 
-    return HumanPrinter(write, version=request.version, color=color)
+    return PlainPrinter(write, color=color)
 
 
 def _without_reasoning(listener: Callable[[events.Event], None]) -> Callable[[events.Event], None]:

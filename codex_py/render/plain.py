@@ -1,132 +1,267 @@
-"""Events as plain lines, for a terminal that cannot be drawn on and for a screen reader: words, no signs or colours."""
+"""Events as plain lines: the progress of `exec` on stderr, and terminal sessions where nothing can be drawn."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from codex_py import __version__
 from codex_py.protocol import events
-from codex_py.protocol.readable import patch_was_declined
+from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.policy import approval_name, describe_sandbox
 from codex_py.protocol.status import AgentState
-from codex_py.render.titles import command_title, relative_path
-from codex_py.text.display import describe_seconds, ends_of
+from codex_py.text.display import describe_changes, describe_seconds, ends_of, first_words
 from codex_py.text.sanitize import sanitize, sanitize_line
 
-_STEPS: Final = {"completed": "done", "in_progress": "doing", "pending": "to do"}
-_USES: Final = {"explicit": "used", "read": "read", "script": "ran a script"}
-_ENDS: Final = {"completed": "is done", "errored": "failed", "interrupted": "was interrupted", "shutdown": "is closed"}
-_CHANGES: Final = {"add": "added", "delete": "deleted", "update": "edited"}
+_RULE: Final = "--------"
+_BOLD: Final = "1"
+_DIM: Final = "2"
+_RED: Final = "31"
+_GREEN: Final = "32"
+_YELLOW: Final = "33"
+_MAGENTA: Final = "35"
+_CYAN: Final = "36"
+_SHOWN_ARGUMENTS: Final = 500
+_BRIEF_DIFF_LINES: Final = 60
+_AGENT_ENDS: Final = {"completed": "done", "errored": "failed", "interrupted": "interrupted", "shutdown": "closed"}
+_STEP_MARKS: Final = {"completed": ("[x]", _GREEN), "in_progress": ("[>]", _YELLOW), "pending": ("[ ]", _DIM)}
 
 
-def plain_lines(event: events.Event, *, expanded: bool, cwd: Path | None = None) -> list[str]:
-    """The lines printed for an event; none for most. Every line says in words what it is."""
-    match event:
-        case events.MessageDone(text):
-            return _titled("codex", text)
-        case events.ReasoningDone(text):
-            return _titled("thinking", text) if expanded else []
-        case events.CommandStarted(_, command):
-            return [f"running: {_line(command_title(command))}"]
-        case events.McpCallStarted(_, server, tool):
-            return [f"calling {_line(tool)} of {_line(server)}"]
-        case events.McpCallFinished():
-            return _call_ending(event, expanded=expanded)
-        case events.ToolCallFinished(_, tool, _, ok, seconds, output):
-            how = "succeeded" if ok else "failed"
-            body = output if expanded or not ok else ""
-            return [f"{_line(tool)} {how} in {describe_seconds(seconds)}", *_indented(body)]
-        case events.CommandFinished():
-            return [_ending(event), *_output(event, expanded=expanded)]
-        case events.PatchFinished(_, changes, True):
-            return [line for change in changes for line in _change(change, cwd)]
-        case events.PatchFinished(_, _, False, output):
-            return ["patch failed:", *ends_of(output)]
-        case events.PlanUpdated(steps):
-            return ["plan:", *(f"  {_STEPS[step.status]}: {_line(step.text)}" for step in steps)]
-        case _:
-            return _remark(event)
+class PlainPrinter:
+    """A listener that gives lines, without their ends, to `write`. Everything from outside is sanitized first.
+
+    With `brief` it leaves out what the user has typed or seen, reasoning, and the output of what went well.
+    """
+
+    def __init__(self, write: Callable[[str], None], *, color: bool = False, brief: bool = False) -> None:
+        self.write: Final = write
+        self._color = color
+        self._brief = brief
+        self._last_shown: str | None = None
+        self._last_retry = ""
+        self._agent_tokens: dict[str, int] = {}
+
+    def __call__(self, event: events.Event) -> None:
+        if not isinstance(event, events.Retrying):
+            self._last_retry = ""
+        match event:
+            case (
+                events.SessionStarted()
+                | events.TurnStarted()
+                | events.ReasoningDone()
+                | events.McpCallProgress()
+                | events.TurnCompleted()
+            ) if self._brief:
+                pass
+            case events.SessionStarted():
+                self._banner(event)
+            case events.TurnStarted(_, messages):
+                self.write(self._paint("user", _CYAN))
+                self.write(sanitize("\n".join(messages)))
+            case events.MessageDone(text):
+                self.write(self._paint("codex", _MAGENTA, _BOLD))
+                self.write(sanitize(text))
+            case events.ReasoningDone(text):
+                self.write(self._paint("thinking", _MAGENTA))
+                self.write(self._paint(sanitize(text), _DIM))
+            case events.Warned(message):
+                # Hooks have more than a line to say. What follows is set in, so that it passes for nothing else.
+                reply = sanitize(message.strip()).replace("\n", "\n  ")
+                self.write(self._paint("warning:", _YELLOW) + f" {reply}")
+            case events.Retrying():
+                self._retry(sanitize_line(describe_retry(event)))
+            case events.TurnFailed(_, message):
+                self.write(self._paint("ERROR:", _RED, _BOLD) + f" {sanitize_line(message)}")
+            case events.TurnInterrupted():
+                self.write(self._paint("turn interrupted", _YELLOW))
+            case events.FilesChanged(_, changed, deleted):
+                self.write(self._paint(describe_changes(changed, deleted), _DIM))
+            case events.TurnCompleted():
+                self._usage(event)
+            case events.AgentChanged(agent):
+                self._agent_tokens[agent.id] = agent.tokens
+                self._tool(event)
+            case _:
+                self._tool(event)
+
+    def _usage(self, event: events.TurnCompleted) -> None:
+        self.write(self._paint(f"turn: {event.turn_usage.in_words()}", _DIM))
+        if event.usage != event.turn_usage:
+            self.write(self._paint(f"session: {event.usage.in_words()}", _DIM))
+        if any(self._agent_tokens.values()):
+            self.write(self._paint(f"agents: {sum(self._agent_tokens.values()):,} tokens of their own", _DIM))
+        # Last, because scripts that know Codex CLI look for it here.
+        self.write(self._paint("tokens used", _DIM))
+        self.write(f"{event.usage.uncached_total:,}")
+
+    def _retry(self, line: str) -> None:
+        """A server that is waited for repeats its message: that is one line."""
+        if line != self._last_retry:
+            self._last_retry = line
+            self.write(self._paint("ERROR:", _RED) + f" {line}")
+
+    def _tool(self, event: events.Event) -> None:
+        match event:
+            case events.CommandStarted():
+                self._command(event)
+            case events.CommandFinished():
+                self._command_finished(event)
+            case events.PatchStarted():
+                self.write(self._paint("apply patch", _CYAN))
+            case events.PatchFinished():
+                self._patch_finished(event)
+            case events.PatchRejected(_, reason):
+                self.write(self._paint("patch: not applied", _RED))
+                self._output(reason)
+            case events.CommandInput(_, command, text) if text:
+                shown = f"{first_words(text, _SHOWN_ARGUMENTS)} to {command}"
+                self.write(self._paint("typed:", _CYAN) + f" {sanitize_line(shown)}")
+            case events.ToolCallFinished(_, tool, ok=ok, seconds=seconds, output=output):
+                ending = f"succeeded{_took(seconds)}" if ok else "failed"
+                self.write(self._paint(f"{sanitize_line(tool)}: {ending}", _CYAN if ok else _RED))
+                self._output("" if ok else output)
+            case events.McpCallStarted() | events.McpCallProgress() | events.McpCallFinished():
+                self._mcp_call(event)
+            case events.AgentChanged(agent, was) if agent.status != was:
+                self._agent(agent)
+            case events.CompactionStarted(_, tokens):
+                self.write(self._paint("compacting context:", _CYAN) + f" about {tokens:,} tokens")
+            case events.ContextCompacted(before, after):
+                self.write(self._paint("context compacted:", _CYAN) + f" about {before:,} tokens before, {after:,} now")
+            case events.PlanUpdated():
+                self._plan(event)
+            case events.SkillUsed(name, _, path, use):
+                how = {"explicit": "skill:", "read": "skill read:", "script": "skill script:"}[use]
+                self.write(f"{self._paint(how, _CYAN)} {sanitize_line(name)} ({sanitize_line(str(path))})")
+            case events.WebSearched(_, query):
+                self.write(self._paint("web search:", _CYAN) + f" {sanitize_line(query)}")
+            case _:
+                pass
+
+    def _banner(self, event: events.SessionStarted) -> None:
+        settings = {
+            "workdir": str(event.cwd),
+            "model": event.model,
+            "provider": event.provider,
+            "approval": approval_name(event.approval),
+            "sandbox": describe_sandbox(event.sandbox),
+            "reasoning effort": event.effort or "none",
+            "reasoning summaries": event.summary or "none",
+            "session id": event.thread_id,
+        }
+        self.write(self._paint(f"codex-py v{__version__}", _BOLD))
+        self.write(_RULE)
+        for name, value in settings.items():
+            self.write(f"{self._paint(name + ':', _BOLD)} {sanitize_line(value)}")
+        if event.resumed:
+            self.write(f"{self._paint('resumed:', _BOLD)} {event.resumed} items")
+        if event.notice:
+            self.write(f"{self._paint('note:', _YELLOW)} {sanitize_line(event.notice)}")
+        self.write(_RULE)
+
+    def _command(self, event: events.CommandStarted | events.CommandFinished) -> None:
+        self.write(self._paint("exec", _CYAN))
+        self.write(f"{self._paint(sanitize_line(event.command), _BOLD)} in {sanitize_line(str(event.cwd))}")
+        self._last_shown = event.call_id
+
+    def _command_finished(self, event: events.CommandFinished) -> None:
+        if self._last_shown != event.call_id:
+            # Another command began meanwhile: say again whose result this is.
+            self._command(event)
+        output = ends_of(event.output)
+        if self._brief and event.status == "completed" and not event.by_user:
+            output = []
+        colon = ":" if output or not self._brief else ""
+        match event.status, event.exit_code:
+            case "in_progress", _:
+                ending, color = f"still running{_took(event.seconds, 'after')}", _DIM
+            case "declined", _:
+                ending, color = "declined", _YELLOW
+            case _, 0:
+                ending, color = f"succeeded{_took(event.seconds)}", _GREEN
+            case _, None:
+                ending, color = f"stopped{_took(event.seconds, 'after')}", _RED
+            case _, code:
+                ending, color = f"exited {code}{_took(event.seconds)}", _RED
+        self.write(self._paint(f" {ending}{colon}", color))
+        self._dim_lines(output)
+
+    def _mcp_call(self, event: events.McpCallStarted | events.McpCallProgress | events.McpCallFinished) -> None:
+        match event:
+            case events.McpCallStarted(_, server, tool, arguments):
+                shown = f"{server}.{tool} {encode_json(arguments).decode(errors='replace')[:_SHOWN_ARGUMENTS]}"
+                self.write(f"{self._paint('mcp:', _CYAN)} {sanitize_line(shown)}")
+            case events.McpCallProgress(_, done, total, message):
+                far = f"{done:g}" + (f" of {total:g}" if total else "")
+                self.write(self._paint(f" {sanitize_line(f'{far} {message}'.strip())}", _DIM))
+            case events.McpCallFinished(_, server, tool):
+                colour = {"completed": _GREEN, "failed": _RED, "declined": _YELLOW}[event.status]
+                name = sanitize_line(f"{server}.{tool}")
+                output = ends_of(event.error or ("" if self._brief else event.output))
+                colon = ":" if output or not self._brief else ""
+                self.write(self._paint(f" {name} {event.status}{_took(event.seconds)}{colon}", colour))
+                self._dim_lines(output)
+
+    def _agent(self, agent: AgentState) -> None:
+        """A line when it begins, and one with its last words when it ends."""
+        if agent.status == "pending_init":
+            return
+        name = self._paint(f"{sanitize_line(agent.title)}:", _CYAN)
+        if agent.is_at_work:
+            self.write(f"{name} works on: {sanitize_line(first_words(agent.task, _SHOWN_ARGUMENTS))}")
+            return
+        colour = {"completed": _GREEN, "errored": _RED}.get(agent.status, _YELLOW)
+        self.write(f"{name} {self._paint(_AGENT_ENDS.get(agent.status, agent.status), colour)}")
+        self._output(agent.message or "")
+
+    def _patch_finished(self, event: events.PatchFinished) -> None:
+        self.write(self._paint("patch: completed", _GREEN) if event.ok else self._paint("patch: failed", _RED))
+        for change in event.changes:
+            target = f" -> {change.move_path}" if change.move_path else ""
+            self.write(f"{change.kind} {sanitize_line(f'{change.path}{target}')}")
+            diff = ends_of(change.diff, _BRIEF_DIFF_LINES) if self._brief else sanitize(change.diff).splitlines()
+            for line in diff:
+                self.write(self._paint_diff(line))
+        if not event.ok:
+            self._output(event.output)
+
+    def _plan(self, event: events.PlanUpdated) -> None:
+        self.write(self._paint("plan", _CYAN))
+        if event.explanation:
+            self.write(self._paint(sanitize_line(event.explanation), _DIM))
+        for step in event.steps:
+            mark, colour = _STEP_MARKS[step.status]
+            self.write(f"{self._paint(mark, colour)} {sanitize_line(step.text)}")
+
+    def _output(self, output: str) -> None:
+        self._dim_lines(ends_of(output))
+
+    def _dim_lines(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self.write(self._paint(line, _DIM))
+
+    def _paint_diff(self, line: str) -> str:
+        match line[:1]:
+            case "+":
+                return self._paint(line, _GREEN)
+            case "-":
+                return self._paint(line, _RED)
+            case "@":
+                return self._paint(line, _CYAN)
+            case _:
+                return line
+
+    def _paint(self, text: str, *codes: str) -> str:
+        return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if self._color and text else text
 
 
-def _remark(event: events.Event) -> list[str]:
-    match event:
-        case events.SkillUsed(name, scope, _, use):
-            return [f"skill {_USES[use]}: {_line(name)} ({scope})"]
-        case events.AgentChanged(agent, was) if agent.status not in (was, "pending_init"):
-            return _agent(agent)
-        case events.WebSearched(_, query):
-            return [f"web search: {_line(query)}"]
-        case events.CommandInput(_, command, text) if text:
-            return [f"typed {_line(text)} into: {_line(command_title(command))}"]
-        case events.PatchRejected(_, reason):
-            return ["patch declined" if patch_was_declined(reason) else _line(reason)]
-        case events.Warned(message):
-            return _titled("warning", message)
-        case events.Retrying():
-            return [f"trying again: {_line(event.message)}"]
-        case events.CompactionStarted(_, tokens):
-            return [f"compacting the context: about {tokens:,} tokens"]
-        case events.ContextCompacted(before, after):
-            return [f"context compacted: {before:,} tokens before, {after:,} now"]
-        case events.TurnFailed(_, message):
-            return _titled("error", message)
-        case events.TurnInterrupted():
-            return ["interrupted"]
-        case _:
-            return []
+def _took(seconds: float, word: str = "in") -> str:
+    """How long something took; stored calls do not always say."""
+    return f" {word} {describe_seconds(seconds)}" if seconds > 0 else ""
 
 
-def _agent(agent: AgentState) -> list[str]:
-    if agent.is_at_work:
-        return [f"{_line(agent.title)} works on: {_line(agent.task)}"]
-    return [f"{_line(agent.title)} {_ENDS.get(agent.status, agent.status)}", *_indented(agent.message or "")]
-
-
-def _indented(text: str) -> list[str]:
-    return [f"  {line}" for line in ends_of(text)]
-
-
-def _titled(title: str, text: str) -> list[str]:
-    lines = sanitize(text).strip("\n").split("\n")
-    return [f"{title}: {lines[0]}", *lines[1:]] if any(lines) else []
-
-
-def _line(text: str) -> str:
-    return sanitize_line(" ".join(text.split()))
-
-
-def _ending(event: events.CommandFinished) -> str:
-    took = describe_seconds(event.seconds)
-    match event.status, event.exit_code:
-        case "in_progress", _:
-            how = f"still running after {took}"
-        case "declined", _:
-            how = "declined"
-        case _, 0:
-            how = f"succeeded in {took}"
-        case _, None:
-            how = f"stopped after {took}" if event.seconds else "stopped"
-        case _, code:
-            how = f"failed with exit code {code} in {took}"
-    return f"command {how}: {_line(command_title(event.command))}"
-
-
-def _call_ending(event: events.McpCallFinished, *, expanded: bool) -> list[str]:
-    how = {"completed": "succeeded in", "failed": "failed in", "declined": "declined after"}[event.status]
-    text = event.error or (event.output if expanded else "")
-    return [
-        f"{_line(event.tool)} of {_line(event.server)} {how} {describe_seconds(event.seconds)}",
-        *(f"  {line}" for line in ends_of(text)),
-    ]
-
-
-def _output(event: events.CommandFinished, *, expanded: bool) -> list[str]:
-    if not (expanded or event.by_user or event.status == "failed"):
-        return []
-    return [f"  {line}" for line in ends_of(event.output, 400 if expanded else 24)]
-
-
-def _change(change: events.FileChange, cwd: Path | None) -> list[str]:
-    path = relative_path(change.path, cwd)
-    moved = f", moved to {change.move_path}" if change.move_path else ""
-    body = [line for line in sanitize(change.diff).splitlines() if not line.startswith(("--- ", "+++ "))]
-    return [_line(f"{_CHANGES[change.kind]} {path}{moved}"), *(f"  {line}" for line in ends_of("\n".join(body), 60))]
+def describe_retry(event: events.Retrying) -> str:
+    """One line on a retry; it begins as in Codex CLI."""
+    if event.limit is None:
+        return f"Reconnecting... waiting for network ({event.message})"
+    return f"Reconnecting... {event.attempt}/{event.limit} ({event.message})"

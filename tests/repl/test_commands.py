@@ -274,8 +274,8 @@ def test_commands_and_skills_by_their_names_in_plain_lines(place: Place, ready: 
             terminal.wait_for(lambda shown: shown.text.endswith("\n>")).type("/resume nonsense\r")
             terminal.wait_for("error: no session with the name or id `nonsense`").type("/nosuch\r")
             terminal.wait_for("error: no command or skill `/nosuch`").type("hello\r")
-            terminal.wait_for("codex: still here").type("/lint app.py\r")
-            terminal.wait_for("skill used: lint").wait_for("codex: linted").type("/quit\r")
+            terminal.wait_for("codex\nstill here").type("/lint app.py\r")
+            terminal.wait_for("skill: lint").wait_for("codex\nlinted").type("/quit\r")
 
             assert terminal.wait_for_end() == 0
     assert model.requests[1].texts("user")[-1] == "$lint app.py"

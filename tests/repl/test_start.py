@@ -140,7 +140,7 @@ def test_a_dumb_terminal_gets_plain_lines(place: Place) -> None:
         with Terminal(place, TERM="dumb") as terminal:
             terminal.wait_for(lambda shown: shown.text.endswith("\n>")).type("hello")
             terminal.press("enter")
-            terminal.wait_for("codex: plain answer")
+            terminal.wait_for("codex\nplain answer")
 
             assert b"\x1b" not in terminal.raw
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from codex_py.exec.human import HumanPrinter
 from codex_py.exec.jsonl import JsonlPrinter
 from codex_py.protocol import events
 from codex_py.protocol.ops import AnswerQuestion
 from codex_py.protocol.questions import ChoiceQuestion, PermissionsQuestion
+from codex_py.render.plain import PlainPrinter
 from tests.support.fake_responses import FakeResponses, api_error, call, completed, say, web_search
 from tests.support.home import Place
 from tests.support.process import run
@@ -225,9 +225,9 @@ async def test_a_person_sees_the_plan_as_a_check_list(place: Place) -> None:
     written: list[str] = []
     with FakeResponses([call("c", "update_plan", {"explanation": "why not", "plan": plan})], [say("done")]) as model:
         async with watched_session(place, model) as watched:
-            watched.session.subscribe(HumanPrinter(written.append, version="1", color=False))
+            watched.session.subscribe(PlainPrinter(written.append))
             await watched.say("go")
-    shown = "".join(written)
+    shown = "\n".join(written)
     assert "plan\nwhy not\n[x] Read\n[>] Write\n[ ] Test\n[ ] look" in shown
     assert "\x1b" not in shown
 

@@ -11,7 +11,7 @@ from codex_py.protocol.usage import TokenUsage
 from codex_py.render.entry import to_lines
 from codex_py.render.event import render_answer, render_event
 from codex_py.render.message import render_queued
-from codex_py.render.plain import plain_lines
+from codex_py.render.plain import PlainPrinter
 from codex_py.render.titles import command_title
 from codex_py.render.tool_call import legible, render_running_command, render_running_mcp_call
 from codex_py.text.diff import unified_diff
@@ -27,6 +27,14 @@ CLOSED = AgentState("id-1", "agent-1", "id-0", 1, "look", "shutdown", message="A
 def shown(event: events.Event, width: int = 60, *, expanded: bool = False) -> list[str]:
     entry = render_event(event, expanded=expanded, cwd=CWD)
     return [] if entry is None else rows(entry, width)
+
+
+def plain(*events_: events.Event) -> list[str]:
+    lines: list[str] = []
+    printer = PlainPrinter(lines.append, brief=True)
+    for event in events_:
+        printer(event)
+    return lines
 
 
 def patched(*changes: FileChange, ok: bool = True, output: str = "") -> PatchFinished:
@@ -151,7 +159,7 @@ def test_a_call_of_a_server_says_whose_it_is_and_what_came_of_it() -> None:
     assert shown(failed) == ["✗ docs.search · failed · 1.2s · no such index"]
     assert shown(failed, expanded=True) == ["✗ docs.search · failed · 1.2s", "  │ no such", "  │ index"]
     assert shown(failed.replace(status="declined", error=None)) == ["⊘ docs.search · declined"]
-    assert plain_lines(failed, expanded=False) == ["search of docs failed in 1.2s", "  no such", "  index"]
+    assert plain(failed) == [" docs.search failed in 1.2s:", "no such", "index"]
 
 
 def test_a_call_without_a_form_of_its_own_is_a_line_too() -> None:
@@ -160,8 +168,8 @@ def test_a_call_without_a_form_of_its_own_is_a_line_too() -> None:
     assert shown(seen, expanded=True) == ['✓ view_image {"path": "a.png"} · 20ms', "  │ [input_image]"]
     failed = seen.replace(ok=False, output="no such file: " + "x" * 90)
     assert shown(failed) == ['✗ view_image {"path": "a.png"} · failed · 20ms · no such fi…']
-    assert plain_lines(seen, expanded=False) == ["view_image succeeded in 20ms"]
-    assert plain_lines(failed, expanded=False) == ["view_image failed in 20ms", f"  {failed.output}"]
+    assert plain(seen) == ["view_image: succeeded in 20ms"]
+    assert plain(failed) == ["view_image: failed", failed.output]
 
 
 def test_a_call_that_is_under_way_says_how_far_it_is() -> None:
@@ -319,22 +327,26 @@ def test_plain_lines_say_in_words_what_the_signs_say() -> None:
         events.TurnFailed("t", "no model"),
         events.TextDelta("x"),
     ]
-    assert [line for event in told for line in plain_lines(event, expanded=False, cwd=CWD)] == [
-        "running: ls -l",
-        "command failed with exit code 1 in 2.3s: pytest -q",
-        "  one",
-        "  two",
-        "edited a.py",
-        "  @@ -1 +1 @@",
-        "  -a",
-        "  +b",
-        "plan:",
-        "  done: Read",
-        "  doing: Fix",
-        "skill used: lint (repo)",
-        "codex: **done**",
-        "␛[2J",
-        "error: no model",
+    assert plain(*told) == [
+        "exec",
+        f"ls␊-l in {CWD}",
+        " exited 1 in 2.3s:",
+        "one",
+        "two",
+        "patch: completed",
+        f"update {CWD}/a.py",
+        "--- a/a.py",
+        "+++ b/a.py",
+        "@@ -1 +1 @@",
+        "-a",
+        "+b",
+        "plan",
+        "[x] Read",
+        "[>] Fix",
+        f"skill: lint ({CWD})",
+        "codex",
+        "**done**\n␛[2J",
+        "ERROR: no model",
     ]
 
 

@@ -24,7 +24,7 @@ from codex_py.programs import is_over_ssh
 from codex_py.protocol import events
 from codex_py.protocol.ops import AnswerQuestion, Begin, ImageInput, Op, SkillInput, TextInput, UserShell, UserTurn
 from codex_py.render.entry import ScrollbackEntry, to_lines
-from codex_py.render.plain import plain_lines
+from codex_py.render.plain import PlainPrinter
 from codex_py.render.status import banner_lines
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize
@@ -158,9 +158,10 @@ class _Talk:
 
 
 class _LineOutput:
-    def __init__(self, talk: _Talk, cwd: Callable[[], Path]) -> None:
+    def __init__(self, talk: _Talk) -> None:
         self._talk = talk
-        self._cwd = cwd
+        self._print_whole = PlainPrinter(talk.write)
+        self._print = PlainPrinter(talk.write, brief=True)
 
     def note(self, text: str) -> None:
         self._talk.write(text)
@@ -172,8 +173,7 @@ class _LineOutput:
         self._talk.write(_bare(to_lines(entry, width=_WIDTH, theme=_MONO)))
 
     def event(self, event: events.Event, *, expanded: bool = False) -> None:
-        for line in plain_lines(event, expanded=expanded, cwd=self._cwd()):
-            self._talk.write(line)
+        (self._print_whole if expanded else self._print)(event)
 
 
 class _LineSession:
@@ -186,7 +186,7 @@ class _LineSession:
         self._destination: Destination | None = None
         self._waiting: list[Op] = []
         self._running: asyncio.Task[None] | None = None
-        self._output = _LineOutput(talk, lambda: session.settings.cwd)
+        self._output = _LineOutput(talk)
         self._context = CommandContext(launch, session, asker=asker, output=self._output, front=self)
         self._questions = QuestionQueue(asker, lambda question, value: session.submit(AnswerQuestion(question, value)))
         self.run_program = talk.run_program
