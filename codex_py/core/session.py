@@ -173,6 +173,8 @@ class Session:
         # A turn would tell of it too, when it may be too late to mend it.
         for warning in self._services.skills.refresh(settings.cwd, settings.model.context_window):
             self._listeners.warn_once(warning)
+        # While the first message is typed: a broken server is reported before it is needed.
+        self._services.mcp.clients.begin()
 
     def interrupt(self) -> None:
         """Stop the running turn, or the one that is about to start, and the user's own commands; returns at once.

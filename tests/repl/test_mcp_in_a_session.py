@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
-from tests.support.mcp_servers import everything, learn, odd_words, server, tool_names
+from tests.support.mcp_servers import ODD_SERVER, everything, learn, odd_words, server, tool_names
 from tests.support.terminal import Terminal
 
 
@@ -41,3 +42,18 @@ def test_a_project_s_server_is_asked_about_before_the_first_request(place: Place
     assert "mcp__theirs__reads" in tool_names(model.requests[0].body)
     projects = tomllib.loads((place.codex_home / "config.toml").read_text())["projects"]
     assert list(projects[str(place.repo)]["trusted_mcp_servers"]) == ["theirs"]
+
+
+def test_a_broken_server_is_reported_before_anything_is_sent(place: Place, ready: Ready, tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(ODD_SERVER.read_text())
+    table = server("mine", command=sys.executable, args=[str(script), "good"])
+    place.configure(table)
+    learn(place, "mine")
+    script.unlink()
+    with FakeResponses() as model:
+        ready(model, tables=table)
+        with Terminal(place, width=100, height=40) as terminal:
+            terminal.wait_for_prompt().type("a first thought")
+            terminal.wait_for("the MCP server `mine`").wait_for("› a first thought")
+    assert not model.requests

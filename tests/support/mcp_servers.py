@@ -29,6 +29,9 @@ _HERE: Final = Path(__file__).with_name("mcp")
 KEPT_CODE: Final = {"NODE_COMPILE_CACHE": str(_HERE / "node_modules/.cache/compiled")}
 
 
+ODD_SERVER: Final = _HERE / "odd_server.py"
+
+
 def node() -> str:
     """Node, that of the machine or of the dev extra."""
     found = shutil.which("node") or shutil.which("node", path=str(BIN))
@@ -61,7 +64,7 @@ def odd(name: str, mode: str, *options: str, **more: Any) -> str:
 
 def odd_words(mode: str, *options: str) -> list[str]:
     """The command line of our own server."""
-    return [sys.executable, str(_HERE / "odd_server.py"), mode, *options]
+    return [sys.executable, str(ODD_SERVER), mode, *options]
 
 
 def server(name: str, **keys: Any) -> str:
