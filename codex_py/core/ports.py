@@ -312,6 +312,10 @@ class McpClients(Protocol):
         """Show the tools of the connectors that the user's `texts` name; `earlier` is the history before them."""
         ...
 
+    def connector_slugs(self) -> frozenset[str]:
+        """The names behind a `$` that mean connectors."""
+        ...
+
     async def require(self) -> None:
         """Wait for the servers a session does not begin without. Raises `UserError` for one that does not start."""
         ...
@@ -361,6 +365,9 @@ class NoMcp:
         self, texts: Sequence[str], earlier: Iterable[ResponseItem], skills: SkillCatalog
     ) -> NamedConnectors:
         return NamedConnectors()
+
+    def connector_slugs(self) -> frozenset[str]:
+        return frozenset()
 
     async def require(self) -> None:
         pass

@@ -104,7 +104,11 @@ class SessionServers:
             self._tools.want(named_connectors(texts_of_user(earlier), connectors, skills).ids)
         mentioned = named_connectors(texts, connectors, skills)
         self._tools.want(mentioned.ids)
-        return NamedConnectors(frozenset(connector.slug for connector in connectors.values()), mentioned.notices)
+        return NamedConnectors(self.connector_slugs(), mentioned.notices)
+
+    def connector_slugs(self) -> frozenset[str]:
+        """The names behind a `$` that mean connectors."""
+        return frozenset(connector.slug for connector in self._tools.connectors().values())
 
     def begin(self) -> None:
         """Start the servers in a moment; returns at once."""

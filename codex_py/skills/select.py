@@ -29,6 +29,28 @@ class Selection(NamedTuple):
     notices: tuple[str, ...] = ()
 
 
+class RefusedMention(NamedTuple):
+    """A mention that selects no skill: as it is `written` behind the `$`, why, and the skills it could mean."""
+
+    written: str
+    reason: str
+    choices: tuple[Skill, ...] = ()
+
+
+def refused_mentions(
+    catalog: SkillCatalog,
+    text: str,
+    *,
+    user_home: Path,
+    structured: Sequence[SkillInput] = (),
+    connector_slugs: Collection[str] = (),
+) -> tuple[RefusedMention, ...]:
+    """The mentions of one text that select nothing, so that a front end can ask before it sends the text."""
+    if "$" not in text:
+        return ()
+    return _chosen(catalog, [text], user_home, structured, connector_slugs).refused()
+
+
 def select_skills(
     catalog: SkillCatalog,
     texts: Sequence[str],
@@ -45,6 +67,17 @@ def select_skills(
     """
     if not structured and not any("$" in text for text in texts):
         return Selection()
+    chosen = _chosen(catalog, texts, user_home, structured, connector_slugs)
+    return Selection(tuple(chosen.skills.values()), chosen.notices())
+
+
+def _chosen(
+    catalog: SkillCatalog,
+    texts: Sequence[str],
+    user_home: Path,
+    structured: Sequence[SkillInput],
+    connector_slugs: Collection[str],
+) -> _Chosen:
     chosen = _Chosen(catalog, user_home)
     for picked in structured:
         chosen.pick(picked)
@@ -53,7 +86,7 @@ def select_skills(
         chosen.follow_links(mentions.links)
         chosen.resolve_names([name for name in mentions.plain if name.lower() not in connector_slugs])
         chosen.note_unknown([run for run in mentions.unknown if run.lower() not in connector_slugs])
-    return Selection(tuple(chosen.skills.values()), chosen.notices())
+    return chosen
 
 
 class _Chosen:
@@ -66,8 +99,9 @@ class _Chosen:
         self._positions = {id(skill): position for position, skill in enumerate(catalog.skills)}
         self._blocked: set[str] = set()
         # Keyed by name, because a later mention of another kind may still select a skill of that name.
-        self._ambiguous: dict[str, str] = {}
-        self._notices: dict[str, None] = {}
+        self._ambiguous: dict[str, RefusedMention] = {}
+        # By the line for the user; what is written there.
+        self._notices: dict[str, str] = {}
         self._untold = 0
         self._compared = 0
 
@@ -98,11 +132,9 @@ class _Chosen:
             if len(skills) == 1:
                 found += skills
             elif skills:
-                self._ambiguous[name] = (
-                    f"`${_shown(name)}` could mean {len(skills)} skills and selects none: {_choices(skills)}"
-                )
+                self._refuse(name, name, f"could mean {len(skills)} skills and selects none: ", skills)
             else:
-                self._notices[f"the skill `{_shown(name)}` is switched off; {_enabling(name)}"] = None
+                self._notices[f"the skill `{_shown(name)}` is switched off; {_enabling(name)}"] = name
         self._add(found)
 
     def note_unknown(self, runs: Iterable[str]) -> None:
@@ -113,9 +145,7 @@ class _Chosen:
                 continue
             names = self._by_case[name]
             if not self._blocked.intersection(names):
-                choices = _choices([skill for name in names for skill in self._catalog.find(name)])
-                written = _shown(run[: len(name)])
-                self._ambiguous[names[0]] = f"`${written}` is the name of no skill; you could mean {choices}"
+                self._refuse(names[0], run[: len(name)], "is the name of no skill; you could mean ", self._named(names))
 
     def _note_near(self, run: str) -> None:
         """A line when the run is nearly a name; `$HOME`, `$1` and short words are taken for variables of the shell."""
@@ -125,25 +155,38 @@ class _Chosen:
         self._compared += 1
         near = get_close_matches(run.lower(), self._by_case, 1, _NEAR)
         if near and not self._blocked.intersection(names := self._by_case[near[0]]):
-            choices = _choices([skill for name in names for skill in self._catalog.find(name)])
-            self._ambiguous[f"${run}"] = f"`${_shown(run)}` is the name of no skill; did you mean {choices}?"
+            self._refuse(f"${run}", run, "is the name of no skill; did you mean ", self._named(names), "?")
 
     def _note_not_loaded(self, run: str) -> bool:
         name = run if run in self._not_loaded else run.partition(":")[0]
         if problem := self._not_loaded.get(name):
             reason = f"`{_shown(str(problem.path))}` could not be loaded: {sanitize_line(problem.message)}"
-            self._notices[f"`${_shown(name)}` selects nothing: {reason}"] = None
+            self._notices[f"`${_shown(name)}` selects nothing: {reason}"] = name
             return True
         return False
 
     def notices(self) -> tuple[str, ...]:
         """At most eight lines; the last one says how many more there would be."""
-        selected = {skill.name for skill in self.skills.values()}
-        open_names = [line for name, line in self._ambiguous.items() if name not in selected]
-        lines = [*self._notices, *open_names]
+        lines = [*self._notices, *(mention.reason for mention in self._open())]
         if (rest := len(lines) + self._untold - _MAX_NOTICES) > 0:
             lines = [*lines[: _MAX_NOTICES - 1], f"{rest + 1} more mentions select no skill"]
         return tuple(lines)
+
+    def refused(self) -> tuple[RefusedMention, ...]:
+        """Each mention that selects nothing, once."""
+        return (*(RefusedMention(name, line) for line, name in self._notices.items()), *self._open())
+
+    def _open(self) -> list[RefusedMention]:
+        """Those that could mean several skills, or nearly name one, of which none was selected in another way."""
+        selected = {skill.name for skill in self.skills.values()}
+        return [mention for name, mention in self._ambiguous.items() if name not in selected]
+
+    def _refuse(self, key: str, written: str, why: str, skills: Sequence[Skill], end: str = "") -> None:
+        reason = f"`${_shown(written)}` {why}{_choices(skills)}{end}"
+        self._ambiguous[key] = RefusedMention(written, reason, tuple(skills))
+
+    def _named(self, names: Iterable[str]) -> list[Skill]:
+        return [skill for name in names for skill in self._catalog.find(name)]
 
     @cached_property
     def _by_case(self) -> dict[str, list[str]]:
@@ -183,7 +226,7 @@ class _Chosen:
     def _note_no_skill_at(self, name: str, written: str) -> None:
         # Finding out why takes a look at every skill, so it is done as often as it is reported.
         if len(self._notices) < _MAX_NOTICES:
-            self._notices[self._why_no_skill_at(name, written)] = None
+            self._notices[self._why_no_skill_at(name, written)] = name
         else:
             self._untold += 1
 

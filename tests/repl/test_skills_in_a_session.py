@@ -57,22 +57,51 @@ def test_a_skill_is_inserted_from_the_manager(place: Place) -> None:
         assert any("<name>deploy</name>" in text for item in model.requests[-1].input for text in texts_of(item))
 
 
-def test_what_is_wrong_with_skills_and_mentions_is_shown(place: Place) -> None:
-    write_skill(place.repo, "deploy")
-    write_skill(place.home, "deploy")
+def test_what_is_wrong_with_skills_is_shown(place: Place) -> None:
     place.write(".agents/skills/broken/SKILL.md", "---\nname: broken\n---\n")
-    with FakeResponses([say("One.")], [say("Two.")]) as model:
+    with FakeResponses([say("One.")]) as model:
         trusted(place, model)
         with Terminal(place, height=40) as terminal:
-            terminal.wait_for_prompt()
-            terminal.type("use $deploy now\r")
-            terminal.wait_for("failed to load skill")
-            terminal.wait_for("`$deploy` could mean 2 skills and selects none")
-            terminal.wait_for("One.").wait_for_prompt()
+            terminal.wait_for("failed to load skill").wait_for_prompt()
             terminal.type("use $broken now\r")
-            terminal.wait_for("`$broken` selects nothing")
-            terminal.wait_for("Two.")
+            terminal.wait_for("$broken selects no skill").wait_for("could not be loaded")
+            terminal.type("s")
+            terminal.wait_for("`$broken` selects nothing").wait_for("One.")
     assert not any(text.startswith("<skill>") for item in model.requests[-1].input for text in texts_of(item))
+
+
+def test_a_mention_that_could_mean_several_skills_is_asked_about_before_it_is_sent(place: Place) -> None:
+    write_skill(place.repo, "deploy")
+    write_skill(place.home, "deploy")
+    with FakeResponses([say("One.")]) as model:
+        trusted(place, model)
+        with Terminal(place, height=40) as terminal:
+            terminal.wait_for_prompt().type("use $deploy now\r")
+            terminal.wait_for("Which skill is $deploy?").wait_for("repo · ").wait_for("user · ~/.agents")
+            assert not model.requests
+            terminal.press("escape")
+            terminal.wait_for("› use $deploy now").press("enter")
+            terminal.wait_for("Which skill is $deploy?").type("2")
+            terminal.wait_for("One.")
+            assert "could mean" not in terminal.text
+    [skill] = [text for item in model.requests[-1].input for text in texts_of(item) if text.startswith("<skill>")]
+    assert f"<path>{place.home}" in skill or f"<path>{place.repo}" in skill
+
+
+def test_a_mistyped_mention_is_held_back_with_the_name_it_could_mean(place: Place) -> None:
+    write_skill(place.repo, "deploy-app")
+    with FakeResponses([say("One.")]) as model:
+        trusted(place, model)
+        with Terminal(place, height=40) as terminal:
+            terminal.wait_for_prompt().paste("\n".join(f"line {n} costs $deploy-ap" for n in range(20)))
+            terminal.type(" use $deploy-ap, please\x1b\x1b")
+            terminal.wait_for("please").press("enter")
+            terminal.wait_for("Which skill is $deploy-ap?").press("enter")
+            terminal.wait_for("One.").wait_for("use $deploy-app, please")
+            assert "[Pasted text #1 · 20 lines]" in terminal.whole
+    texts = [text for item in model.requests[-1].input for text in texts_of(item)]
+    assert any("<name>deploy-app</name>" in text for text in texts)
+    assert any("line 19 costs" in text and "use $deploy-app, please" in text for text in texts)
 
 
 def write_skill(repo: Path, name: str) -> None:

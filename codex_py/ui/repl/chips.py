@@ -46,6 +46,14 @@ class Composed(Value):
         others = [item for item in self.inputs if not isinstance(item, TextInput)]
         return Composed(text, text, (*others, SkillInput(skill, path), TextInput(text)))
 
+    def naming(self, written: str, skill: str, path: Path) -> Composed:
+        """The same message with `$written` naming this skill."""
+        mention = re.compile(rf"\${re.escape(written)}(?![\w-])")
+        typed, text = (mention.sub(lambda _: f"${skill}", words) for words in (self.typed, self.text))
+        others = [item for item in self.inputs if not isinstance(item, TextInput)]
+        chips = dict(self.chips) | {f"${skill}": PickedSkill(skill, path)}
+        return Composed(typed, text, (*others, SkillInput(skill, path), TextInput(text)), tuple(chips.items()))
+
 
 class Chips:
     """The chips of one input, by their marks."""

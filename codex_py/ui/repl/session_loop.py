@@ -158,13 +158,7 @@ class SessionLoop:
         session, composer, screen = context.session, self._front.composer, self._front.screen
         status = StatusKeeper(lambda: session.settings, self._user_home)
         notices = Notices(self._launch.tui, self._launch.env, screen.emit, lambda: self._front.controls.has_focus)
-        view = SessionView(
-            ViewServices(context, conversation, live, status=status),
-            tasks=side,
-            remember=lambda text: composer.history.add(text, session_id=session.thread_id),
-            typed_before=composer.history.latest_first,
-            refresh=composer.refresh_menu,
-        )
+        view = SessionView(ViewServices(context, conversation, live, status=status), composer, tasks=side)
         actions = Actions(
             context,
             composer,

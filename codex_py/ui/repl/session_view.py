@@ -30,6 +30,8 @@ from codex_py.ui.repl.completion import (
     unknown_command,
 )
 from codex_py.ui.repl.files import FileSource
+from codex_py.ui.repl.held_messages import mentions_refused, settle_mentions
+from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.layout import LayoutParts
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.menu import MenuSource
@@ -120,35 +122,25 @@ class ViewServices:
 
 
 class SessionView:
-    """The view of one session. `remember` stores what was typed and `typed_before` returns it, the latest first;
-    `actions` are set when the view is built.
-    """
+    """The view of one session. `actions` are set when the view is built."""
 
-    def __init__(
-        self,
-        services: ViewServices,
-        *,
-        tasks: SideTasks,
-        remember: Callable[[str], None],
-        typed_before: Callable[[], Sequence[str]],
-        refresh: Callable[[], None],
-    ) -> None:
+    def __init__(self, services: ViewServices, composer: Composer, *, tasks: SideTasks) -> None:
         self._services = services
+        self._composer = composer
         self._tasks = tasks
-        self._remember = remember
         self.actions: Mapping[str, Callable[[], object]] = {}
         context = services.context
         keys, _ = resolve_keys(context.launch.tui.keymap)
         hints = (("submit", "queues"), ("steer", "steers"))
         self._busy_hint = " · ".join(f"{format_key(keys[name][0])} {does}" for name, does in hints if keys[name])
-        files = FileSource(lambda: context.cwd, context.programs, refresh)
+        files = FileSource(lambda: context.cwd, context.programs, composer.refresh_menu)
         if context.launch.loaded.project_root is not None:
             tasks.start(files.prepare())
         self.sources: Sequence[MenuSource] = (
             CommandSource(self._commands, context.catalog),
             SkillSource(context.catalog),
             files,
-            ShellSource(typed_before),
+            ShellSource(composer.history.latest_first),
         )
         self.surroundings = LayoutParts(
             live=services.live.rows,
@@ -181,15 +173,34 @@ class SessionView:
         if skill_message is None:
             return False
         self._remember(text)
-        self._services.conversation.send(skill_message)
+        self._deliver(skill_message, self._services.conversation.send)
         return True
 
     def steer(self, message: Composed) -> bool:
         if message.text.startswith(SHELL) or looks_like_command(message.text):
             return self.submit(message)
         self._remember(message.text)
-        self._services.conversation.steer(message)
+        self._deliver(message, self._services.conversation.steer)
         return True
+
+    def _deliver(self, message: Composed, send: Callable[[Composed], None]) -> None:
+        """Send a message at once, or hold it back until it is known what it mentions."""
+        context = self._services.context
+
+        async def ask() -> None:
+            settled = await settle_mentions(context.asker, message, refused, context.show_path)
+            if settled is None:
+                self._composer.put_back([message])
+            else:
+                send(settled)
+
+        if refused := mentions_refused(context.session, message):
+            self._tasks.start(ask())
+        else:
+            send(message)
+
+    def _remember(self, text: str) -> None:
+        self._composer.history.add(text, session_id=self._services.context.session.thread_id)
 
     def interrupt(self) -> Sequence[Composed] | None:
         return self._services.conversation.interrupt() if self._services.conversation.can_be_stopped else None

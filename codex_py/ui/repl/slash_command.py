@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from codex_py.core.build import ResumeTarget
 from codex_py.core.session import Session
 from codex_py.core.session_settings import read_check
+from codex_py.paths import short_path
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted, UsageReported
 from codex_py.protocol.ops import Op
@@ -167,6 +168,10 @@ class CommandContext:
     def user_home(self) -> str:
         """The user's own directory, shown as `~`; empty where there is none."""
         return self.launch.env.get("HOME", "")
+
+    def show_path(self, path: Path) -> str:
+        """A path for the user: below the working directory from there, below the home directory from `~`."""
+        return str(path.relative_to(self.cwd)) if path.is_relative_to(self.cwd) else short_path(path, self.user_home)
 
     def programs(self) -> ProgramFinder:
         """What finds the programs that are started outside the sandbox."""
