@@ -129,7 +129,7 @@ COMMAND_LINES: Final = {
     ("cli/login.py", "login"),
     ("cli/mcp_trust.py", "trust"),
     ("cli/models.py", "models"),
-    ("cli/rewind.py", "rewind"),
+    ("cli/checkpoints.py", "rewind"),
     ("cli/sessions.py", "list_stored"),
     ("cli/skills.py", "search_skills"),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -11,8 +10,17 @@ from typing import Annotated, Any, Final, TextIO
 
 import typer
 
+from codex_py.cli.console import print_json, print_note, print_warnings
 from codex_py.cli.options import working_directory
-from codex_py.cli.typer_command import IgnoreUserConfig, Overrides, Profile, StrictConfig, WorkingDirectory, run_command
+from codex_py.cli.typer_command import (
+    IgnoreUserConfig,
+    Json,
+    Overrides,
+    Profile,
+    StrictConfig,
+    WorkingDirectory,
+    run_command,
+)
 from codex_py.config.edit import set_value
 from codex_py.config.effective import EffectiveValue, effective_values
 from codex_py.config.keys import dotted, parse_key, toml_value
@@ -47,7 +55,7 @@ def config(
     cd: WorkingDirectory = None,
     strict_config: StrictConfig = False,
     ignore_user_config: IgnoreUserConfig = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     everything: Annotated[
         bool, typer.Option("--all/--changed", help="Show all settings, or only those that differ from the defaults.")
     ] = True,
@@ -112,7 +120,7 @@ def set_in_file(
     _check_with_the_rest(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ), dotted(keys), parsed)
     file = home / "config.toml"
     set_value(file, keys, parsed)
-    print(sanitize_line(f"set `{dotted(keys)}` in `{file}`"), file=sys.stderr)
+    print_note(f"set `{dotted(keys)}` in `{file}`")
     return 0
 
 
@@ -133,8 +141,7 @@ def _check_with_the_rest(request: ConfigRequest, key: str, value: Any) -> None:
 
 def _load(request: ConfigRequest) -> LoadedConfig:
     loaded = load_config(request)
-    for warning in _warnings(loaded, request):
-        print(sanitize_line(f"warning: {warning}"), file=sys.stderr)
+    print_warnings(_warnings(loaded, request))
     return loaded
 
 
@@ -152,7 +159,7 @@ def show_config(loaded: LoadedConfig, out: TextIO, *, as_json: bool, everything:
     chosen = [entry for entry in values if entry.layer.layer_type != "defaults"]
     left = [entry for entry in values if entry.layer.layer_type == "defaults"] if everything else []
     if as_json:
-        out.write(json.dumps(_as_object(loaded, [*chosen, *left]), indent=2) + "\n")
+        print_json(_as_object(loaded, [*chosen, *left]), out)
         return
     rows = [*map(_row, chosen), *map(_short_row, left)]
     key_width = max((len(row[0]) for row in rows), default=0)

@@ -1,17 +1,53 @@
-"""The terminal of managing commands: tables for people, JSON for programs, and asking for a yes.
+"""What the managing commands share: tables, JSON, notes, yes-or-no questions, and the settings of this directory.
 
-What is in a table is other people's words and passes the sanitizer; JSON is plain ASCII.
+Tables and notes quote names and texts of others, so they pass the sanitizer; JSON is plain ASCII.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Sequence
-from typing import Any, TextIO
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
 
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.errors import UsageError
+from codex_py.paths import codex_home
 from codex_py.text.sanitize import sanitize_line
+
+
+class LocalConfig(NamedTuple):
+    """The configuration in force in a directory; `home` is CODEX_HOME."""
+
+    home: Path
+    cwd: Path
+    loaded: LoadedConfig
+
+
+def load_local_config(
+    overrides: Sequence[str] | None = None, profile: str | None = None, *, cwd: Path | None = None, quiet: bool = False
+) -> LocalConfig:
+    """Load the configuration of a directory, the current one if none is named; print its warnings unless `quiet`."""
+    home, cwd = codex_home(os.environ), cwd or Path.cwd()
+    loaded = load_config(
+        ConfigRequest(home=home, cwd=cwd, env=os.environ, overrides=tuple(overrides or ()), profile=profile)
+    )
+    if not quiet:
+        print_warnings(loaded.warnings)
+    return LocalConfig(home, cwd, loaded)
+
+
+def print_note(message: str) -> None:
+    """Print a line on stderr."""
+    print(sanitize_line(message), file=sys.stderr, flush=True)
+
+
+def print_warnings(messages: Iterable[str]) -> None:
+    """Print warnings on stderr, a line each."""
+    for message in messages:
+        print_note(f"warning: {message}")
 
 
 def print_json(value: Any, out: TextIO) -> None:

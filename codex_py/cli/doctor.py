@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import platform
 import sys
@@ -15,14 +14,14 @@ import typer
 
 from codex_py import __version__
 from codex_py.auth.find_credentials import find_credentials
-from codex_py.cli.typer_command import run_command
+from codex_py.cli.console import load_local_config, print_json
+from codex_py.cli.typer_command import Json, run_command
 from codex_py.config.files import weak_permissions
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.config.load import LoadedConfig
 from codex_py.core.model_setup import login_rules
 from codex_py.errors import LoginNeeded, UsageError, UserError
 from codex_py.hooks.sources import hook_faults
 from codex_py.model.providers import resolve_provider
-from codex_py.paths import codex_home
 from codex_py.protocol.policy import ReadOnly
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.sandbox.linux import BACKENDS, Backend, BackendName, make_backend, missing_sandbox, next_steps
@@ -51,7 +50,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     every_backend: Annotated[
         bool, typer.Option("--all", help="Try every way to hold a command, not only the one in use.")
     ] = False,
@@ -84,7 +83,7 @@ def doctor(
     faults = [finding.next or finding.text for finding in findings if finding.fine is False]
     faults += [_REPORT_IT for outcomes in results.values() for outcome in outcomes if outcome.is_fault]
     if as_json:
-        print(json.dumps({**_as_object(findings, results), "next": faults[0] if faults else None}, indent=2))
+        print_json({**_as_object(findings, results), "next": faults[0] if faults else None}, sys.stdout)
     else:
         _show(findings, results, sys.stdout)
         if faults:
@@ -95,11 +94,10 @@ def doctor(
 def _check_provider(name: str, model: str | None, *, as_json: bool) -> int:
     if name == _OFFLINE:
         raise UsageError("the offline model has no server to ask")
-    home = codex_home(os.environ)
-    loaded = load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ))
+    home, _, loaded = load_local_config(quiet=True)
     found = asyncio.run(check_provider(loaded.config, name, model=model, env=os.environ, home=home))
     if as_json:
-        print(json.dumps({"provider": name, "capabilities": [capability._asdict() for capability in found]}, indent=2))
+        print_json({"provider": name, "capabilities": [capability._asdict() for capability in found]}, sys.stdout)
     else:
         for capability in found:
             print(f"{_MARKS[capability.works]:<5}  {capability.name:<9}  {sanitize_line(capability.text)}")
@@ -116,8 +114,7 @@ class _Surroundings:
         system = f"{platform.system()} {platform.release()} {platform.machine()}"
         yield DoctorFinding("version", f"codex-py {__version__}, Python {platform.python_version()}, {system}")
         try:
-            home = codex_home(os.environ)
-            loaded = load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ))
+            home, _, loaded = load_local_config(quiet=True)
         except UserError as error:
             yield DoctorFinding("settings", str(error), False, error.hint or "")
             return

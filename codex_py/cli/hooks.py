@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, TextIO, TypeAlias, cast
+from typing import Annotated, Any, Final, NamedTuple, TextIO, cast
 
 import typer
 
-from codex_py.cli.console import is_agreed, print_json, print_table
-from codex_py.cli.typer_command import Overrides, Profile, run_commands
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note, print_table, print_warnings
+from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
+from codex_py.config.load import LoadedConfig
 from codex_py.errors import UsageError
 from codex_py.hooks.answer import HookVerdict
 from codex_py.hooks.engine import HookRun
@@ -157,8 +157,6 @@ def _as_json(hook: Hook, *, runs: bool) -> dict[str, Any]:
 
 _ABOUT: Final = "The commands that run at points of a session: list them, agree to a project's, try them."
 
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
-
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codex-py hooks` with these arguments; give back the exit status."""
@@ -173,7 +171,7 @@ def list_hooks(overrides: Overrides = None, profile: Profile = None, as_json: Js
     found = _look(overrides, profile).found
     print_hooks(found, sys.stdout, as_json=as_json)
     if not (found.hooks or found.untrusted or as_json):
-        _print_note("no hooks are configured")
+        print_note("no hooks are configured")
     return 0
 
 
@@ -195,20 +193,19 @@ def trust(
     found = _look(None, None, quiet=True).found
     if remove:
         found.distrust()
-        _print_note(f"no hook of `{found.project}` is run any more")
+        print_note(f"no hook of `{found.project}` is run any more")
         return 0
     hooks = found.of_the_project
     free = _numbered(hooks, outside or ())
     if not hooks:
-        _print_note(f"`{found.project}` brings no hooks that could be trusted")
-        for warning in found.warnings:
-            _print_note(f"warning: {warning}")
+        print_note(f"`{found.project}` brings no hooks that could be trusted")
+        print_warnings(found.warnings)
         return 0
     if found.untrusted or free:
         for line in hook_lines(found, free):
-            _print_note(line)
+            print_note(line)
         if not yes and not is_agreed("run these in sessions of this project?", needs="trusting hooks"):
-            _print_note("nothing was changed")
+            print_note("nothing was changed")
             return 1
         found.trust(Path.cwd(), free)
     print_trusted(found.project, hooks, sys.stdout, as_json=as_json)
@@ -265,13 +262,9 @@ class _Looked(NamedTuple):
 
 
 def _look(overrides: Sequence[str] | None, profile: str | None, *, quiet: bool = False) -> _Looked:
-    home, cwd = codex_home(os.environ), Path.cwd()
-    loaded = load_config(
-        ConfigRequest(home=home, cwd=cwd, env=os.environ, overrides=tuple(overrides or ()), profile=profile)
-    )
+    home, cwd, loaded = load_local_config(overrides, profile, quiet=quiet)
     found = find_hooks(loaded, home=home, cwd=cwd)
-    for warning in () if quiet else (*loaded.warnings, *found.warnings, *found.notices):
-        _print_note(f"warning: {warning}")
+    print_warnings(() if quiet else (*found.warnings, *found.notices))
     return _Looked(loaded, found)
 
 
@@ -285,7 +278,3 @@ def _fields(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError("`--input` is not a JSON object", hint='such as --input \'{"prompt": "hello"}\'')
     return as_object(cast("object", value))
-
-
-def _print_note(text: str) -> None:
-    print(sanitize_line(text), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`codex-py login`: sign in with ChatGPT in a browser or with a code, store an API key, or show who is signed in."""
+"""`codex-py login` and `logout`: sign in with ChatGPT or an API key, show who is signed in, and sign out."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from codex_py.auth.login_tokens import (
 from codex_py.auth.oauth import Issuer, find_issuer
 from codex_py.auth.oauth_callback import CALLBACK_PORT
 from codex_py.auth.sign_in import sign_in_with_browser, sign_in_with_code
-from codex_py.cli.typer_command import Overrides, Profile, run_command
-from codex_py.config.load import ConfigRequest, load_config
+from codex_py.cli.console import load_local_config, print_note
+from codex_py.cli.typer_command import Json, Overrides, Profile, run_command
 from codex_py.core.model_setup import login_rules
 from codex_py.errors import ModelError, UsageError, UserError
-from codex_py.paths import codex_home
 from codex_py.protocol.encoding import timestamp
+from codex_py.services.login import forget_login
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -46,14 +46,9 @@ class LoginHome(NamedTuple):
 
 def find_login_home(overrides: Sequence[str] | None, profile: str | None) -> LoginHome:
     """The store and the rules that the configuration names; its warnings go to stderr."""
-    path = codex_home(os.environ)
-    loaded = load_config(
-        ConfigRequest(home=path, cwd=Path.cwd(), env=os.environ, overrides=tuple(overrides or ()), profile=profile)
-    )
-    for warning in loaded.warnings:
-        print(sanitize_line(f"warning: {warning}"), file=sys.stderr)
+    home, _, loaded = load_local_config(overrides, profile)
     rules = login_rules(loaded.config)
-    return LoginHome(path, rules, open_store(rules.store, path))
+    return LoginHome(home, rules, open_store(rules.store, home))
 
 
 def masked_key(key: str) -> str:
@@ -130,13 +125,13 @@ def login(
 def status(
     overrides: Overrides = None,
     profile: Profile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
 ) -> int:
     """Say how this machine is signed in; the exit status is 1 when it is not."""
     home = find_login_home(overrides, profile)
     for name in KEY_ENV_NAMES:
         if os.environ.get(name, "").strip() and home.rules.method != "chatgpt":
-            _print_note(f"note: the environment variable `{name}` is set, and used before any stored login")
+            print_note(f"note: the environment variable `{name}` is set, and used before any stored login")
             break
     stored = home.store.load()
     found = stored_credentials(stored, home.store.where, home.rules)
@@ -163,11 +158,32 @@ def status(
     return 0
 
 
+def run_logout(arguments: Sequence[str]) -> int:
+    """Run `codex-py logout`; give back the exit status."""
+    return run_command(logout, arguments, name="logout")
+
+
+def logout(overrides: Overrides = None, profile: Profile = None) -> int:
+    """Forget the stored key or ChatGPT login; a ChatGPT login is also revoked, so that no copy of it works."""
+    asyncio.run(_forget(find_login_home(overrides, profile)))
+    for name in KEY_ENV_NAMES:
+        if os.environ.get(name, "").strip():
+            print_note(f"note: the environment variable `{name}` is still set, and still used")
+    return 0
+
+
+async def _forget(home: LoginHome) -> None:
+    was_there, warning = await forget_login(home.store, home=home.path, env=os.environ)
+    if warning:
+        print_note(warning)
+    print_note(f"signed out: the login in {home.store.where} is gone" if was_there else "not signed in")
+
+
 async def _sign_in(home: LoginHome, issuer: Issuer, *, by_code: bool, open_browser: bool, port: int) -> Tokens:
     if by_code:
-        return await sign_in_with_code(issuer, notify=_print_note)
+        return await sign_in_with_code(issuer, notify=print_note)
     return await sign_in_with_browser(
-        issuer, home.path, workspaces=home.rules.workspaces, open_browser=open_browser, port=port, notify=_print_note
+        issuer, home.path, workspaces=home.rules.workspaces, open_browser=open_browser, port=port, notify=print_note
     )
 
 
@@ -177,7 +193,7 @@ async def _save_tokens(home: LoginHome, issuer: Issuer, tokens: Tokens) -> None:
     async with locked_login(home.path):
         await asyncio.to_thread(home.store.save, content)
     account = account_of(tokens.identity or tokens.access)
-    _print_note("signed in with ChatGPT" + (f" as {account.email}" if account.email else ""))
+    print_note("signed in with ChatGPT" + (f" as {account.email}" if account.email else ""))
     _warn_about_keys()
 
 
@@ -186,7 +202,7 @@ def _save_key(home: LoginHome) -> None:
         raise UserError("only a ChatGPT login may be used here (`forced_login_method`)", hint="use `codex-py login`")
     key = _read_secret("API key", "printenv OPENAI_API_KEY | codex-py login --with-api-key")
     asyncio.run(_save(home, key_login(key)))
-    _print_note(f"kept the API key {masked_key(key)} in {home.store.where}; it is checked when a request is sent")
+    print_note(f"kept the API key {masked_key(key)} in {home.store.where}; it is checked when a request is sent")
 
 
 def _save_access_token(home: LoginHome) -> None:
@@ -199,13 +215,13 @@ def _save_access_token(home: LoginHome) -> None:
     asyncio.run(_save_tokens(home, issuer, Tokens(token)))
     end = expires_at(token)
     until = f"until {timestamp(end)[:16].replace('T', ' ')} UTC" if end else "until the server refuses it"
-    _print_note(f"the access token is used {until}; it cannot be renewed")
+    print_note(f"the access token is used {until}; it cannot be renewed")
 
 
 def _read_secret(what: str, example: str) -> str:
     """The one line on stdin, in the form of a key."""
     if sys.stdin.isatty():
-        _print_note(f"paste the {what}, then press Enter and Ctrl-D")
+        print_note(f"paste the {what}, then press Enter and Ctrl-D")
     try:
         key = check_key(_read_stdin(), "stdin")
     except UserError as error:
@@ -231,11 +247,7 @@ def _read_stdin() -> str:
 def _warn_about_keys() -> None:
     for name in KEY_ENV_NAMES:
         if os.environ.get(name, "").strip():
-            _print_note(
+            print_note(
                 f"warning: the environment variable `{name}` is set, and used before this login; unset it to use it"
             )
             return
-
-
-def _print_note(line: str) -> None:
-    print(sanitize_line(line), file=sys.stderr, flush=True)

@@ -17,27 +17,27 @@ from codex_py.errors import UsageError, UserError
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
-# Each subcommand's module is imported when it is asked for: start-up pays for one, not for all. Each offers
-# `run(arguments) -> int`.
+# The function that runs each subcommand, as `module:function`, called with its arguments for an exit status. Its module
+# is imported when it is asked for: start-up pays for one, not for all.
 COMMANDS: Final = {
-    "exec": ("codex_py.cli.exec", "do one task and exit: for scripts, CI and one-liners"),
-    "login": ("codex_py.cli.login", "sign in with ChatGPT, or keep an API key"),
-    "logout": ("codex_py.cli.logout", "forget the login of this machine"),
-    "models": ("codex_py.cli.models", "list the models that a provider offers"),
-    "sessions": ("codex_py.cli.sessions", "list, show, rename, rewind, archive, unarchive and delete sessions"),
-    "diff": ("codex_py.cli.diff", "show what a turn has changed in the files"),
-    "checkpoints": ("codex_py.cli.checkpoints", "list, prune and verify the states that a rewind goes back to"),
-    "mcp": ("codex_py.cli.mcp", "list, add, remove and try MCP servers, and sign in at them"),
-    "plugin": ("codex_py.cli.plugin", "list, add and remove plugins: bundles of skills, MCP servers and hooks"),
-    "hooks": ("codex_py.cli.hooks", "list, trust and try the commands that run at points of a session"),
-    "skills": ("codex_py.cli.skills", "list, show, check and switch skills"),
-    "config": ("codex_py.cli.config", "show every setting in force and where it comes from, or change one"),
-    "app-server": ("codex_py.cli.app_server", "serve an SDK or an editor that speaks the app-server protocol"),
-    "acp": ("codex_py.cli.acp", "serve an editor that speaks the Agent Client Protocol"),
-    "apply-patch": ("codex_py.cli.apply_patch", "apply a patch in the format models write"),
-    "sandbox": ("codex_py.cli.sandbox", "run a command in the sandbox of the model's commands"),
-    "completions": ("codex_py.cli.completions", "print what a shell needs to complete commands and skill names"),
-    "doctor": ("codex_py.cli.doctor", "check this machine, settings, login and sandbox"),
+    "exec": ("codex_py.cli.exec:run", "do one task and exit: for scripts, CI and one-liners"),
+    "login": ("codex_py.cli.login:run", "sign in with ChatGPT, or keep an API key"),
+    "logout": ("codex_py.cli.login:run_logout", "forget the login of this machine"),
+    "models": ("codex_py.cli.models:run", "list the models that a provider offers"),
+    "sessions": ("codex_py.cli.sessions:run", "list, show, rename, rewind, archive, unarchive and delete sessions"),
+    "diff": ("codex_py.cli.checkpoints:run_diff", "show what a turn has changed in the files"),
+    "checkpoints": ("codex_py.cli.checkpoints:run", "list, prune and verify the states that a rewind goes back to"),
+    "mcp": ("codex_py.cli.mcp:run", "list, add, remove and try MCP servers, and sign in at them"),
+    "plugin": ("codex_py.cli.plugin:run", "list, add and remove plugins: bundles of skills, MCP servers and hooks"),
+    "hooks": ("codex_py.cli.hooks:run", "list, trust and try the commands that run at points of a session"),
+    "skills": ("codex_py.cli.skills:run", "list, show, check and switch skills"),
+    "config": ("codex_py.cli.config:run", "show every setting in force and where it comes from, or change one"),
+    "app-server": ("codex_py.cli.app_server:run", "serve an SDK or an editor that speaks the app-server protocol"),
+    "acp": ("codex_py.cli.acp:run", "serve an editor that speaks the Agent Client Protocol"),
+    "apply-patch": ("codex_py.cli.apply_patch:run", "apply a patch in the format models write"),
+    "sandbox": ("codex_py.cli.sandbox:run", "run a command in the sandbox of the model's commands"),
+    "completions": ("codex_py.cli.completions:run", "print what a shell needs to complete commands and skill names"),
+    "doctor": ("codex_py.cli.doctor:run", "check this machine, settings, login and sandbox"),
 }
 # The terminal session, imported like a subcommand.
 _TERMINAL: Final = "codex_py.cli.repl"
@@ -133,8 +133,8 @@ def _dispatch(arguments: list[str]) -> int:
     if name != "exec" and callable(signal.getsignal(signal.SIGINT)):
         # These clean up after an interrupt; `exec` has nothing to clean up until it listens for signals itself.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    module, _ = COMMANDS[name]
-    status: int = import_module(module).run(rest)
+    module, _, function = COMMANDS[name][0].partition(":")
+    status: int = getattr(import_module(module), function)(rest)
     return status
 
 

@@ -8,18 +8,17 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import typer
 
 from codex_py.auth.sign_in import show_in_browser
 from codex_py.cli import mcp_view as view
-from codex_py.cli.console import print_json
+from codex_py.cli.console import load_local_config, print_json, print_note, print_warnings
 from codex_py.cli.mcp_trust import trust
-from codex_py.cli.typer_command import Overrides, Profile, run_commands
+from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
 from codex_py.config.entries import put_mcp_server, remove_mcp_server
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.config.load import LoadedConfig
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.build import make_mcp_context
 from codex_py.mcp.catalog import forget_catalog
@@ -30,14 +29,12 @@ from codex_py.mcp.table import ListedServer, known_servers
 from codex_py.paths import codex_home
 from codex_py.text.address import is_web_address
 from codex_py.text.nearest import did_you_mean
-from codex_py.text.sanitize import sanitize_line
 
 _ABOUT: Final = "The MCP servers whose tools the model may use: list, add, remove, sign in, try."
 _TAKE_VALUE: Final = ("--env", "--url", "--bearer-token-env-var")
 _NAME: Final = re.compile(r"[A-Za-z0-9_:@/.-]{1,128}")
 
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The server's name in the configuration.")]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -79,7 +76,7 @@ def list_servers(overrides: Overrides = None, profile: Profile = None, as_json: 
     found = _look(overrides, profile)
     view.print_servers([_server_view(found, name) for name in sorted(found.servers)], sys.stdout, as_json=as_json)
     if not found.servers and not as_json:
-        _print_note("no MCP servers are configured; `codex-py mcp add` adds one")
+        print_note("no MCP servers are configured; `codex-py mcp add` adds one")
     return 0
 
 
@@ -131,13 +128,13 @@ def add_server(
     put_mcp_server(file, name, entry)
     if command and shutil.which(command[0]) is None:
         # It may also be one that another machine with this file has.
-        _print_note(
+        print_note(
             f"warning: there is no program `{command[0]}`: the server `{name}` cannot start before it is installed"
         )
     if as_json:
         found = _look()
         view.print_server(_server_view(found, name), sys.stdout, as_json=True)
-    _print_note(f"added the MCP server `{name}` to `{file}`; `codex-py mcp test {name}` starts it and shows its tools")
+    print_note(f"added the MCP server `{name}` to `{file}`; `codex-py mcp test {name}` starts it and shows its tools")
     return 0
 
 
@@ -161,7 +158,7 @@ def remove_server(name: Name, as_json: Json = False) -> int:
         forget_catalog(home, server)
         if server.url:
             forget_login(server, _look().context.tokens)
-    _print_note(f"removed the MCP server `{name}`")
+    print_note(f"removed the MCP server `{name}`")
     return 0
 
 
@@ -192,10 +189,10 @@ def login(
         server = server.replace(scopes=tuple(part.strip() for part in scopes.split(",") if part.strip()))
 
     def show(url: str) -> None:
-        _print_note("sign in with your browser at this address:")
-        _print_note(f"  {url}")
+        print_note("sign in with your browser at this address:")
+        print_note(f"  {url}")
         if not no_browser and not show_in_browser(url):
-            _print_note("no browser could be opened: open it yourself")
+            print_note("no browser could be opened: open it yourself")
 
     port = found.loaded.config.mcp_oauth_callback_port
     with renew_login(server, found.context.tokens):
@@ -206,7 +203,7 @@ def login(
     signed_in = status == "o_auth"
     if as_json:
         print_json({"name": name, "auth_status": status}, sys.stdout)
-    _print_note(f"signed in at the MCP server `{name}`" if signed_in else f"the MCP server `{name}` asks for no login")
+    print_note(f"signed in at the MCP server `{name}`" if signed_in else f"the MCP server `{name}` asks for no login")
     return 0
 
 
@@ -217,7 +214,7 @@ def logout(name: Name, overrides: Overrides = None, profile: Profile = None, as_
     was_there = server.url is not None and forget_login(server, found.context.tokens)
     if as_json:
         print_json({"name": name, "signed_out": was_there}, sys.stdout)
-    _print_note(f"signed out of the MCP server `{name}`" if was_there else f"not signed in at the MCP server `{name}`")
+    print_note(f"signed out of the MCP server `{name}`" if was_there else f"not signed in at the MCP server `{name}`")
     return 0
 
 
@@ -233,12 +230,11 @@ def test_server(name: Name, overrides: Overrides = None, profile: Profile = None
     check = asyncio.run(try_server(server, found.context))
     view.print_check(check, sys.stdout, as_json=as_json)
     if check.error is not None and not as_json:
-        _print_note(f"error: {check.error}")
+        print_note(f"error: {check.error}")
         for line in check.stderr:
-            _print_note(f"  {line}")
+            print_note(f"  {line}")
     if check.catalog is not None:
-        for remark in describe_unknown_tools(server, [tool.name for tool in check.catalog.tools]):
-            _print_note(f"warning: {remark}")
+        print_warnings(describe_unknown_tools(server, [tool.name for tool in check.catalog.tools]))
     return 0 if check.error is None else 1
 
 
@@ -249,16 +245,9 @@ class _Lookup(NamedTuple):
 
 
 def _look(overrides: Sequence[str] | None = None, profile: str | None = None) -> _Lookup:
-    home = codex_home(os.environ)
-    loaded = load_config(
-        ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ, overrides=tuple(overrides or ()), profile=profile)
-    )
-    for warning in loaded.warnings:
-        _print_note(f"warning: {warning}")
-    home, cwd = codex_home(os.environ), Path.cwd()
+    home, cwd, loaded = load_local_config(overrides, profile)
     listing = known_servers(loaded, home, cwd)
-    for problem in listing.problems:
-        _print_note(f"warning: {problem}")
+    print_warnings(listing.problems)
     servers = {server.name: server for server in listing.servers}
     return _Lookup(loaded, servers, make_mcp_context(loaded, home=home, cwd=cwd, env=os.environ))
 
@@ -287,7 +276,3 @@ def _pair(text: str) -> tuple[str, str]:
         # Not shown: it may be the value.
         raise UsageError("`--env` takes a name and a value", hint="write `--env NAME=VALUE`")
     return name, value
-
-
-def _print_note(text: str) -> None:
-    print(sanitize_line(text), file=sys.stderr)

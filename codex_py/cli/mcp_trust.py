@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from codex_py.cli.console import is_agreed, print_json
-from codex_py.config.load import ConfigRequest, load_config
+from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note
+from codex_py.cli.typer_command import Json
 from codex_py.errors import UsageError
 from codex_py.mcp.consent import describe_server
 from codex_py.mcp.servers import McpServer, read_server
@@ -24,10 +22,8 @@ from codex_py.mcp.table import (
     sandbox_of,
     trust_server,
 )
-from codex_py.paths import codex_home
 from codex_py.protocol.questions import ProjectServer
 from codex_py.text.nearest import did_you_mean
-from codex_py.text.sanitize import sanitize_line
 
 
 def trust(
@@ -42,7 +38,7 @@ def trust(
     ] = False,
     outside: Annotated[bool, typer.Option("--outside", help="Let it run outside the sandbox, as you.")] = False,
     approve: Annotated[bool, typer.Option("--approve", help="Call its tools without asking.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+    as_json: Json = False,
 ) -> int:
     """Agree to start an MCP server that the project's .codex/config.toml names.
 
@@ -50,8 +46,7 @@ def trust(
     runs in the sandbox of the session: it writes and reaches what commands may. `--network` and `--outside` allow more.
     """
     words = _words(no=never, network=network, outside=outside, approve=approve)
-    home, cwd = codex_home(os.environ), Path.cwd()
-    loaded = load_config(ConfigRequest(home=home, cwd=cwd, env=os.environ))
+    home, cwd, loaded = load_local_config(quiet=True)
     found = _find(known_servers(loaded, home, cwd).servers, name, loaded.trust)
     server = read_server(name, found.entry)
     if server.url is not None and (network or outside):
@@ -60,20 +55,20 @@ def trust(
             hint="leave out `--network` and `--outside`",
         )
     for line in describe_lines(describe_server(server, changed=found.standing == "changed")):
-        _print_note(line)
+        print_note(line)
     if not never:
-        _print_note(f"  {_how(server, words)}")
+        print_note(f"  {_how(server, words)}")
     agreed = found.standing == "trusted" and found.words == words
     settled = agreed or never or yes
     if not settled and not is_agreed("start it in sessions of this project?", needs=f"trusting `{name}`"):
-        _print_note("nothing was changed")
+        print_note("nothing was changed")
         return 1
     if agreed:
-        _print_note(f"you have agreed to the project's MCP server `{name}` already")
+        print_note(f"you have agreed to the project's MCP server `{name}` already")
     else:
         file = trust_server(home, project_of(loaded, cwd), name, found.pin, words=words)
         what = "refused" if never else "trusted"
-        _print_note(f"the project's MCP server `{name}` is {what} as it is now: noted in `{file}`")
+        print_note(f"the project's MCP server `{name}` is {what} as it is now: noted in `{file}`")
     if as_json:
         where = None if never or server.url is not None else sandbox_of(server, words)
         print_json({"name": name, "trusted": not never, "sandbox": where}, sys.stdout)
@@ -127,7 +122,3 @@ def _find(servers: Sequence[ListedServer], name: str, trust: str) -> ListedServe
     if trust != "trusted":
         hint = "what a project names is read only when you trust the project (`codex-py --trust`)"
     raise UsageError(f"the project names no MCP server `{name}`", hint=hint)
-
-
-def _print_note(text: str) -> None:
-    print(sanitize_line(text), file=sys.stderr)

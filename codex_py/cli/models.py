@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from codex_py.cli.typer_command import Overrides, Profile, WorkingDirectory, run_command
-from codex_py.config.load import ConfigRequest, load_config
+from codex_py.cli.console import load_local_config, print_json, print_note
+from codex_py.cli.typer_command import Json, Overrides, Profile, WorkingDirectory, run_command
 from codex_py.config.schema import Config
 from codex_py.errors import UsageError
-from codex_py.paths import codex_home
 from codex_py.services.models import ModelRow, offered_models
 from codex_py.text.sanitize import sanitize_line
 
@@ -37,7 +34,7 @@ def models(
     local_provider: Annotated[
         str | None, typer.Option("--local-provider", metavar="NAME", help="Which one: ollama or lmstudio.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
     overrides: Overrides = None,
     profile: Profile = None,
     cd: WorkingDirectory = None,
@@ -47,24 +44,14 @@ def models(
     `*` marks the one that is asked now. What the provider does not say comes from the built-in catalogue; `?` marks
     models that are in neither.
     """
-    home = codex_home(os.environ)
-    config = _load(home, (cd or Path.cwd()).absolute(), overrides, profile)
+    home, _, loaded = load_local_config(overrides, profile, cwd=cd and cd.absolute())
+    config = loaded.config
     name = provider or _local_name(config, oss, local_provider) or config.model_provider
     offered = asyncio.run(offered_models(config, name, env=os.environ, home=home))
     if offered.configured and offered.rows and not any(row.is_configured for row in offered.rows):
-        line = f"note: `{offered.configured}`, which would be asked now, is not among them"
-        print(sanitize_line(line), file=sys.stderr)
+        print_note(f"note: `{offered.configured}`, which would be asked now, is not among them")
     _show(offered.rows, name, as_json=as_json)
     return 0
-
-
-def _load(home: Path, cwd: Path, overrides: Sequence[str] | None, profile: str | None) -> Config:
-    loaded = load_config(
-        ConfigRequest(home=home, cwd=cwd, env=os.environ, overrides=tuple(overrides or ()), profile=profile)
-    )
-    for warning in loaded.warnings:
-        print(sanitize_line(f"warning: {warning}"), file=sys.stderr)
-    return loaded.config
 
 
 def _local_name(config: Config, oss: bool, chosen: str | None) -> str | None:
@@ -85,10 +72,10 @@ def _show(rows: Sequence[ModelRow], provider: str, *, as_json: bool) -> None:
             }
             for row in rows
         ]
-        print(json.dumps({"provider": provider, "models": records}, indent=2))
+        print_json({"provider": provider, "models": records}, sys.stdout)
         return
     if not rows:
-        print(f"the provider `{provider}` offers no models", file=sys.stderr)
+        print_note(f"the provider `{provider}` offers no models")
     width = min(max((len(row.id) for row in rows), default=0), _WIDEST_NAME)
     for row in rows:
         mark = "*" if row.is_configured else " " if row.is_known else "?"

@@ -10,12 +10,10 @@ from typing import Annotated, Any, Final, NamedTuple, TextIO, TypeAlias
 
 import typer
 
-from codex_py.cli.console import is_agreed, print_json, print_table
+from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note, print_table
 from codex_py.cli.mcp_trust import describe_lines
-from codex_py.cli.plugin_install import PluginRequest, install_staged, staged_plugin, uninstall_plugin
-from codex_py.cli.typer_command import run_commands
+from codex_py.cli.typer_command import Json, run_commands
 from codex_py.config.entries import remove_plugin_entry, switch_plugin
-from codex_py.config.load import ConfigRequest, load_config
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.consent import describe_server
 from codex_py.mcp.servers import read_server
@@ -25,9 +23,9 @@ from codex_py.plugins.record import change_in, record_plugin
 from codex_py.plugins.servers import ROOT_NAMES
 from codex_py.protocol.encoding import as_object
 from codex_py.services.plugin_contents import PluginContents, plugin_contents
+from codex_py.services.plugin_install import PluginRequest, install_staged, staged_plugin, uninstall_plugin
 from codex_py.text.credentials import masked_url, masked_words
 from codex_py.text.nearest import did_you_mean
-from codex_py.text.sanitize import sanitize_line
 
 
 class PluginView(NamedTuple):
@@ -131,7 +129,6 @@ def _status(view: PluginView) -> str:
 
 _ABOUT: Final = "Plugins: bundles of skills, MCP servers and hooks. Nothing of one is run when it is added."
 
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")]
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME[@MARKETPLACE]", help="The plugin, as `list` names it.")]
 
@@ -155,7 +152,7 @@ def list_plugins(as_json: Json = False) -> int:
     shown = [_plugin_view(home, plugin_id, enabled=enabled) for plugin_id, enabled in _known(home).items()]
     print_plugins(shown, sys.stdout, as_json=as_json)
     if not shown and not as_json:
-        _print_note("no plugins are installed; `codex-py plugin add` adds one")
+        print_note("no plugins are installed; `codex-py plugin add` adds one")
     return 0
 
 
@@ -178,9 +175,9 @@ def add_plugin(
     with staged_plugin(PluginRequest(source, path, plugin), home, os.environ) as staged:
         contents = plugin_contents(staged.plugin)
         for line in content_lines(staged.plugin, contents):
-            _print_note(line)
+            print_note(line)
         if not yes and not is_agreed("install it?", needs=f"installing the plugin `{staged.plugin.id}`"):
-            _print_note("nothing was installed")
+            print_note("nothing was installed")
             return 1
         added = install_staged(staged, home)
     try:
@@ -191,7 +188,7 @@ def add_plugin(
     if as_json:
         shown = PluginView(added.id, True, added, plugin_contents(added))
         print_json(plugin_record(shown), sys.stdout)
-    _print_note(f"added the plugin `{added.id}`; sessions have it from now on")
+    print_note(f"added the plugin `{added.id}`; sessions have it from now on")
     return 0
 
 
@@ -204,7 +201,7 @@ def remove_plugin(name: Name, as_json: Json = False) -> int:
     uninstall_plugin(home, plugin_id)
     if as_json:
         print_json({"id": plugin_id, "removed": True}, sys.stdout)
-    _print_note(f"removed the plugin `{plugin_id}`")
+    print_note(f"removed the plugin `{plugin_id}`")
     return 0
 
 
@@ -230,16 +227,16 @@ def accept_plugin(name: Name, yes: Yes = False) -> int:
         raise UsageError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
     change = change_in(home, plugin_id, found.root)
     if change is None:
-        _print_note(f"the plugin `{plugin_id}` is as it was installed")
+        print_note(f"the plugin `{plugin_id}` is as it was installed")
         return 0
     for line in content_lines(found, plugin_contents(found)):
-        _print_note(line)
-    _print_note(f"  changed: {change}")
+        print_note(line)
+    print_note(f"  changed: {change}")
     if not yes and not is_agreed("use it as it is now?", needs=f"accepting the plugin `{plugin_id}`"):
-        _print_note("nothing was changed")
+        print_note("nothing was changed")
         return 1
     record_plugin(home, plugin_id, found.root)
-    _print_note(f"accepted the plugin `{plugin_id}` as it is now; sessions have it from now on")
+    print_note(f"accepted the plugin `{plugin_id}` as it is now; sessions have it from now on")
     return 0
 
 
@@ -251,20 +248,15 @@ def _switch(name: str, *, enabled: bool) -> int:
         raise UsageError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
     if enabled and found is not None:
         for line in content_lines(found, plugin_contents(found)):
-            _print_note(line)
+            print_note(line)
     switch_plugin(home / "config.toml", plugin_id, enabled=enabled)
-    _print_note(
-        f"{'enabled' if enabled else 'disabled'} the plugin `{plugin_id}`; this counts from the next session on"
-    )
+    print_note(f"{'enabled' if enabled else 'disabled'} the plugin `{plugin_id}`; this counts from the next session on")
     return 0
 
 
 def _known(home: Path) -> dict[str, bool]:
     """Every plugin that is configured or lies in the cache, by its id, sorted; and whether it is switched on."""
-    loaded = load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ))
-    for warning in loaded.warnings:
-        _print_note(f"warning: {warning}")
-    plugins = loaded.config.plugins
+    plugins = load_local_config().loaded.config.plugins
     on_disk = {
         f"{directory.name}@{directory.parent.name}"
         for directory in (home / PLUGIN_CACHE).glob("[!.]*/[!.]*")
@@ -293,7 +285,3 @@ def _plugin_view(home: Path, plugin_id: str, *, enabled: bool) -> PluginView:
     plugin = installed_plugin(home, plugin_id)
     change = plugin and change_in(home, plugin_id, plugin.root)
     return PluginView(plugin_id, enabled, plugin, plugin and plugin_contents(plugin), change)
-
-
-def _print_note(text: str) -> None:
-    print(sanitize_line(text), file=sys.stderr)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NamedTuple, TextIO
 
-from codex_py.cli.console import aligned, print_json
+from codex_py.cli.console import aligned, print_json, print_note, print_warnings
 from codex_py.cli.options import (
     SANDBOX_MODES,
     Parser,
@@ -194,8 +194,7 @@ class _Setup(NamedTuple):
 def _set_up(options: argparse.Namespace) -> _Setup:
     home, cwd = codex_home(os.environ), working_directory(options.cd)
     loaded = load_config(request_for(options, home, cwd, chosen={"sandbox_mode": options.sandbox}))
-    for warning in (*loaded.warnings, *allowances_without_effect(loaded, home=home, env=os.environ)):
-        _warn(warning)
+    print_warnings((*loaded.warnings, *allowances_without_effect(loaded, home=home, env=os.environ)))
     policy = choose_policy(loaded, find_directories(options.add_dir))
     backends = (options.backend,) if options.backend else BACKENDS
     return _Setup(loaded, policy, make_sandbox(loaded, home=home, env=os.environ, backends=backends), home, cwd)
@@ -216,7 +215,7 @@ def _explain(parser: Parser, flags: Sequence[str]) -> int:
     try:
         backend = sandbox.backend_name(policy, cwd)
     except ToolError as error:
-        _warn(str(error))
+        print_warnings([str(error)])
         backend = None
     report = SandboxReport(mode_of(policy), cwd, backend, sandbox.shortfall(policy, cwd), found)
     print_report(report, sys.stdout, user_home(os.environ), as_json=options.as_json, everything=options.everything)
@@ -228,20 +227,16 @@ def _run_sandboxed(setup: _Setup, command: Sequence[str]) -> int:
     _, policy, sandbox, _, cwd = setup
     shortfall = sandbox.shortfall(policy, cwd)
     if shortfall is not None:
-        _warn(shortfall)
+        print_warnings([shortfall])
     status = 0
     for _ in range(MAX_STARTS):
         wrapped = sandbox.wrap(command, policy=policy, cwd=cwd, workdir=cwd)
         if unsearched := sandbox.unsearched(policy, cwd):
-            _warn(unsearched)
+            print_warnings([unsearched])
         status, has_begun = _run(wrapped, cwd, sandboxed=wrapped.argv != tuple(command))
         if has_begun:
             break
     return status
-
-
-def _warn(message: str) -> None:
-    print(sanitize_line(f"warning: {message}"), file=sys.stderr)
 
 
 def _run(wrapped: Wrapped, cwd: Path, *, sandboxed: bool) -> tuple[int, bool]:
@@ -352,5 +347,5 @@ def _complain_missing(program: str) -> int:
 
 
 def _complain(message: str, status: int) -> int:
-    print(sanitize_line(f"error: {message}"), file=sys.stderr)
+    print_note(f"error: {message}")
     return status

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Final, TextIO, TypeAlias
 
 import typer
 
-from codex_py.cli.console import is_agreed, print_json, print_table
+from codex_py.cli.checkpoints import rewind
+from codex_py.cli.console import is_agreed, print_json, print_note, print_table
 from codex_py.cli.options import working_directory
-from codex_py.cli.rewind import rewind
-from codex_py.cli.typer_command import WorkingDirectory, run_commands
+from codex_py.cli.typer_command import Json, WorkingDirectory, run_commands
 from codex_py.errors import UserError
 from codex_py.paths import codex_home
 from codex_py.protocol import events
@@ -195,7 +195,6 @@ _ABOUT: Final = "List, show and manage stored sessions."
 _PROMPT_SHOWN: Final = 60
 
 SessionArgument: TypeAlias = Annotated[str, typer.Argument(metavar="SESSION", help="A session's id or name.")]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -239,19 +238,19 @@ def list_stored(
         # A directory that is gone may have had sessions; one that never was is a typing error.
         working_directory(None if cwd is None else str(cwd))
         where = "" if directory is None else f" that worked in `{directory}`"
-        _print_note(
+        print_note(
             f"no{' archived' if archived else ''} sessions{where}" + ("" if everywhere else "; --all lists the others")
         )
     elif limit is not None and len(found) > limit:
-        _print_note(f"{len(found) - limit} more; --limit {len(found)} lists them all")
+        print_note(f"{len(found) - limit} more; --limit {len(found)} lists them all")
     for damaged in damaged_sessions(home, directory, archived=archived):
-        _print_note(
+        print_note(
             f"not listed: `{damaged.path}`: its first line is damaged; "
             f"`codex-py sessions delete {thread_of(damaged.path)}` removes it"
         )
     packed = sum(1 for _ in compressed_files(home))
     if packed:
-        _print_note(
+        print_note(
             f"not listed: {packed} compressed by Codex CLI; `zstd -d --rm FILE` unpacks such a file (`.jsonl.zst`)"
         )
     return 0
@@ -282,21 +281,21 @@ def rename(
     path = find_exactly(home, target)
     checked = checked_name(name)
     save_name(home, thread_of(path), checked)
-    _print_note(f"session `{thread_of(path)}` is now named `{checked}`")
+    print_note(f"session `{thread_of(path)}` is now named `{checked}`")
     return 0
 
 
 def archive(target: SessionArgument) -> int:
     """Put a session away: it is no longer offered, and `unarchive` brings it back."""
     path = archive_session(find_exactly(codex_home(os.environ), target))
-    _print_note(f"archived session `{thread_of(path)}`")
+    print_note(f"archived session `{thread_of(path)}`")
     return 0
 
 
 def unarchive(target: SessionArgument) -> int:
     """Bring an archived session back."""
     path = unarchive_session(find_exactly(codex_home(os.environ), target))
-    _print_note(f"session `{thread_of(path)}` is back")
+    print_note(f"session `{thread_of(path)}` is back")
     return 0
 
 
@@ -307,10 +306,10 @@ def delete(
     """Remove a session for good, archived or not."""
     path = find_exactly(codex_home(os.environ), target)
     if not certain and not _agrees(path):
-        _print_note("nothing was deleted")
+        print_note("nothing was deleted")
         return 1
     delete_session(path)
-    _print_note(f"deleted session `{thread_of(path)}`")
+    print_note(f"deleted session `{thread_of(path)}`")
     return 0
 
 
@@ -331,7 +330,3 @@ def _agrees(path: Path) -> bool:
     about = f" ({prompt})" if prompt else ""
     session = f"session `{thread_of(path)}`"
     return is_agreed(f"delete {session}{about} for good?", needs=f"deleting {session}")
-
-
-def _print_note(message: str) -> None:
-    print(sanitize_line(message), file=sys.stderr)

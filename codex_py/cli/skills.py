@@ -11,7 +11,8 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 import typer
 
 from codex_py.cli import skills_view as view
-from codex_py.cli.typer_command import Overrides, Profile, run_commands
+from codex_py.cli.console import print_note, print_warnings
+from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
 from codex_py.config.load import ConfigRequest
 from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UsageError, UserError
@@ -34,7 +35,6 @@ from codex_py.skills.roots import skill_roots
 from codex_py.skills.scan import SKILL_FILE
 from codex_py.skills.usage import read_usage
 from codex_py.text.nearest import nearest_names
-from codex_py.text.sanitize import sanitize_line
 
 _MAX_GUESSES: Final = 3
 
@@ -84,7 +84,6 @@ def _unknown(catalog: SkillCatalog, target: str, path: Path | None) -> UserError
 
 _ABOUT: Final = "Look at the skills, switch them on and off, and find out why one does not work."
 
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 Cwd: TypeAlias = Annotated[
     Path | None, typer.Option("--cwd", "-C", "--cd", metavar="DIR", help="As if started in this directory.")
 ]
@@ -124,13 +123,12 @@ def list_skills(
     """
     found = _look(cwd, overrides, profile, refresh=refresh)
     view.print_list(found.catalog, sys.stdout, as_json=as_json)
-    for note in found.catalog.notes:
-        _print_note(f"warning: {note}")
+    print_warnings(found.catalog.notes)
     if not (found.catalog.skills or found.catalog.problems):
         roots = (
             ", ".join(f"`{root.path}`" for root in skill_roots(found.sources)) or "none of the usual directories exists"
         )
-        _print_note(f"no skills found; looked in: {roots}")
+        print_note(f"no skills found; looked in: {roots}")
     return 0
 
 
@@ -191,7 +189,7 @@ def lint_skills(
     findings = [finding for path in paths for finding in lint(_expanded(path))]
     view.print_findings(findings, sys.stdout, as_json=as_json)
     if not findings:
-        _print_note("nothing to complain about")
+        print_note("nothing to complain about")
     return 1 if any(finding.level == "error" for finding in findings) else 0
 
 
@@ -204,7 +202,7 @@ def show_needs(cwd: Cwd = None, overrides: Overrides = None, profile: Profile = 
     needs = list_needs(skills, env=os.environ, configured_mcp=present)
     view.print_needs(needs, sys.stdout, as_json=as_json)
     if not needs:
-        _print_note("no skill needs an MCP server or an environment variable")
+        print_note("no skill needs an MCP server or an environment variable")
     return 0
 
 
@@ -213,7 +211,7 @@ def show_usage(as_json: Json = False) -> int:
     usage = read_usage(codex_home(os.environ))
     view.print_usage(usage, sys.stdout, as_json=as_json)
     if not usage:
-        _print_note("no skill has been used yet")
+        print_note("no skill has been used yet")
     return 0
 
 
@@ -231,7 +229,7 @@ def rank_skills(
         ranked = search.rank(text, priors_of(found))
         view.print_ranking(ranked, search, sys.stdout, as_json=as_json)
     if not ranked:
-        _print_note("no skill fits")
+        print_note("no skill fits")
     return 0
 
 
@@ -258,7 +256,7 @@ def search_skills(
         passages = search.passages(question, limit, skill=chosen)
     view.print_passages(passages, sys.stdout, as_json=as_json)
     if not passages:
-        _print_note("nothing found")
+        print_note("nothing found")
     return 0
 
 
@@ -277,8 +275,7 @@ def _look(
         home=codex_home(os.environ), cwd=directory, env=os.environ, overrides=tuple(overrides or ()), profile=profile
     )
     found = look_at_skills(request, refresh=refresh)
-    for warning in (*found.loaded.warnings, *filter(None, [found.trouble])):
-        _print_note(f"warning: {warning}")
+    print_warnings((*found.loaded.warnings, *filter(None, [found.trouble])))
     return found
 
 
@@ -288,16 +285,12 @@ def _switch(target: str, cwd: Path | None, *, enabled: bool) -> int:
     chosen = choose_skills(found.catalog, target)
     shown = named(chosen.skills)
     if all(found.catalog.is_enabled(skill) == enabled for skill in chosen.skills):
-        _print_note(f"{shown} {'is' if len(chosen.skills) == 1 else 'are'} {verb} already")
+        print_note(f"{shown} {'is' if len(chosen.skills) == 1 else 'are'} {verb} already")
         return 0
     file = switch_skills(found, chosen.skills, enabled=enabled, by_path=chosen.by_path)
-    _print_note(f"{verb} {shown} in `{file}`; this counts from the next turn on")
+    print_note(f"{verb} {shown} in `{file}`; this counts from the next turn on")
     return 0
 
 
 def _expanded(path: Path) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111  (Path.expanduser raises for a user that does not exist)
-
-
-def _print_note(text: str) -> None:
-    print(sanitize_line(text), file=sys.stderr)

@@ -134,6 +134,7 @@ Overrides: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("-c", "--config", metavar="KEY=VALUE", help="Set a configuration key; the value is TOML, else text."),
 ]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 StrictConfig: TypeAlias = Annotated[bool, typer.Option("--strict-config", help="Stop at an unknown configuration key.")]
 Profile: TypeAlias = Annotated[
     str | None,

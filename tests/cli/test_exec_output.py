@@ -149,6 +149,7 @@ session id: ID
 --------
 user
 what does it say?
+thinking
 Thinking about it
 codex
 I look.
