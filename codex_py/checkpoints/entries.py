@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple, TypeAlias
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -88,12 +88,12 @@ def parent_directory(root: int, path: bytes, *, make: bool = False) -> Generator
     try:
         for part in parts:
             try:
-                inner = os.open(part, _DIRECTORY, dir_fd=directory)
+                inner = open_directory(part, directory)
             except FileNotFoundError:
                 if not make:
                     raise
                 os.mkdir(part, dir_fd=directory)
-                inner = os.open(part, _DIRECTORY, dir_fd=directory)
+                inner = open_directory(part, directory)
             os.close(directory)
             directory = inner
         yield directory, name
@@ -101,9 +101,32 @@ def parent_directory(root: int, path: bytes, *, make: bool = False) -> Generator
         os.close(directory)
 
 
-def open_root(path: bytes) -> int:
-    """A descriptor of the directory that a root is. Raises `OSError`."""
-    return os.open(path, _DIRECTORY)
+def open_root(path: bytes, top: bytes = b"", *, make: bool = False) -> int:
+    """A descriptor of the directory that a root is. Below `top`, which commands may write, no link is followed.
+
+    With `make` missing directories below `top` are made. Raises `OSError`.
+    """
+    if not top or path == top:
+        return os.open(path, _DIRECTORY)
+    outer = os.open(top, _DIRECTORY)
+    try:
+        with parent_directory(outer, path[len(top) + 1 :], make=make) as (directory, name):
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=directory)
+            return open_directory(name, directory)
+    finally:
+        os.close(outer)
+
+
+def open_directory(name: bytes, directory: int) -> int:
+    """A descriptor of a directory in another one; a link is not followed. Raises `OSError`."""
+    return os.open(name, _DIRECTORY, dir_fd=directory)
+
+
+def outermost(roots: Iterable[str], root: str) -> str:
+    """The root that lies furthest up on the way to a directory; the directory itself where none does."""
+    return min((path for path in roots if root == path or root.startswith(f"{path}/")), key=len, default=root)
 
 
 def is_ordinary(mode: int) -> bool:

@@ -14,12 +14,13 @@ from contextlib import suppress
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.checkpoints.entries import (
-    DRAFT_PREFIX,
     Entry,
     is_ordinary,
     is_safe,
     is_same,
+    open_directory,
     open_root,
+    outermost,
     parent_directory,
 )
 from codex_py.checkpoints.snapshot import Snapshot
@@ -29,7 +30,8 @@ from codex_py.errors import UserError
 from codex_py.services.git import GitReader
 
 CONFLICT_SUFFIX: Final = b".rewind-conflict"
-_CHUNK_BYTES: Final = 32 << 20
+# So many contents are asked of git, and held, at once.
+_PART: Final = 256
 
 StepType: TypeAlias = Literal["restore", "delete", "bring_back", "conflict"]
 
@@ -58,10 +60,13 @@ class Plan(NamedTuple):
 Files: TypeAlias = Mapping[bytes, Entry | None]
 
 
-def plan_root(root: str, target: Files, known: Files | None, now: Files) -> tuple[list[Step], list[tuple[str, bytes]]]:
+def plan_root(
+    root: str, target: Files, known: Sequence[Files], now: Files
+) -> tuple[list[Step], list[tuple[str, bytes]]]:
     """The steps for one root, and the files that cannot be restored because they were never stored.
 
-    Without `known` nobody can say what changed since, and nothing is a conflict.
+    A file that is in none of the `known` states is a conflict. Without any nobody can say what changed since, and
+    nothing is one.
     """
     steps: list[Step] = []
     uncovered: list[tuple[str, bytes]] = []
@@ -71,7 +76,7 @@ def plan_root(root: str, target: Files, known: Files | None, now: Files) -> tupl
             continue
         if wanted is not None and not wanted.is_covered:
             uncovered.append((root, path))
-        elif known is not None and not is_same(known.get(path), current):
+        elif known and not any(is_same(state.get(path), current) for state in known):
             steps.append(Step("conflict", root, path, wanted, current))
         elif current is not None and not current.is_covered:
             # It could not come back by a second rewind.
@@ -140,41 +145,60 @@ def check_contents(plan: Plan, contents: Contents) -> Plan:
 
 
 def _in_parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
-    return [steps[start : start + 512] for start in range(0, len(steps), 512)]
+    return [steps[start : start + _PART] for start in range(0, len(steps), _PART)]
 
 
-def apply_plan(plan: Plan, contents: Contents, *, copies_conflicts: bool = False) -> Plan:
+class WriteRules(NamedTuple):
+    """How a plan is carried out. `roots` are all of the target's, and `permanent` directories that stay when empty.
+
+    With `copies_conflicts` the files in conflict are restored too, and what they are is left beside them.
+    """
+
+    roots: tuple[str, ...]
+    permanent: tuple[str, ...]
+    draft_prefix: bytes
+    copies_conflicts: bool = False
+
+
+def apply_plan(plan: Plan, contents: Contents, rules: WriteRules) -> Plan:
     """Carry a plan out; gives back what became of it: a file that changed meanwhile is a conflict now.
 
-    With `copies_conflicts` the files in conflict are restored too, and what they are is left beside them. Raises
-    `UserError` where the disk is full or a file cannot be written; what was written by then stays.
+    Raises `UserError` where the disk is full or a file cannot be written; what was written by then stays.
     """
     outcome: list[Step] = []
     for root in dict.fromkeys(step.root for step in plan.steps):
         own = [step for step in plan.steps if step.root == root]
+        top = os.fsencode(outermost(rules.roots, root))
         try:
-            directory = open_root(os.fsencode(root))
+            directory = open_root(os.fsencode(root), top, make=any(step.target for step in own))
+        except (NotADirectoryError, FileNotFoundError):
+            # Something else is there now, or on the way to it.
+            outcome += [step._replace(type="conflict") for step in own]
+            continue
         except OSError as error:
-            raise UserError(f"cannot open `{root}`: {(error.strerror or str(error)).lower()}") from error
+            raise UserError(f"cannot open `{root}`: {(error.strerror or str(error)).lower()}", status=1) from error
         try:
-            writer = _Writer(directory, root, contents, copies_conflicts=copies_conflicts)
+            writer = _Writer(directory, root, contents, rules)
             # What is in the way goes first: a file where a directory was, or the other way round.
-            ordered = sorted(own, key=lambda step: (step.target is not None, step.path))
-            outcome += [writer.carry_out(step) for step in ordered]
+            outcome += [writer.carry_out(step) for step in own if step.target is None]
+            for part in _in_parts([step for step in own if step.target is not None]):
+                contents.load(root, [step.target for step in part if step.target is not None])
+                outcome += [writer.carry_out(step) for step in part]
+                contents.forget()
         finally:
             os.close(directory)
     return plan._replace(steps=tuple(sorted(outcome, key=lambda step: (step.root, step.path))))
 
 
 class _Writer:
-    def __init__(self, directory: int, root: str, contents: Contents, *, copies_conflicts: bool) -> None:
+    def __init__(self, directory: int, root: str, contents: Contents, rules: WriteRules) -> None:
         self._directory = directory
         self._root = root
         self._contents = contents
-        self._copies_conflicts = copies_conflicts
+        self._rules = rules
 
     def carry_out(self, step: Step) -> Step:
-        if step.type == "conflict" and not self._copies_conflicts:
+        if step.type == "conflict" and not self._rules.copies_conflicts:
             return step
         if step.target is not None and self._contents.of(self._root, step.target) is None:
             return step._replace(type="conflict")
@@ -227,7 +251,7 @@ class _Writer:
         with suppress(FileNotFoundError), parent_directory(self._directory, path) as (directory, name):
             os.unlink(name, dir_fd=directory)
         parent = path.rpartition(b"/")[0]
-        while parent:
+        while parent and f"{self._root}/{os.fsdecode(parent)}" not in self._rules.permanent:
             try:
                 with parent_directory(self._directory, parent) as (directory, name):
                     os.rmdir(name, dir_fd=directory)
@@ -239,15 +263,15 @@ class _Writer:
         content = self._contents.of(self._root, target)
         assert content is not None  # checked by the caller
         with parent_directory(self._directory, path, make=True) as (directory, name):
-            draft = DRAFT_PREFIX + os.urandom(8).hex().encode()
+            draft = self._rules.draft_prefix + os.urandom(8).hex().encode()
             try:
                 if stat.S_ISLNK(target.mode):
                     os.symlink(content, draft, dir_fd=directory)
                 else:
                     _write_draft(directory, draft, content, stat.S_IMODE(target.mode))
                 with suppress(OSError):
-                    # An empty directory where the file was: empty ones do not count.
-                    os.rmdir(name, dir_fd=directory)
+                    # Empty directories where the file was: these do not count.
+                    _remove_empty(directory, name)
                 os.rename(draft, name, src_dir_fd=directory, dst_dir_fd=directory)
             except OSError:
                 with suppress(OSError):
@@ -261,6 +285,19 @@ class _Writer:
                 number += 1
                 aside = name + CONFLICT_SUFFIX + b"-%d" % number
             os.rename(name, aside, src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def _remove_empty(directory: int, name: bytes) -> None:
+    """Remove a directory in which there are only directories. Raises `OSError` for any other."""
+    inner = open_directory(name, directory)
+    try:
+        with os.scandir(inner) as entries:
+            names = [os.fsencode(entry.name) for entry in entries]
+        for below in names:
+            _remove_empty(inner, below)
+    finally:
+        os.close(inner)
+    os.rmdir(name, dir_fd=directory)
 
 
 def _is_taken(directory: int, name: bytes) -> bool:

@@ -11,19 +11,36 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codex_py.checkpoints.entries import Entry, open_root, parent_directory
+from codex_py.checkpoints.entries import Entry, encode_entries, outermost
+from codex_py.checkpoints.journal import (
+    Journal,
+    close_journal,
+    directories_of,
+    draft_prefix,
+    interrupted_states,
+    write_journal,
+)
 from codex_py.checkpoints.restore import (
     Contents,
     Plan,
     Step,
     StepType,
+    WriteRules,
     apply_plan,
     check_contents,
     moved_heads,
     plan_root,
 )
-from codex_py.checkpoints.snapshot import Area, Photographer, Snapshot, first_writes, load_snapshot
-from codex_py.checkpoints.store import Checkpoint, CheckpointStore, FirstWrite
+from codex_py.checkpoints.snapshot import (
+    Area,
+    Photographer,
+    Snapshot,
+    files_by_root,
+    first_writes,
+    load_snapshot,
+    named_files,
+)
+from codex_py.checkpoints.store import Checkpoint, CheckpointStore, FirstWrite, Missing
 from codex_py.errors import UserError
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, WorkspaceWrite
 from codex_py.services.git import GitReader
@@ -124,34 +141,43 @@ def plan_files(workspace: Workspace, target: RewindTarget | None) -> FileRewind:
     """What a rewind to `target` does to the files. Takes a snapshot and writes nothing into the workspace."""
     if target is None:
         return FileRewind(Plan(()), None, None)
+    try:
+        return _plan(workspace, target)
+    except Missing as error:
+        raise UserError("a checkpoint is damaged", hint="`codex-py checkpoints verify` says which") from error
+
+
+def _plan(workspace: Workspace, target: RewindTarget) -> FileRewind:
     store = workspace.store
     records = store.records()
-    written = first_writes(records)
-    named = {root: tuple(paths) for root, paths in written.items()}
     try:
-        now = workspace.photographer.take(workspace.area, workspace.policy, named)
+        now = workspace.photographer.take(workspace.area, workspace.policy, named_files(records))
     except OSError as error:
-        raise UserError(f"cannot store the files as they are: {(error.strerror or str(error)).lower()}") from error
-    known = _last_known(store, records)
+        raise _cannot_store(error) from error
     written_since = first_writes(records[target.position :])
+    roots = target.snapshot.roots
+    current_files = files_by_root(now, roots)
+    known = [(known, files_by_root(known, roots, with_new=True)) for known in _last_known(store, records)]
     steps: list[Step] = []
     uncovered: list[tuple[str, bytes]] = []
-    for root in target.snapshot.roots:
-        wanted = {**written_since.get(root, {}), **target.snapshot.files(root)}
-        current = dict(now.files(root)) if now.has(root) else {}
-        current |= _on_disk(
-            workspace, root, [path for path, entry in wanted.items() if entry and not current.get(path)]
-        )
-        last = known.files(root) if known is not None and known.has(root) else None
-        if last is not None and known is not None and known.is_partial(root):
-            last = {path: last.get(path, entry) for path, entry in current.items()} | last
-        own, never_stored = plan_root(root, wanted, last, current)
-        listed = written_since.get(root, {}).keys() | wanted.keys()
-        if target.snapshot.is_partial(root):
-            own = [step for step in own if step.path in listed]
-        if _ignores_changed(wanted, current):
-            own = [step for step in own if step.target or step.path in listed or not _is_older(step, target.time)]
-        steps += own
+    for root in roots:
+        # What was not listed was ignored, or was not there: then a patch has not written it first.
+        written = {
+            path: entry for path, entry in written_since.get(root, {}).items() if target.snapshot.is_hidden(root, path)
+        }
+        wanted = {**written, **target.snapshot.files(root)}
+        current = current_files[root]
+        gone = [path for path, entry in wanted.items() if entry and not current.get(path)]
+        current |= _on_disk(workspace, target.snapshot, root, gone)
+        states = [
+            # Of one with more files than are listed, a file that is not listed may be as it was.
+            {**current, **files[root]} if snapshot.has(root) and snapshot.is_partial(root) else files[root]
+            for snapshot, files in known
+        ]
+        own, never_stored = plan_root(root, wanted, states, current)
+        steps += [
+            step for step in own if step.target or step.path in wanted or not target.snapshot.is_hidden(root, step.path)
+        ]
         uncovered += never_stored
     plan = check_contents(Plan(tuple(steps), (), tuple(uncovered)), _contents(workspace, target.snapshot))
     return FileRewind(plan, target, now, tuple(moved_heads(target.snapshot, now)))
@@ -165,15 +191,36 @@ def rewind_files(
     if target is None or before is None:
         return planned
     store = workspace.store
+    kind = "undo_both" if with_conversation else "undo"
+    unlisted: dict[str, dict[bytes, Entry | None]] = {}
+    for step in planned.plan.steps:
+        if before.has(step.root) and step.path not in before.files(step.root):
+            unlisted.setdefault(step.root, {})[step.path] = step.now
+    directories = directories_of((step.root, step.path) for step in planned.plan.steps if step.target)
+    rules = WriteRules(target.snapshot.roots, before.directories, draft_prefix(store), copies_conflicts)
     try:
-        store.append(Checkpoint("undo_both" if with_conversation else "undo", target.turn, before.name, time.time()))
+        close_journal(store)
+        before = before.with_files(unlisted)
+        for root, files in unlisted.items():
+            store.append(FirstWrite("", root, encode_entries(files)))
+        write_journal(store, Journal(before.name, target.snapshot.name, rules.roots, directories))
+        store.append(Checkpoint(kind, target.turn, before.name, time.time()))
     except OSError as error:
-        raise UserError(f"cannot store the files as they are: {(error.strerror or str(error)).lower()}") from error
-    done = apply_plan(planned.plan, _contents(workspace, target.snapshot), copies_conflicts=copies_conflicts)
-    named = {root: tuple(paths) for root, paths in first_writes(store.records()).items()}
-    after = workspace.photographer.take(workspace.area, workspace.policy, named)
-    store.append(Checkpoint("rewound", target.turn, after.name, time.time()))
+        raise _cannot_store(error) from error
+    done = apply_plan(planned.plan, _contents(workspace, target.snapshot), rules)
+    try:
+        after = workspace.photographer.take(workspace.area, workspace.policy, named_files(store.records()))
+        store.append(Checkpoint("rewound", target.turn, after.name, time.time()))
+        close_journal(store)
+    except OSError as error:
+        # The journal stays: it tells the states as well.
+        return planned._replace(plan=done, notices=(*planned.notices, str(_cannot_store(error))))
     return planned._replace(plan=done)
+
+
+def _cannot_store(error: OSError) -> UserError:
+    reason = (error.strerror or str(error)).lower()
+    return UserError(f"cannot put the state of the files on record: {reason}", status=1)
 
 
 def describe_files(cwd: Path, done: FileRewind) -> dict[str, Any]:
@@ -239,39 +286,25 @@ def _contents(workspace: Workspace, snapshot: Snapshot) -> Contents:
     return Contents(workspace.store, git_readers(snapshot, workspace.env))
 
 
-def _last_known(store: CheckpointStore, records: Sequence[Checkpoint | FirstWrite]) -> Snapshot | None:
-    """What the files were when the last turn had ended or the last rewind; None for a turn whose end is not known."""
+def _last_known(store: CheckpointStore, records: Sequence[Checkpoint | FirstWrite]) -> list[Snapshot]:
+    """What the files were when the last turn had ended or the last rewind; nothing for a turn whose end is not known.
+
+    After a rewind that was killed each file is as it was before it or as it would have been after it.
+    """
     found = (record for record in reversed(records) if isinstance(record, Checkpoint) and record.kind != "talk")
     last = next(found, None)
-    if last is None or last.kind not in ("end", "rewound"):
-        return None
-    return load_snapshot(store, last.snapshot)
+    if last is None or last.kind == "begin":
+        return []
+    names = (last.snapshot,) if last.kind in ("end", "rewound") else interrupted_states(store)
+    return [load_snapshot(store, name) for name in names]
 
 
-def _on_disk(workspace: Workspace, root: str, paths: Sequence[bytes]) -> dict[bytes, Entry | None]:
+def _on_disk(workspace: Workspace, target: Snapshot, root: str, paths: Sequence[bytes]) -> dict[bytes, Entry | None]:
     """Files that are not listed any more and may still be there: git has been told to ignore them since."""
     found: dict[bytes, Entry | None] = {}
     for path in paths:
         if os.path.lexists(os.path.join(os.fsencode(root), path)):  # noqa: PTH118
-            entry = workspace.photographer.read_file(root, path)
+            entry = workspace.photographer.read_file(root, path, outermost(target.roots, root))
             if entry is not None:
                 found[path] = entry
     return found
-
-
-def _ignores_changed(wanted: Mapping[bytes, Entry | None], current: Mapping[bytes, Entry | None]) -> bool:
-    names = {path for path in (*wanted, *current) if path.rpartition(b"/")[2] == b".gitignore"}
-    return any(wanted.get(path) != current.get(path) for path in names)
-
-
-def _is_older(step: Step, moment: float) -> bool:
-    """Whether a file was there already at a moment, and only was not listed."""
-    try:
-        root = open_root(os.fsencode(step.root))
-        try:
-            with parent_directory(root, step.path) as (directory, name):
-                return os.stat(name, dir_fd=directory, follow_symlinks=False).st_ctime < moment
-        finally:
-            os.close(root)
-    except OSError:
-        return False

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.checkpoints.coverage import why_lost
-from codex_py.checkpoints.entries import encode_entries, is_safe
+from codex_py.checkpoints.entries import Entry, encode_entries, is_safe, outermost
+from codex_py.checkpoints.journal import close_journal
 from codex_py.checkpoints.snapshot import (
     Photographer,
     Snapshot,
     area_of,
     changes_between,
-    first_writes,
+    last_snapshot,
+    named_files,
+    newly_hidden,
 )
 from codex_py.checkpoints.store import (
     Checkpoint,
@@ -68,6 +71,7 @@ class TurnCheckpoints:
         self._named: dict[str, tuple[bytes, ...]] | None = None
         self._turn: TurnContext | None = None
         self._began: Snapshot | None = None
+        self._last: Snapshot | None = None
         self._began_at = 0.0
         self._has_written = False
         self._has_pruned = False
@@ -114,16 +118,33 @@ class TurnCheckpoints:
     def _take(self, turn: TurnContext, kind: str) -> Snapshot | None:
         try:
             if self._named is None:
-                written = first_writes(self._store.records())
-                self._named = {root: tuple(paths) for root, paths in written.items()}
+                # What a rewind that was killed has left behind would be taken for the user's.
+                close_journal(self._store)
+                self._named = named_files(self._store.records())
+                self._last = last_snapshot(self._store)
             area = area_of(turn.cwd, turn.sandbox_policy, self._home)
             snapshot = self._photographer.take(area, turn.sandbox_policy, self._named)
+            if self._last is not None:
+                snapshot = self._follow_hidden(snapshot, self._last)
             self._store.append(Checkpoint(kind, turn.turn_id, snapshot.name, time.time()))
+            self._last = snapshot
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             self._warn(f"this turn cannot be undone: its checkpoint cannot be stored: {reason}")
             return None
         return snapshot
+
+    def _follow_hidden(self, snapshot: Snapshot, last: Snapshot) -> Snapshot:
+        """The snapshot with the files too that git has been told to ignore since the last; they stay looked at."""
+        more: dict[str, dict[bytes, Entry | None]] = {}
+        for root, paths in newly_hidden(last, snapshot).items():
+            top = outermost(snapshot.roots, root)
+            more[root] = {path: self._photographer.read_file(root, path, top) for path in paths}
+            if more[root]:
+                self._store.append(FirstWrite("", root, encode_entries(more[root])))
+                named = self._named or {}
+                self._named = {**named, root: (*named.get(root, ()), *paths)}
+        return snapshot.with_files(more)
 
     def _end(self, turn: TurnContext, began: Snapshot) -> FilesChanged | None:
         if not self._has_written:
@@ -139,6 +160,7 @@ class TurnCheckpoints:
         self._keep_bounds()
         changes = list(changes_between(began, ended))
         deleted = sum(change.after is None for change in changes)
+        ended.release()
         return FilesChanged(turn.turn_id, len(changes) - deleted, deleted) if changes else None
 
     def _note_paths(self, paths: Sequence[Path], began: Snapshot) -> None:
@@ -152,7 +174,7 @@ class TurnCheckpoints:
             if inside in named.get(root, ()) or not is_safe(inside):
                 continue
             try:
-                entry = self._photographer.read_file(root, inside)
+                entry = self._photographer.read_file(root, inside, outermost(began.roots, root))
                 self._store.append(FirstWrite(self._turn.turn_id, root, encode_entries({inside: entry})))
             except OSError as error:
                 self._warn(f"`{path}` cannot be brought back: {(error.strerror or str(error)).lower()}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codex_py.checkpoints.entries import Entry, decode_entries, encode_entries, is_same, open_root
+from codex_py.checkpoints.entries import Entry, decode_entries, encode_entries, is_same, open_root, outermost
 from codex_py.checkpoints.store import CheckpointStore, FirstWrite, Missing
 from codex_py.checkpoints.trees import Caps, FileReader, GitTrees, TreeState, read_directory
 from codex_py.core.session_file import git_directories
@@ -36,6 +37,27 @@ class Change(NamedTuple):
     after: Entry | None
 
 
+class Ignored:
+    """What git ignored in a working tree at one moment: it was there, and is not listed."""
+
+    def __init__(self, paths: Iterable[bytes]) -> None:
+        self._paths = frozenset(path.rstrip(b"/") for path in paths)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ignored) and self._paths == other._paths
+
+    def __hash__(self) -> int:
+        return hash(self._paths)
+
+    def has(self, path: bytes) -> bool:
+        """Whether a file was among that, or in a directory that was."""
+        while path:
+            if path in self._paths:
+                return True
+            path = path.rpartition(b"/")[0]
+        return False
+
+
 class Snapshot:
     """A stored snapshot. The list of a root's files is put together when it is asked for."""
 
@@ -48,6 +70,7 @@ class Snapshot:
         roots: Sequence[Mapping[str, Any]] = content["roots"]
         self._roots = {str(root["path"]): root for root in roots}
         self._files: dict[str, dict[bytes, Entry | None]] = {}
+        self._ignored: dict[str, Ignored] = {}
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -77,6 +100,38 @@ class Snapshot:
             self._files[root] = found
         return self._files[root]
 
+    def ignored(self, root: str) -> Ignored:
+        """What git ignored in a root. Raises `Missing` where the store has lost the list."""
+        if root not in self._ignored:
+            name = self._roots[root].get("ignored")
+            self._ignored[root] = Ignored(self._store.get(name).split(b"\0") if name else ())
+        return self._ignored[root]
+
+    def with_files(self, more: Mapping[str, Mapping[bytes, Entry | None]]) -> Snapshot:
+        """Another snapshot, stored, that lists more files of its roots. Raises `OSError`."""
+        if not any(more.values()):
+            return self
+        roots: list[dict[str, Any]] = []
+        for path, root in self._roots.items():
+            changes = decode_entries(self._store.get(root["changes"])) | dict(more.get(path, {}))
+            roots.append({**root, "changes": self._store.put(encode_entries(changes))})
+        content = {
+            "directories": self.directories,
+            "whole_tree": self.is_whole_tree,
+            "caps": self.caps,
+            "roots": roots,
+        }
+        return Snapshot(self._store.put(json.dumps(content).encode()), self._store, content)
+
+    def release(self) -> None:
+        """Let go of what was read of the files; it is read again when it is asked for."""
+        self._files.clear()
+        self._ignored.clear()
+
+    def is_hidden(self, root: str, path: bytes) -> bool:
+        """Whether a file that is not listed may have been there: ignored, or beyond the limits."""
+        return self.is_partial(root) or self.ignored(root).has(path)
+
     def is_like(self, other: Snapshot, root: str) -> bool:
         """Whether a root is known to be the same in another snapshot, without a look at its files."""
         if not (self.has(root) and other.has(root)):
@@ -91,6 +146,14 @@ def load_snapshot(store: CheckpointStore, name: str) -> Snapshot:
         return Snapshot(name, store, json.loads(store.get(name)))
     except (Missing, ValueError, KeyError, TypeError) as error:
         raise UserError("a checkpoint is damaged", hint="`codex-py checkpoints verify` says which") from error
+
+
+def last_snapshot(store: CheckpointStore) -> Snapshot | None:
+    """That of the last checkpoint; None where there is none, or it is damaged."""
+    checkpoints = store.checkpoints()
+    with suppress(UserError):
+        return load_snapshot(store, checkpoints[-1].snapshot) if checkpoints else None
+    return None
 
 
 def area_of(cwd: Path, policy: SandboxPolicy, home: Path) -> Area:
@@ -126,7 +189,10 @@ class Photographer:
             state, nested = self._read(Path(path), area, policy, is_top=is_top)
             states.setdefault(state.path, state)
             waiting += [(inner, False) for inner in nested if inner not in states]
-        roots = [self._stored(self._with_named(state, named.get(state.path, ()))) for state in states.values()]
+        roots = [
+            self._stored(self._with_named(state, named.get(state.path, ()), outermost(states, state.path)))
+            for state in states.values()
+        ]
         content = {"directories": area.directories, "whole_tree": area.whole_tree, "caps": self._caps, "roots": roots}
         name = self._store.put(json.dumps(content).encode())
         if self._seen != self._before:
@@ -134,10 +200,13 @@ class Photographer:
             self._before = dict(self._seen)
         return Snapshot(name, self._store, content)
 
-    def read_file(self, root: str, path: bytes) -> Entry | None:
-        """The state of one file now, stored."""
+    def read_file(self, root: str, path: bytes, top: str) -> Entry | None:
+        """The state of one file now, stored; None for what is not there. `top` is the root that lies furthest up."""
         self._reader.restart()
-        descriptor = open_root(os.fsencode(root))
+        try:
+            descriptor = open_root(os.fsencode(root), os.fsencode(top))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
         try:
             return self._reader.read(descriptor, root, path)
         finally:
@@ -157,8 +226,8 @@ class Photographer:
                 pass
         return read_directory(path, self._reader, self._caps, area.excluded)
 
-    def _with_named(self, state: TreeState, named: Sequence[bytes]) -> TreeState:
-        more = {path: self.read_file(state.path, path) for path in named if path not in state.changes}
+    def _with_named(self, state: TreeState, named: Sequence[bytes], top: str) -> TreeState:
+        more = {path: self.read_file(state.path, path, top) for path in named if path not in state.changes}
         return state._replace(changes={**state.changes, **more}) if more else state
 
     def _stored(self, state: TreeState) -> dict[str, Any]:
@@ -180,11 +249,54 @@ def changes_between(before: Snapshot, after: Snapshot) -> Iterator[Change]:
                 yield Change(root, path, was, now)
 
 
+def files_by_root(
+    snapshot: Snapshot, roots: Iterable[str], *, with_new: bool = False
+) -> dict[str, dict[bytes, Entry | None]]:
+    """The files of a snapshot by the roots of another one, in which there may be repositories that are gone here.
+
+    Those of repositories that are new here are left out, unless `with_new`.
+    """
+    found = {root: dict(snapshot.files(root)) if snapshot.has(root) else {} for root in roots}
+    for new in [root for root in snapshot.roots if with_new and root not in found]:
+        outer = max((root for root in found if new.startswith(f"{root}/")), key=len, default="")
+        if outer:
+            prefix = os.fsencode(new[len(outer) + 1 :]) + b"/"
+            found[outer].update((prefix + path, entry) for path, entry in snapshot.files(new).items())
+    for root in sorted((root for root in found if not snapshot.has(root)), key=len, reverse=True):
+        outer = max((other for other in snapshot.roots if root.startswith(f"{other}/")), key=len, default="")
+        if outer not in found:
+            continue
+        prefix = os.fsencode(root[len(outer) + 1 :]) + b"/"
+        for path in [path for path in found[outer] if path.startswith(prefix)]:
+            found[root][path[len(prefix) :]] = found[outer].pop(path)
+    return found
+
+
+def newly_hidden(before: Snapshot, after: Snapshot) -> dict[str, list[bytes]]:
+    """The files of each root that were listed, and that git has been told to ignore since."""
+    found: dict[str, list[bytes]] = {}
+    for root in before.roots:
+        if after.has(root) and not before.is_like(after, root) and before.ignored(root) != after.ignored(root):
+            listed, hidden = after.files(root), after.ignored(root)
+            files = before.files(root).items()
+            found[root] = [path for path, entry in files if entry and path not in listed and hidden.has(path)]
+    return found
+
+
+def named_files(records: Sequence[object]) -> dict[str, tuple[bytes, ...]]:
+    """The files of each root that are looked at whatever git ignores, by the log of a store."""
+    found: dict[str, dict[bytes, None]] = {}
+    for record in records:
+        if isinstance(record, FirstWrite):
+            found.setdefault(record.root, {}).update(dict.fromkeys(decode_entries(record.entry)))
+    return {root: tuple(paths) for root, paths in found.items()}
+
+
 def first_writes(records: Sequence[object]) -> dict[str, dict[bytes, Entry | None]]:
     """What each file of a root was before a patch wrote it for the first time, by the log of a store."""
     found: dict[str, dict[bytes, Entry | None]] = {}
     for record in records:
-        if isinstance(record, FirstWrite):
+        if isinstance(record, FirstWrite) and record.turn:
             for path, entry in decode_entries(record.entry).items():
                 found.setdefault(record.root, {}).setdefault(path, entry)
     return found

@@ -48,7 +48,10 @@ class Checkpoint(NamedTuple):
 
 
 class FirstWrite(NamedTuple):
-    """What a file was, in the form of `encode_entries`, before a patch wrote it in a turn for the first time."""
+    """What a file was, in the form of `encode_entries`, before a patch wrote it in a turn for the first time.
+
+    Without a turn it only says that the file is looked at from there on, whatever git ignores.
+    """
 
     turn: str
     root: str
@@ -149,8 +152,22 @@ class CheckpointStore:
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
     def save_cache(self, value: dict[str, Any]) -> None:
+        self.write_note(_CACHE, zstandard.ZstdCompressor(level=_LEVEL).compress(json.dumps(value).encode()))
+
+    def write_note(self, name: str, content: bytes) -> None:
+        """Keep a file beside the contents, whole or not at all."""
         make_private_dir(self.directory)
-        _write_whole(self.directory / _CACHE, zstandard.ZstdCompressor(level=1).compress(json.dumps(value).encode()))
+        _write_whole(self.directory / name, content)
+
+    def read_note(self, name: str) -> bytes:
+        """A file beside the contents; empty where there is none."""
+        try:
+            return (self.directory / name).read_bytes()
+        except OSError:
+            return b""
+
+    def remove_note(self, name: str) -> None:
+        (self.directory / name).unlink(missing_ok=True)
 
     def size(self) -> int:
         """Bytes on the disk."""
@@ -209,7 +226,7 @@ class CheckpointStore:
         names = {snapshot}
         try:
             for root in json.loads(self.get(snapshot))["roots"]:
-                names |= {root["changes"], *([root["base"]] if root["base"] else [])}
+                names |= {name for name in (root["changes"], root["base"], root.get("ignored")) if name}
                 names |= _stored_in(self.get(root["changes"]))
         except (Missing, ValueError, KeyError, TypeError) as error:
             faults.append(f"snapshot `{snapshot}` cannot be read: {error}")

@@ -47,7 +47,8 @@ class TreeState(NamedTuple):
     """A directory at one moment. `base` names the list of the files in git's index in the store, or is empty.
 
     `changes` are the files that differ from `base`. `scope` is the part of a working tree that is looked at, or empty.
-    In a `partial` one there are more files than are listed. `uncovered` says what is not stored.
+    In a `partial` one there are more files than are listed. `uncovered` says what is not stored. `ignored` names the
+    list of the files and directories that git ignores in the store: what is there, but not listed.
     """
 
     path: str
@@ -57,6 +58,15 @@ class TreeState(NamedTuple):
     changes: dict[bytes, Entry | None]
     partial: bool = False
     uncovered: tuple[str, ...] = ()
+    ignored: str = ""
+
+
+class _Dirty(NamedTuple):
+    """What differs from the index or is not in it, repositories within, and what git ignores, as git writes it."""
+
+    files: list[bytes]
+    nested: list[str]
+    ignored: list[bytes]
 
 
 class _Index(NamedTuple):
@@ -142,7 +152,7 @@ class GitTrees:
         top = git.root
         assert top is not None  # the caller has looked
         index = self._index(git, str(top), scope)
-        dirty, nested = self._dirty(git, scope, excluded)
+        dirty, nested, ignored = self._dirty(git, scope, excluded)
         reader = self._reader
         reader.restart()
         changes: dict[bytes, Entry | None] = {}
@@ -159,14 +169,16 @@ class GitTrees:
             os.close(root)
         head = read_git_state(top)
         uncovered = tuple(reader.uncovered)
-        state = TreeState(str(top), scope, (head and head.commit_hash) or "", index.name, changes, False, uncovered)
+        commit = (head and head.commit_hash) or ""
+        hidden = self._store.put(b"\0".join(ignored))
+        state = TreeState(str(top), scope, commit, index.name, changes, False, uncovered, hidden)
         modules = [str(top / os.fsdecode(path)) for path in index.modules]
         return state, [path for path in (*modules, *nested) if has_repository(Path(path))]
 
-    def _dirty(self, git: GitReader, scope: str, excluded: Sequence[str]) -> tuple[list[bytes], list[str]]:
-        """The files that differ from the index or are not in it, and nested repositories."""
+    def _dirty(self, git: GitReader, scope: str, excluded: Sequence[str]) -> _Dirty:
         answered = git.ask(
-            *("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--no-ahead-behind"),
+            *("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=matching"),
+            *("--no-renames", "--no-ahead-behind"),
             *_pathspec(scope),
         )
         if answered.status:
@@ -174,12 +186,15 @@ class GitTrees:
         top = str(git.root)
         dirty: list[bytes] = []
         nested: list[str] = []
+        ignored: list[bytes] = []
         for line in answered.out.split(b"\0"):
             mark = line[:2]
             if mark == b"1 " and line[3:4] != b".":
                 dirty.append(line.split(b" ", 8)[8])
             elif mark == b"u ":
                 dirty.append(line.split(b" ", 10)[10])
+            elif mark == b"! ":
+                ignored.append(line[2:])
             elif mark == b"? ":
                 path = line[2:]
                 whole = f"{top}/{os.fsdecode(path)}"
@@ -187,7 +202,7 @@ class GitTrees:
                     nested.append(whole.rstrip("/"))
                 elif not whole.startswith(tuple(excluded)) and not path.rpartition(b"/")[2].startswith(DRAFT_PREFIX):
                     dirty.append(path)
-        return dirty, nested
+        return _Dirty(dirty, nested, ignored)
 
     def _index(self, git: GitReader, top: str, scope: str) -> _Index:
         key = f"{top}\0{scope}"

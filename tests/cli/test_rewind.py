@@ -168,6 +168,62 @@ def test_a_patch_that_writes_an_ignored_file_can_be_undone(place: Place) -> None
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        # The files of a directory that gets another name keep their times.
+        "mv src lib; echo '*.o' > .gitignore",
+        "echo two > a.log; echo '*.log' > .gitignore",
+        "rm a.log; mkdir -p a.log/b/c src/deep/b.txt/c; rm -r src/a.txt; ln -s deep src/a.txt",
+    ],
+)
+def test_new_rules_of_what_git_ignores_hide_nothing(place: Place, command: str) -> None:
+    place.write("src/deep/b.txt", "b\n")
+    place.write("src/a.txt", "a\n")
+    place.write("a.log", "one\n")
+    place.write("kept.log", "kept\n")
+    before = tree(place.repo)
+    turn(place, shell(command))
+    after = tree(place.repo)
+    assert after != before
+    rewind(place, 1)
+    assert tree(place.repo) == before
+    rewind(place, "latest")
+    assert tree(place.repo) == after
+
+
+def test_what_git_ignored_stays_when_the_rules_change(place: Place) -> None:
+    place.write(".gitignore", "*.log\nout/\n")
+    place.write("a.log", "log\n")
+    place.write("out/b", "out\n")
+    turn(place, shell("rm .gitignore; echo new > new.log"))
+    assert rewind(place, 1) == nothing(deleted=["new.log"], brought_back=[".gitignore"])
+    assert (place.repo / "a.log").read_text() + (place.repo / "out/b").read_text() == "log\nout\n"
+
+
+def test_what_a_command_made_and_a_patch_changed_then_is_removed(place: Place) -> None:
+    patch = "*** Begin Patch\n*** Update File: new.txt\n@@\n-one\n+two\n*** End Patch\n"
+    turn(place, shell("echo one > new.txt"), [custom_call("d", "apply_patch", patch)])
+    assert (place.repo / "new.txt").read_text() == "two\n"
+    assert rewind(place, 1) == nothing(deleted=["new.txt"])
+
+
+def test_nothing_is_written_through_a_link_in_place_of_a_directory_with_a_repository(place: Place) -> None:
+    outside = place.home / "outside"
+    (outside / "own").mkdir(parents=True)
+    (outside / "own/a.txt").write_text("of somebody else\n")
+    (place.repo / "vendor/own").mkdir(parents=True)
+    git(place, "init", "-q", "vendor/own")
+    place.write("vendor/own/a.txt", "one\n")
+    before = tree(place.repo)
+    turn(place, shell(f"echo two > vendor/own/a.txt; mv vendor moved; ln -s {outside} vendor"))
+    assert (place.repo / "vendor").is_symlink()
+    rewind(place, 1)
+    assert (outside / "own/a.txt").read_text() == "of somebody else\n"
+    assert not (place.repo / "vendor").is_symlink()
+    assert before.items() <= tree(place.repo).items()
+
+
+@pytest.mark.parametrize(
     "command", ["rm README.md a.txt src/deep/b.txt", "rm -r src; ln -s /tmp src", "mkdir a.txt.d; mv a.txt a.txt.d/"]
 )
 def test_a_directory_outside_of_git_is_covered(place: Place, command: str) -> None:
