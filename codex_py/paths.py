@@ -97,10 +97,18 @@ def is_directory(path: Path) -> bool:
 # empty one of a user's has it.
 PLACEHOLDER_MODE: Final = 0o1755
 PLACEHOLDER_FILE_MODE: Final = 0o1644
+# Of these bash reads the first that exists; an empty one would keep it from reading the others.
+_NEXT_PROFILE: Final = {".bash_profile": ".bash_login", ".bash_login": ".profile"}
+
+
+def placeholder_text(name: str) -> bytes:
+    """What stands in a placeholder that is a file; nothing in most."""
+    after = _NEXT_PROFILE.get(name)
+    return f"[ -r ~/{after} ] && . ~/{after}\n".encode() if after else b""
 
 
 def is_placeholder(path: Path) -> bool:
-    """Whether `path` is an empty directory or file that a sandbox has put where it keeps a missing one from being made.
+    """Whether `path` is an empty directory, or a file, that a sandbox has put where nothing must be made.
 
     During a session such a `.git` stands in the temporary directory of the whole machine: it is no repository.
     """
@@ -108,7 +116,10 @@ def is_placeholder(path: Path) -> bool:
         status = os.lstat(path)
         if status.st_mode & 0o1022 != stat.S_ISVTX:
             return False
-        return not (status.st_size if stat.S_ISREG(status.st_mode) else os.listdir(path))  # noqa: PTH208
+        if not stat.S_ISREG(status.st_mode):
+            return not os.listdir(path)  # noqa: PTH208
+        text = placeholder_text(path.name)
+        return not status.st_size or (status.st_size == len(text) and path.read_bytes() == text)
     except OSError:
         return False
 

@@ -234,6 +234,7 @@ def _run_sandboxed(setup: _Setup, command: Sequence[str]) -> int:
         if unsearched := sandbox.unsearched(policy, cwd):
             print_warnings([unsearched])
         status, has_begun = _run(wrapped, cwd, sandboxed=wrapped.argv != tuple(command))
+        print_warnings(sandbox.take_notices())
         if has_begun:
             break
     return status

@@ -149,13 +149,20 @@ class ToolRuns:
         self._registry = self._joined()
 
     async def report_rules(self) -> None:
-        """Warn of rules that cannot be used, in a session in which no command has run too."""
+        """Warn of rules that cannot be used, in a session in which no command has run too, and of what commands have
+        made since the last call."""
         if self._runtime is None:
             warnings = await asyncio.to_thread(self._services.rule_warnings)
         else:
-            warnings = (await asyncio.shield(self._runtime)).approvals.warnings
+            runtime = await asyncio.shield(self._runtime)
+            self._report_changes(runtime)
+            warnings = runtime.approvals.warnings
         for warning in warnings:
             self._emit(events.Warned(warning))
+
+    def _report_changes(self, runtime: ToolRuntime) -> None:
+        for notice in runtime.sandbox.take_notices():
+            self._emit(events.Warned(notice))
 
     async def run(self, call: ToolCall, turn: TurnContext, ended: Callable[[ToolOutput], None]) -> ToolOutput:
         """Answer a call; the output holds no secret of the session, and `ended` has it before anybody is told."""
@@ -205,6 +212,7 @@ class ToolRuns:
             announcements.announce_end(call, output, time.monotonic() - began)
         finally:
             announcements.end()
+            self._report_changes(runtime)
         return output
 
     async def user_shell(self, command: str, settings: TurnSettings) -> ResponseItem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -32,6 +32,7 @@ from codex_py.sandbox.linux import (
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, plan_mounts
 from codex_py.sandbox.placeholders import Pins, Placeholders
+from codex_py.sandbox.planted import PlantedPaths, describe_repositories
 from codex_py.sandbox.policy import WritableRoot, writable_roots
 from codex_py.sandbox.protected_names import MAX_DIRECTORIES, NestedNames
 from codex_py.sandbox.unreadable import (
@@ -89,6 +90,9 @@ class Sandbox:
         self._read_rules: dict[Path, ReadRules] = {}
         self._pins: dict[tuple[SandboxPolicy, Path], Pins] = {}
         self._nested: dict[tuple[SandboxPolicy, Path], list[NestedNames]] = {}
+        self._repositories: dict[tuple[SandboxPolicy, Path], set[Path]] = {}
+        self._planted = PlantedPaths()
+        self._lines: list[str] = []
         self._hidden_pins: dict[Path, Pins] = {}
         self._listings: dict[Path, Listings] = {}
         self._screens: dict[Path, Screens] = {}
@@ -207,6 +211,11 @@ class Sandbox:
         lines += [line for root in self._roots.get((policy, cwd), ())[:1] for line in root.unread]
         return "; ".join(lines) or None
 
+    def take_notices(self) -> list[str]:
+        """For the user: what commands have made that git would believe, each line once."""
+        lines, self._lines = [*self._lines, *self._planted.take_lines()], []
+        return lines
+
     def _unix_sockets(self, policy: SandboxPolicy) -> Literal[True] | tuple[Path, ...]:
         return self._limits.unix_sockets if isinstance(policy, WorkspaceWrite) else ()
 
@@ -259,8 +268,9 @@ class Sandbox:
             network = False  # there is no network of one's own
         with ExitStack() as ends:
             ends.callback(self._placeholders.join())
+            ends.callback(self._planted.watch(path for root in roots for path in root.unheld))
             try:
-                mounts = self._hold_missing(mounts, backend)
+                mounts = self._hold_missing(mounts, roots, backend)
                 # A filter sees no paths: it cannot open some sockets, so a list opens none.
                 all_sockets = self._unix_sockets(policy) is True
                 fd = self._filters.open(network, unix_sockets=all_sockets, namespaces=backend.contains)
@@ -273,16 +283,17 @@ class Sandbox:
     def start_session(self) -> Callable[[], None]:
         """What stands in the place of missing paths stays until the returned function is called; else it goes with
         the last command."""
-        return self._placeholders.join()
+        return self._placeholders.join(session=True)
 
-    def _hold_missing(self, mounts: Sequence[Mount], backend: Backend) -> list[Mount]:
+    def _hold_missing(self, mounts: Sequence[Mount], roots: Sequence[WritableRoot], backend: Backend) -> list[Mount]:
         """The mounts without those of missing paths that nothing can be mounted on."""
         held: Collection[Path] = ()
         if backend.contains:
-            held = self._placeholders.hold(
-                [mount.path for mount in mounts if mount.type == "missing"],
-                [mount.path for mount in mounts if mount.type == "missing-file"],
-            )
+            directories = [mount.path for mount in mounts if mount.type == "missing"]
+            files = [mount.path for mount in mounts if mount.type == "missing-file"]
+            temporary = [root.path for root in roots if root.is_temporary]
+            brief = [path for path in directories if path.parent in temporary]
+            held = self._placeholders.hold(directories, files, briefly=brief)
         return [mount for mount in mounts if not mount.type.startswith("missing") or mount.path in held]
 
     def _mounts(self, policy: SandboxPolicy, cwd: Path) -> list[Mount]:
@@ -291,13 +302,22 @@ class Sandbox:
         _check_paths(roots, unreadable)
         hidden = [*unreadable, *self._hidden_pins[cwd].paths()]
         pins = self._pins[policy, cwd]
-        for nested in self._nested[policy, cwd]:
-            pins.add(nested.find())
+        found = [path for nested in self._nested[policy, cwd] for path in nested.find()]
+        pins.add(found)
+        self._look_at_new(policy, cwd, found)
         mounts = plan_mounts(roots, moved=pins.paths(), hidden=hidden)
         screens = self._screens.get(cwd)
         if screens is None:
             screens = self._screens[cwd] = Screens(cwd / secret for secret in self._secrets)
         return screens.lay(mounts)
+
+    def _look_at_new(self, policy: SandboxPolicy, cwd: Path, found: Iterable[Path]) -> None:
+        """Note what the user should know about repositories that have come since the first time."""
+        repositories = {path for path in found if path.name in (".git", "config")}
+        known = self._repositories.setdefault((policy, cwd), repositories)
+        if new := repositories - known:
+            known |= new
+            self._lines += describe_repositories(sorted(new))
 
     def _make_directories(self, cwd: Path) -> None:
         """A directory that is made while the command runs would be seen in there with all that is put into it."""

@@ -116,6 +116,31 @@ def submodule_directories(git: Path, work: Path, unread: list[str]) -> list[Path
     return [path for path in _paths(work, values, {}) if path.is_relative_to(work)]
 
 
+# Sections, and settings by name, by which git starts nothing. All others may, or lead to files in which some do.
+_HARMLESS_SECTIONS: Final = frozenset(
+    ("advice", "branch", "color", "commit", "extensions", "index", "log", "pull", "push", "rerere", "status", "user")
+)
+_HARMLESS: Final = re.compile(
+    r"core\.(abbrev|autocrlf|bare|bigfilethreshold|compression|eol|filemode|ignorecase|logallrefupdates"
+    r"|precomposeunicode|preloadindex|quotepath|repositoryformatversion|safecrlf|sharedrepository|symlinks|untrackedcache)"
+    r"|remote\..*\.(fetch|mirror|prune|push|pushurl|skipdefaultupdate|tagopt|url)"
+    r"|submodule\..*\.(active|branch|fetchrecursesubmodules|ignore|path|url)"
+)
+_RUNS_A_HELPER: Final = re.compile(r"[a-z0-9+.-]+::")
+
+
+def find_program_setting(git: Path) -> str | None:
+    """The first setting of a repository's own by which git may start a program, with its name; None without any."""
+    for config in _own_configs(git):
+        if _is_large(config):
+            return f"`{config.name}` is larger than 1 MiB"
+        for key, value in parse_settings(_text(config)):
+            is_known = key.partition(".")[0] in _HARMLESS_SECTIONS or _HARMLESS.fullmatch(key)
+            if not is_known or _RUNS_A_HELPER.match(value):
+                return f"its `{config.name}` sets `{key}`"
+    return None
+
+
 def parse_settings(text: str) -> Iterator[tuple[str, str]]:
     """Every setting as `section.name` or `section.subsection.name`, and its value; broken lines are passed over."""
     section = ""

@@ -65,11 +65,14 @@ def plan_mounts(
     mounts = {path: Mount("writable", path) for path in own.union(filter(is_there, ways))}
     reserved = {path for root in roots for path in root.reserved}
     reserved_files = {path for root in roots for path in root.reserved_files}
+    unheld = {path for root in roots for path in root.unheld}
     settings = {name for root in roots for name in root.names}.difference(PROTECTED_NAMES)
     for path in protected:
         is_setting = path.name.lower() in settings
         missing: MountType | None = None
-        if path in reserved_files:
+        if path in unheld:
+            missing = None
+        elif path in reserved_files:
             missing = "missing-file"
         elif (
             path in reserved

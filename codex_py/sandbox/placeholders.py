@@ -2,8 +2,10 @@
 
 A mount needs something to be mounted on, so an empty directory or file stands where a path must not be made. It stays
 from the first command of a session to the end of the session: what comes and goes with every command disturbs programs
-that watch the directory. Sessions share it: each holds a lock on it, and the last one removes it, unless the user has
-put something into it. Each process lists where it puts them, so that the next session removes what a killed one left.
+that watch the directory. In temporary directories it goes with the command: there it disturbs programs that have
+nothing to do with the session (`go build` fails below an empty `.git`). Sessions share it: each holds a lock on it, and
+the last one removes it, unless the user has put something into it. Each process lists where it puts them, so that the
+next session removes what a killed one left.
 
 A mount protects `sub/.git` during one command, but not the name `sub`: a command may rename that, and the next one
 would find `.git` where nobody looks. So protected paths are held open, and the kernel tells where they are now.
@@ -29,6 +31,7 @@ from codex_py.paths import (
     lock,
     make_private_dir,
     open_private,
+    placeholder_text,
 )
 
 _O_PATH: Final = getattr(os, "O_PATH", 0)
@@ -83,40 +86,51 @@ class Placeholders:
     def __init__(self, lists: Path | None = None) -> None:
         self._lists = lists
         self._list: tuple[Path, int] | None = None
+        self._listed: set[Path] = set()
         self._held: dict[Path, tuple[int, os.stat_result]] = {}
-        self._users: set[object] = set()
+        self._brief: set[Path] = set()
+        self._commands: set[object] = set()
+        self._sessions: set[object] = set()
         self._lock = threading.Lock()
 
-    def join(self) -> Callable[[], None]:
+    def join(self, *, session: bool = False) -> Callable[[], None]:
         """Count one more user; what is given back counts it no longer, however often it is called.
 
-        With the last user goes all that nobody else holds and nobody has put anything into.
+        With the last user goes all that nobody else holds and nobody has put anything into, and with the last command
+        what was only to be held briefly.
         """
         user = object()
         with self._lock:
-            self._users.add(user)
+            (self._sessions if session else self._commands).add(user)
         return partial(self._leave, user)
 
     def _leave(self, user: object) -> None:
         with self._lock:
-            self._users.discard(user)
-            if self._users:
+            self._commands.discard(user)
+            self._sessions.discard(user)
+            if self._commands:
                 return
-            while self._held:
-                path, (fd, _) = self._held.popitem()
-                _remove(path, fd)
+            for path in self._held.keys() & self._brief if self._sessions else list(self._held):
+                _remove(path, self._held.pop(path)[0])
+            if self._sessions:
+                return
+            self._listed.clear()
             if self._list is not None:
                 (file, fd), self._list = self._list, None
                 with suppress(OSError):
                     file.unlink()
                 os.close(fd)
 
-    def hold(self, directories: Iterable[Path], files: Iterable[Path] = ()) -> Collection[Path]:
+    def hold(
+        self, directories: Iterable[Path], files: Iterable[Path] = (), *, briefly: Iterable[Path] = ()
+    ) -> Collection[Path]:
         """Make those that are missing and share those of others; give back all that stand now.
 
-        Left out is what nobody of this user can make, sandbox or not. For users that have joined. Raises `OSError`.
+        Those of `briefly` stand for as long as commands run. Left out is what nobody of this user can make, sandbox or
+        not. For users that have joined. Raises `OSError`.
         """
         with self._lock:
+            self._brief.update(briefly)
             missing = [(path, False) for path in directories if not self._stands(path)]
             missing += [(path, True) for path in files if not self._stands(path)]
             if missing:
@@ -161,7 +175,9 @@ class Placeholders:
                     with suppress(OSError):
                         _sweep_list(file)
                 self._list = _open_list(self._lists)
-            os.write(self._list[1], b"".join(os.fsencode(path) + b"\0" for path in paths))
+            new = [path for path in paths if path not in self._listed]
+            self._listed.update(new)
+            os.write(self._list[1], b"".join(os.fsencode(path) + b"\0" for path in new))
 
 
 def _open_list(lists: Path) -> tuple[Path, int]:
@@ -196,7 +212,11 @@ def _make(path: Path, *, is_file: bool) -> bool:
     mode = PLACEHOLDER_FILE_MODE if is_file else PLACEHOLDER_MODE
     try:
         if is_file:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC, mode))
+            fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+            try:
+                os.write(fd, placeholder_text(path.name))
+            finally:
+                os.close(fd)
         else:
             path.mkdir(mode=mode)
         path.chmod(mode)  # whatever the umask is, so that sessions of other users can hold it too

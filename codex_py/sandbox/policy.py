@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_directory, is_file, is_placeholder, real_path
+from codex_py.paths import is_directory, is_file, is_placeholder, is_there, real_path
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denials import expand_home
@@ -33,11 +33,13 @@ _FOUND_ONLY: Final = (".hg",)
 
 # git takes a directory with such a `HEAD` for a repository without a working tree, and runs what is in the others.
 _VALID_HEAD: Final = re.compile(r"ref:|[0-9a-f]{40}")
-_BARE_RUNS: Final = ("config", "hooks")
+# With a `commondir` it takes the settings of another directory.
+_BARE_RUNS: Final = ("config", "hooks", "commondir")
 
-# Of the user's home: bash reads the first of these that exists. The others are files, too.
-_LOGIN_PROFILES: Final = (".bash_profile", ".bash_login", ".profile")
-_PROFILES: Final = frozenset((*_LOGIN_PROFILES, ".bashrc", ".zshrc", ".zshenv", ".zprofile", ".gitconfig"))
+# Of the user's home, read as files.
+_PROFILES: Final = frozenset(
+    (".bash_profile", ".bash_login", ".profile", ".bashrc", ".zshrc", ".zshenv", ".zprofile", ".gitconfig")
+)
 
 # Of our home, what others may have a hard link to and must not write through it.
 _SETTINGS: Final = ("config.toml", "rules")
@@ -49,8 +51,10 @@ class WritableRoot(Value):
     The first ones of `protected` are the root's own three names, there or not. `ways` are the directories that lead to
     our home, to other roots and to the `reserved` paths: they can be worked in, and neither renamed nor removed, or
     another directory could be put in the place of those. Of the protected paths, missing ones of `reserved` must not be
-    made, nor those of `reserved_files`, which are read as files. `names` are protected wherever they are found below.
-    `unread` are lines for the user about what was too large to be looked through.
+    made, nor those of `reserved_files`, which are read as files. `unheld` are missing ones in whose place nothing may
+    stand, because git or other programs would take that for something. `names` are protected wherever they are found
+    below. `unread` are lines for the user about what was too large to be looked through. `is_temporary` says that
+    nobody works there.
     """
 
     path: Path
@@ -58,8 +62,10 @@ class WritableRoot(Value):
     ways: tuple[Path, ...] = ()
     reserved: tuple[Path, ...] = ()
     reserved_files: tuple[Path, ...] = ()
+    unheld: tuple[Path, ...] = ()
     names: tuple[str, ...] = PROTECTED_NAMES
     unread: tuple[str, ...] = ()
+    is_temporary: bool = False
 
 
 def writable_roots(
@@ -124,15 +130,16 @@ def _workspace_roots(
     worked_in = [directory for directory in worked_in if directory != home]
     further = tuple(name.lower() for name in protected if "/" not in name)
     names = [root / name for root in worked_in for name in PROTECTED_NAMES]
-    shut = [*names, *(target for path in names for target in _targets(path))]
+    shut = [*names, *(target for path in names for target in find_targets(path))]
     spare = [directory for directory in temporary if directory != home and not _is_below(directory, shut)]
     roots = list(dict.fromkeys([*worked_in, *spare]))
     own = {root: [*(root / name for name in PROTECTED_NAMES), *_of_bare(root)] for root in roots}
     nested = [path for root in worked_in for path in NestedNames(root, (*PROTECTED_NAMES, *further)).find()]
     nested = [path for path in nested if path not in names]
-    found = [*nested, *(path for root in worked_in for path in _above(root, roots))]
+    above = [path for root in worked_in for path in _above(root, roots)]
+    found = [*nested, *above]
     named = [path for names in own.values() for path in names]
-    extra = [*sorted(found), *(target for path in (*named, *found) for target in _targets(path))]
+    extra = [*sorted(found), *(target for path in (*named, *found) for target in find_targets(path))]
     settings = [home / name for name in _SETTINGS] if home else []
     unread: list[str] = []
     linked = other_names([*named, *extra, *settings], roots, unread)
@@ -148,7 +155,9 @@ def _workspace_roots(
     reserved += [root / name for root in worked_in for name in protected if "/" not in name and name not in _FOUND_ONLY]
     reserved += [_first_missing(path) for path in (*included, *profiles) if path not in files]
     reserved = list(dict.fromkeys(reserved))
-    extra += [*profiles, *reserved, *files, *(target for path in reserved for target in _targets(path))]
+    directories = dict.fromkeys([*roots, *(path.parent for path in above)])
+    unheld = [path for directory in directories for path in _unheld(directory)]
+    extra += [*profiles, *reserved, *files, *(target for path in reserved for target in find_targets(path))]
     return tuple(
         WritableRoot(
             root,
@@ -156,8 +165,10 @@ def _workspace_roots(
             _ways(root, [*([home] if home else []), *roots, *reserved, *files, *profiles]),
             tuple(path for path in reserved if root in path.parents),
             tuple(path for path in files if root in path.parents),
-            (*PROTECTED_NAMES, *further),
-            tuple(dict.fromkeys(unread)),
+            unheld=tuple(path for path in unheld if root in path.parents),
+            names=(*PROTECTED_NAMES, *further),
+            unread=tuple(dict.fromkeys(unread)),
+            is_temporary=root not in worked_in,
         )
         for root in roots
     )
@@ -167,22 +178,13 @@ def _repositories(worked_in: Iterable[Path], nested: Iterable[Path]) -> Iterator
     """The git directory and the top of every repository that is known."""
     for path in (*(root / ".git" for root in worked_in), *nested):
         if path.name == ".git":
-            yield from ((git, path.parent) for git in (_targets(path) or [path]))
+            yield from ((git, path.parent) for git in (find_targets(path) or [path]))
 
 
 def _profiles(env: Mapping[str, str], protected: Sequence[str], worked_in: Sequence[Path]) -> list[Path]:
-    """Shell profiles and the like: those that exist, and in a home that is worked in those that are missing.
-
-    Of bash's three login profiles only the first is read. A missing one that comes before one that exists is left out:
-    what stood in its place would keep bash from reading the other.
-    """
+    """Shell profiles and the like: those that exist, and in a home that is worked in those that are missing."""
     paths = [Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")]
-    there = {path for path in paths if not _is_missing(path)}
-    logins = [Path(real_path(expand_home(f"~/{name}", env))) for name in _LOGIN_PROFILES]
-    first = next((at for at, path in enumerate(logins) if path in there), 0)
-    return [
-        path for path in paths if path in there or (path not in logins[:first] and _is_below(path.parent, worked_in))
-    ]
+    return [path for path in paths if not _is_missing(path) or _is_below(path.parent, worked_in)]
 
 
 def _reserved(
@@ -235,6 +237,20 @@ def _of_bare(directory: Path) -> list[Path]:
     return [directory / name for name in _BARE_RUNS] if is_valid else [head]
 
 
+def _unheld(directory: Path) -> list[Path]:
+    """What would make git take its settings from a directory, where nothing may stand in its place.
+
+    Below a repository, an empty `.git` makes ripgrep and others pass over the ignore files above, and with any `HEAD`,
+    `git diff HEAD` is ambiguous. In a repository without a working tree, git fails at an empty `commondir`.
+    """
+    believed = _of_bare(directory)
+    if any(is_there(parent / ".git") and not is_placeholder(parent / ".git") for parent in directory.parents):
+        believed += [directory / ".git"]
+    else:
+        believed = [path for path in believed if path.name == "commondir"]
+    return [path for path in believed if path.name in (".git", "HEAD", "commondir") and _is_missing(path)]
+
+
 def _directories(paths: Iterable[Path]) -> list[Path]:
     real = [Path(real_path(path)) for path in paths]
     return [path for path in dict.fromkeys(real) if is_directory(path)]
@@ -254,7 +270,7 @@ def _above(root: Path, roots: Sequence[Path]) -> Iterator[Path]:
             yield from _of_bare(directory)
 
 
-def _targets(path: Path) -> list[Path]:
+def find_targets(path: Path) -> list[Path]:
     """Where a protected path leads: through a symbolic link, or from a `.git` file to the repository it stands for."""
     if os.path.islink(path):  # noqa: PTH114
         return leads_to(path)

@@ -103,8 +103,15 @@ def is_young(changed: int) -> bool:
     return time.time_ns() - changed < _COARSE_NS
 
 
+# What git takes for a repository without a working tree, and what it runs or believes of that.
+_SHAPES: Final = (frozenset(("HEAD", "objects", "refs")), frozenset(("HEAD", "commondir")))
+_BELIEVED: Final = frozenset(("config", "hooks", "commondir"))
+_BARE_NAMES: Final = _BELIEVED.union(*_SHAPES)
+
+
 class NestedNames:
-    """Where the `names` are found at and below `top`; links are not followed.
+    """Where the `names` are found at and below `top`; links are not followed. What git would run of repositories
+    without a working tree is among them.
 
     `is_partial` says after a search that there was more than 20,000 directories, or a million entries.
     """
@@ -142,13 +149,18 @@ class NestedNames:
         directories: list[str] = []
         entries = 0
         young = is_young(changed)
+        parts: set[str] = set()
         with os.scandir(directory) as listing:
             for entry in listing:
                 entries += 1
+                if entry.name in _BARE_NAMES:
+                    parts.add(entry.name)
                 if entry.name.lower() in self._names:
                     found.append(entry.path)
                 elif entry.name not in _BULK and entry.is_dir(follow_symlinks=False):
                     directories.append(entry.path)
                 if entries >= _MAX_ENTRIES:
                     break
+        if any(shape <= parts for shape in _SHAPES):
+            found += (f"{directory}/{name}" for name in parts & _BELIEVED)
         return _Listing(0 if young else changed, entries, tuple(found), tuple(directories))

@@ -87,7 +87,8 @@ def test_the_directories_that_lead_to_another_root_stay_where_they_are(repo: Pat
     # Nor does a repository come to be above the one worked in.
     above = [repo / way / name for way in ("a", "a/b") for name in (".git", "HEAD")]
     above.sort()
-    outer = WritableRoot(repo, (*_own(repo), *above), ways=(repo / "a" / "b", repo / "a"))
+    unheld = tuple(repo / way / name for way in ("a/b/c", "a/b", "a") for name in ("HEAD", ".git"))
+    outer = WritableRoot(repo, (*_own(repo), *above), ways=(repo / "a" / "b", repo / "a"), unheld=unheld)
     policy = WorkspaceWrite(writable_roots=(repo,), exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
     inner, found = writable_roots(policy, deep, {})
     assert (inner.path, inner.ways, found) == (deep, (), outer)
@@ -99,7 +100,8 @@ def test_what_git_runs_of_a_repository_without_a_working_tree_is_protected(repo:
         (bare / name).mkdir(parents=True)
     (bare / "HEAD").write_text("ref: refs/heads/main\n")
     (root,) = writable_roots(ALONE, bare, {})
-    assert root.protected == (*_own(bare), bare / "config", bare / "hooks")
+    assert root.protected == (*_own(bare), bare / "config", bare / "hooks", bare / "commondir")
+    assert root.unheld == (bare / "commondir",)
     assert not is_writable(bare / "hooks" / "post-update", (root,))
     assert is_writable(bare / "refs" / "heads", (root,))
 
@@ -209,7 +211,9 @@ def test_a_linked_git_directory_protects_its_target(repo: Path) -> None:
 def test_the_repository_above_the_working_directory_is_protected_too(repo: Path) -> None:
     (repo / "sub").mkdir()
     roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo / "sub", {"TMPDIR": str(repo.parent)})
-    assert roots[1] == WritableRoot(repo.parent, (*_own(repo.parent), repo / ".git"), ways=(repo,))
+    protected = (*_own(repo.parent), repo / ".git")
+    unheld = (repo / "sub" / "HEAD", repo / "sub" / ".git")
+    assert roots[1] == WritableRoot(repo.parent, protected, ways=(repo,), unheld=unheld, is_temporary=True)
 
 
 def test_a_repository_behind_many_directories_is_found(repo: Path) -> None:
@@ -261,10 +265,11 @@ def test_our_home_is_protected_in_every_root_that_holds_it(repo: Path) -> None:
     home.mkdir(parents=True)
     (repo.parent / "link").symlink_to(home)
     policy = WorkspaceWrite(writable_roots=(repo / "tools",), exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
+    unheld = (repo / "tools" / "HEAD", repo / "tools" / ".git")
     for named in (home, repo.parent / "link"):
         assert writable_roots(policy, repo, {}, home=named) == (
-            WritableRoot(repo, (*_own(repo), home), (repo / "tools" / "deep", repo / "tools")),
-            WritableRoot(repo / "tools", (*_own(repo / "tools"), home), (repo / "tools" / "deep",)),
+            WritableRoot(repo, (*_own(repo), home), (repo / "tools" / "deep", repo / "tools"), unheld=unheld),
+            WritableRoot(repo / "tools", (*_own(repo / "tools"), home), (repo / "tools" / "deep",), unheld=unheld),
         )
 
 

@@ -250,25 +250,42 @@ async def test_one_that_the_user_removes_during_the_session_cannot_be_made(
 
 @every_mounting_backend
 async def test_shell_profiles_are_held_in_a_writable_home(session: Session, backend: BackendName) -> None:
-    for name in (".bashrc", ".gitconfig", ".profile"):
+    for name in (".bashrc", ".gitconfig"):
         (session.cwd / name).write_text("# mine\n")
     (session.cwd / ".config").mkdir()
     hold(session, backend, home=session.cwd)
-    await _is_held(session, ".bashrc", ".gitconfig", ".profile")
+    await _is_held(session, ".bashrc", ".gitconfig", ".profile", ".bash_login", ".bash_profile")
     await _is_held(session, ".zshrc", ".zshenv", ".config/git/config", ".config/fish/config.fish")
     assert (session.cwd / ".bashrc").read_text() == "# mine\n"
-    # Something in the place of a missing one would keep bash from reading the other.
-    assert await _out(session, "test -e .bash_profile; echo $?; git config user.name; echo $?") == "1\n1"
+    assert await _out(session, "git config user.name; echo $?") == "1"
     assert (
         await _out(session, "zsh -ic true 2>&1 | grep -v 'not found'; echo x > .config/other && cat .config/other")
         == "x"
     )
-    await session.processes.kill_all()
-    (session.cwd / ".profile").unlink()
-    hold(session, backend, home=session.cwd)
-    await _is_held(session, ".bash_profile", ".bash_login", ".profile")
     hold(session, backend)
     assert await _out(session, "echo x > .bashrc && cat .bashrc") == "x"
+
+
+@pytest.mark.parametrize("name", [".profile", ".bash_login", ".bash_profile"])
+@every_mounting_backend
+async def test_what_stands_for_a_missing_login_profile_leads_to_the_one_that_is_there(
+    session: Session, backend: BackendName, name: str
+) -> None:
+    (session.cwd / name).write_text("echo mine\n")
+    hold(session, backend, home=session.cwd)
+    end = session.sandbox.start_session()
+    await _is_held(session, ".bash_profile", ".bash_login", ".profile")
+    assert _login(session.cwd) == "mine\n"
+    assert await _out(session, f"HOME={session.cwd} bash -lc true") == "mine"
+    await session.processes.kill_all()
+    end()
+    assert sorted(path.name for path in session.cwd.iterdir()) == sorted([".git", name])
+
+
+def _login(home: Path) -> str:
+    env = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    ran = subprocess.run(["bash", "-lc", "true"], env=env, cwd=home, capture_output=True, check=True, text=True)
+    return ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize(
