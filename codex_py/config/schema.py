@@ -238,8 +238,8 @@ class Config(ConfigRecord):
     show_raw_agent_reasoning: bool = setting(Flag(), "show its raw thinking when the server sends it", default=False)
     file_opener: Literal["vscode", "vscode-insiders", "windsurf", "cursor", "none"] = setting(
         WordChoice("vscode", "vscode-insiders", "windsurf", "cursor", "none"),
-        "the editor that file links open",
-        default="vscode",
+        "the editor that links to files open; `none` leaves it to the system",
+        default="none",
     )
     log_dir: Path | None = setting(
         FilePath(), "where logs are written; `log` below CODEX_HOME", default=None, sample="log"

@@ -17,6 +17,7 @@ from rich.style import Style
 from rich.text import Text
 from rich.theme import Theme as RichTheme
 
+from codex_py.render.links import resolve_link
 from codex_py.render.theme import ColorDepth, Theme, to_prompt_toolkit
 from codex_py.text.sanitize import sanitize, sanitize_line
 
@@ -37,13 +38,15 @@ _PLAIN: Final = Style.null()
 
 def to_lines(renderable: RenderableType, *, width: int, theme: Theme) -> list[str]:
     """Lines of at most `width` cells; no style outlasts its line, only a background leaves spaces at its end."""
-    return ["".join(_encoded(line, theme.depth)) for line in _laid_out(renderable, width, theme)]
+    lines = (_linked(line, theme) for line in _laid_out(renderable, width, theme))
+    return ["".join(_encoded(line, theme.depth)) for line in lines]
 
 
 def to_fragments(renderable: RenderableType, *, width: int, theme: Theme) -> list[list[tuple[str, str]]]:
     """The same lines as formatted text of prompt_toolkit, which so has no escape sequences to read."""
     return [
-        [(_prompt_toolkit_style(style), text) for text, style in line] for line in _laid_out(renderable, width, theme)
+        [(_prompt_toolkit_style(style), text) for text, style in _linked(line, None)]
+        for line in _laid_out(renderable, width, theme)
     ]
 
 
@@ -51,21 +54,25 @@ def _laid_out(renderable: RenderableType, width: int, theme: Theme) -> list[list
     console = _console(theme)
     options = console.options.update(width=max(1, width), height=None)
     fills = theme.depth in ("256", "truecolor")
-    lines = [_without_end(line, fills=fills) for line in console.render_lines(renderable, options, pad=False)]
-    return lines if theme.has_links else [_without_links(line) for line in lines]
+    return [_without_end(line, fills=fills) for line in console.render_lines(renderable, options, pad=False)]
 
 
-def _without_links(line: list[tuple[str, Style]]) -> list[tuple[str, Style]]:
-    """The same pieces for a terminal that opens no links; those that differ only in that are one."""
+def _linked(line: list[tuple[str, Style]], theme: Theme | None) -> list[tuple[str, Style]]:
+    """The same pieces with links that lead somewhere, and with none where the terminal opens none (`theme` None).
+
+    Pieces that differ only in a link that is gone are one.
+    """
     if not any(style.link for _, style in line):
         return line
     pieces: list[tuple[str, Style]] = []
     for text, style in line:
-        plain = style.update_link(None) if style.link else style
-        if pieces and pieces[-1][1] == plain:
-            pieces[-1] = (pieces[-1][0] + text, plain)
+        if style.link:
+            target = resolve_link(style.link, theme) if theme and theme.has_links else None
+            style = style if target == style.link else style.update_link(target)
+        if pieces and pieces[-1][1] == style:
+            pieces[-1] = (pieces[-1][0] + text, style)
         else:
-            pieces.append((text, plain))
+            pieces.append((text, style))
     return pieces
 
 
@@ -142,7 +149,7 @@ def _color_codes(color: Color | None, depth: ColorDepth, *, foreground: bool) ->
 
 @lru_cache(maxsize=1024)
 def _prompt_toolkit_style(style: Style) -> str:
-    return to_prompt_toolkit(str(style.update_link(None) if style.link else style))
+    return to_prompt_toolkit(str(style))
 
 
 Spacing: TypeAlias = Literal["apart", "dense", "joined"]

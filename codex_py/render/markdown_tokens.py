@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
-from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -17,12 +15,12 @@ from rich.text import Span, Text
 from codex_py.render.code import CodeBlock, highlight, lexer_for
 from codex_py.render.entry import Margin, words
 from codex_py.render.layout import Alignment, TextTable, WrappedProse
+from codex_py.render.links import link_spans
 from codex_py.text.sanitize import sanitize
 
 _DEEPEST: Final = 60
 _WIDEST_RULE: Final = 60
 _MAX_BRACKETS: Final = 256
-_LINKED: Final = re.compile(r"(?P<url>https?://[!-;=?-~]{3,2000})|(?<![\w.~/:])/[\w./@+-]{1,400}:\d{1,7}\b")
 _INLINE_STYLES: Final = {"strong": "strong", "em": "emphasis", "s": "markdown.strike", "link": "markdown.link"}
 _TASKS: Final = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 _BULLETS: Final = ("• ", "◦ ", "▪ ")
@@ -159,17 +157,7 @@ def inline_text(token: Token) -> Text:
         else:
             _add_leaf(line, child)
     plain = "".join(line.pieces)
-    return WrappedProse(plain, spans=[*_link_spans(plain), *line.spans])
-
-
-def _link_spans(plain: str) -> Iterator[Span]:
-    """Addresses, and absolute paths with a line, as links for terminals that open them."""
-    for found in _LINKED.finditer(plain):
-        text = found[0].rstrip(".,;:!?'\"`*_]")
-        if text.count(")") > text.count("("):
-            text = text.rstrip(")")
-        target = text if found["url"] else f"file://{quote(text.rpartition(':')[0])}"
-        yield Span(found.start(), found.start() + len(text), Style(link=target))
+    return WrappedProse(plain, spans=[*link_spans(plain), *line.spans])
 
 
 class _Inline:
@@ -193,6 +181,10 @@ class _Inline:
         self.pieces.append(text)
         self._size = end
 
+    def link_from(self, start: int, target: str) -> None:
+        """Let the pieces from this one on be a link."""
+        self.spans.append(Span(sum(map(len, self.pieces[:start])), self._size, Style(link=target)))
+
 
 def _add_leaf(line: _Inline, child: Token) -> None:
     match child.type:
@@ -209,8 +201,10 @@ def _add_leaf(line: _Inline, child: Token) -> None:
 
 
 def _add_target(line: _Inline, target: str, start: int) -> None:
-    """Where a link leads, unless its own text, the parts from `start` on, says so."""
+    """Make the parts from `start` on a link, and say where it leads unless its own text does."""
     shown = sanitize(target)
+    if shown.startswith(("http://", "https://")):
+        line.link_from(start, shown)
     if shown and "".join(line.pieces[start:]) not in (shown, shown.removeprefix("mailto:")):
         line.add(f" ({target})", "dim")
 

@@ -116,12 +116,15 @@ _VTE_WITH_LINKS: Final = 5000
 
 class Theme(Value):
     """A named look; `depth` is how many colours the terminal has. `mono` has none and uses weight and slant.
-    With `has_links` the terminal opens links that are written as such (OSC 8).
+    With `has_links` the terminal opens links that are written as such (OSC 8). Relative paths are those below
+    `link_root`, and `opener` is the scheme of the editor that opens files; without it that is up to the system.
     """
 
     name: str
     depth: ColorDepth
     has_links: bool = False
+    link_root: str = ""
+    opener: str = ""
 
     def styles(self) -> Mapping[str, str]:
         """Every style in the words of rich."""

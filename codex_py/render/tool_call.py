@@ -21,6 +21,7 @@ from codex_py.protocol.events import (
 )
 from codex_py.render.code import CodeBlock, highlight, lexer_for, lexer_for_file
 from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
+from codex_py.render.links import with_links
 from codex_py.render.status import format_running_time
 from codex_py.render.titles import command_title
 from codex_py.text.display import describe_seconds, ends_of
@@ -149,6 +150,8 @@ def _standing(event: CommandFinished) -> tuple[str, str, str]:
     match event.status, event.exit_code:
         case "completed", 0 if event.in_background:
             return "✓", "good", "exited 0"
+        case "failed", int(code) if event.in_background and code:
+            return "✗", "bad", f"failed, exit {code}"
         case "in_progress", _:
             return "◌", "accent", "still running"
         case "declined", _:
@@ -169,7 +172,7 @@ def _complaint(event: CommandFinished) -> list[RenderableType]:
         return []
     shown = [line for line in ends_of(legible(event.output), _FAILURE_LINES) if line.strip()]
     # Clipped, but with its indentation: that is part of what went wrong.
-    lines = (Text(sanitize_line(line.rstrip().expandtabs(4)), "output") for line in shown)
+    lines = (with_links(Text(sanitize_line(line.rstrip().expandtabs(4)), "output")) for line in shown)
     return [OneLine(Text.assemble(("  │ ", "markdown.rule"), line)) for line in lines]
 
 
@@ -191,7 +194,7 @@ def _expanded(line: OneLine, event: CommandFinished, *, max_lines: int) -> list[
 def output_block(lines: Sequence[str]) -> Margin:
     """Lines of an output that are safe to draw, behind a rule."""
     cut = [line if len(line) <= _WIDEST_OUTPUT else f"{line[:_WIDEST_OUTPUT]}…" for line in lines]
-    return Margin(Text("\n".join(cut).expandtabs(8), "output"), "  │ ", "  │ ", style="markdown.rule")
+    return Margin(with_links(Text("\n".join(cut).expandtabs(8), "output")), "  │ ", "  │ ", style="markdown.rule")
 
 
 def _joined(notes: Sequence[str]) -> str:

@@ -143,3 +143,16 @@ def test_no_stale_rows_stay_after_resizing(place: Place, ready: Ready, open_with
             terminal.wait_until_gone("Esc close").wait_for_prompt()
             assert sum(row.startswith("› Ask") for row in terminal.rows) == 1
             assert "──" not in terminal.text
+
+
+def test_addresses_and_files_are_links_where_the_terminal_opens_them(place: Place, ready: Ready) -> None:
+    place.write("src/app.py", "x = 1\n")
+    answer = "See https://example.com/docs and `src/app.py:1`, not localhost:8080."
+    for env, is_linked in (({"VTE_VERSION": "7200"}, True), ({}, False)):
+        with FakeResponses([say(answer)]) as model:
+            ready(model, 'file_opener = "cursor"')
+            with Terminal(place, "go", **env) as terminal:
+                terminal.wait_for("not localhost:8080")
+                for target in (b"https://example.com/docs", b"cursor://file%s/src/app.py:1" % bytes(place.repo)):
+                    assert (b";%s\x1b\\" % target in terminal.raw) is is_linked
+                assert terminal.raw.count(b"\x1b]8;id=") == 2 * is_linked

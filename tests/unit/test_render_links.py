@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from codex_py.render.entry import to_fragments, to_lines
 from codex_py.render.markdown import render_markdown
@@ -44,3 +45,27 @@ def test_what_is_known_of_the_terminal_decides() -> None:
     assert find_theme("dark", {**env, "TERM_PROGRAM": "WezTerm"}).has_links
     assert find_theme("auto", {**env, "VTE_VERSION": "7200"}).has_links
     assert not find_theme("auto", {**env, "VTE_VERSION": "7200", "STY": "1"}).has_links
+
+
+def test_a_relative_path_is_a_link_where_there_is_such_a_file(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a b.py").touch()
+    (tmp_path / "src/app.py").touch()
+    theme = LINKED.replace(link_root=str(tmp_path))
+    drawn = lines("At src/app.py:12:3 and `app.py:3`, on localhost:8080, 12:30, ./src/app.py:7.", theme, 90)
+    assert re.findall(r"\x1b\]8;id=\d+;(.*?)\x1b\\", drawn) == [f"file://{tmp_path}/src/app.py"] * 2
+    assert "app.py:3" in re.sub(r"\x1b\[[\d;]*m", "", drawn)
+
+
+def test_the_configured_editor_opens_the_file_at_its_line(tmp_path: Path) -> None:
+    (tmp_path / "app.py").touch()
+    theme = LINKED.replace(link_root=str(tmp_path), opener="vscode")
+    assert f"vscode://file{tmp_path}/app.py:12\x1b" in lines("app.py:12", theme, 60)
+    assert "vscode://file/srv/x.py:4\x1b" in lines("see /srv/x.py:4", theme, 60)
+
+
+def test_the_words_of_a_link_lead_where_it_does() -> None:
+    assert re.search(
+        r"\x1b\]8;id=\d+;https://example.com/x\x1b\\\x1b\[[\d;]*mthe docs",
+        lines("See [the docs](https://example.com/x).", LINKED, 60),
+    )

@@ -63,7 +63,7 @@ class FrontEnd:
         self.launch = launch
         self._theme_name = launch.tui.theme
         self._background: Background | None = None
-        self.theme: Theme = find_theme(self._theme_name, launch.env)
+        self.theme = self._find_theme(launch.tui.theme)
         use_utf_8(sys.stdin, sys.stdout)
         output = terminal_output(sys.stdout, launch.env.get("TERM", ""))
         self.screen = TerminalScreen(output, rewraps_lines=rewraps_lines(launch.env))
@@ -121,10 +121,15 @@ class FrontEnd:
 
     def set_theme(self, name: str) -> None:
         """Draw in another theme from now on; raise `UserError` for none that there is."""
-        self.theme = find_theme(name, self.launch.env, self._background)
+        self.theme = self._find_theme(name)
         self._theme_name = name
         self._style = self._style_of_theme()
         self.screen.draw()
+
+    def _find_theme(self, name: str) -> Theme:
+        opener = self.launch.loaded.config.file_opener
+        theme = find_theme(name, self.launch.env, self._background)
+        return theme.replace(link_root=str(self.launch.cwd), opener="" if opener == "none" else opener)
 
     async def background_known(self) -> None:
         """Wait a moment for the terminal to report its colours, where the theme goes by them."""

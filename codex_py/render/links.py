@@ -1,0 +1,49 @@
+"""Addresses and paths with a line as links, for terminals that open them (OSC 8)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import quote
+
+from rich.style import Style
+from rich.text import Span, Text
+
+from codex_py.render.theme import Theme
+
+# A path has its line behind it, and perhaps a column: `src/app.py:12:3`.
+_LINKED: Final = re.compile(
+    r"(?P<url>https?://[!-;=?-~]{3,2000})|(?<![\w.~/:@+-])(?P<path>[\w./@+-]{1,400}):(?P<line>\d{1,7})(?::\d{1,5})?\b"
+)
+_PATH: Final = "path:"
+_CLOSING: Final = ".,;:!?'\"`*_]"
+
+
+def link_spans(plain: str) -> Iterator[Span]:
+    """The links in a text. A path is resolved when it is drawn, by `resolve_link`."""
+    for found in _LINKED.finditer(plain):
+        text = found[0].rstrip(_CLOSING)
+        if text.count(")") > text.count("("):
+            text = text.rstrip(")")
+        target = text if found["url"] else f"{_PATH}{found['line']}:{found['path']}"
+        yield Span(found.start(), found.start() + len(text), Style(link=target))
+
+
+def with_links(text: Text) -> Text:
+    """The text with its links."""
+    text.spans[:0] = link_spans(text.plain)
+    return text
+
+
+def resolve_link(link: str, theme: Theme) -> str | None:
+    """Where a link leads; None for what only looks like a path: relative ones count where there is such a file."""
+    if not link.startswith(_PATH):
+        return link
+    line, _, path = link.removeprefix(_PATH).partition(":")
+    if not path.startswith("/"):
+        path = os.path.normpath(os.path.join(theme.link_root, path))  # noqa: PTH118 - drawn often
+        if not theme.link_root or not os.path.isfile(path):  # noqa: PTH113
+            return None
+    return f"{theme.opener}://file{quote(path)}:{line}" if theme.opener else f"file://{quote(path)}"
