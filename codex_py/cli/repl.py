@@ -29,6 +29,7 @@ from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.errors import UsageError
 from codex_py.exec.streams import read_piped, with_attachment
 from codex_py.paths import codex_home
+from codex_py.protocol.policy import SandboxMode
 from codex_py.rollout.files import thread_of
 from codex_py.text.tokens import count_lines
 from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession, RewindRequest, Rewound
@@ -144,9 +145,13 @@ class _Host:
         self._options.oss = provider != _OFFLINE
         self._options.local_provider = None if provider == _OFFLINE else provider
 
-    def only_look(self) -> None:
-        """Let commands only read from now on, whatever settings and flags say."""
-        self._options.sandbox = "read-only"
+    @property
+    def waives_sandbox(self) -> bool:
+        return bool(self._options.bypass)
+
+    def use_sandbox(self, mode: SandboxMode) -> None:
+        """Hold commands in this sandbox from now on, whatever settings and flags say."""
+        self._options.sandbox = mode
         self._options.bypass = self._options.full_auto = False
 
     def rewind(self, thread_id: str, request: RewindRequest) -> Rewound:

@@ -117,7 +117,7 @@ HOSTED_PROVIDERS: Final = (*("anthropic", "openrouter", "deepseek", "mistral", "
 FOREIGN_KEYS: Final = frozenset(
     {
         *("audio", "auto_review", "desktop", "disable_paste_burst", "feedback", "ghost_snapshot"),
-        *("instructions", "marketplaces", "mcp_oauth_callback_url", "memories", "notice", "plan_mode_reasoning_effort"),
+        *("instructions", "marketplaces", "mcp_oauth_callback_url", "memories", "plan_mode_reasoning_effort"),
         *("suppress_unstable_features_warning", "tool_suggest", "windows", "zsh_path"),
     }
 )
@@ -334,5 +334,10 @@ class Config(ConfigRecord):
         RecordSection(Features), "switches, also for `--enable` and `--disable`", default=Features()
     )
     tui: Mapping[str, Any] = setting(AnyTable(*TUI_KEYS), "the terminal session", default={})
+    notice: Mapping[str, Any] = setting(
+        AnyTable(TableKey("hide_full_access_warning", sample=False, purpose="begin without a sandbox unasked")),
+        "questions that are not asked again",
+        default={},
+    )
     analytics: Mapping[str, Any] = setting(AnyTable(), "accepted for other programs; nothing is reported", default={})
     otel: Mapping[str, Any] = setting(AnyTable(), "accepted for other programs; no traces are sent", default={})

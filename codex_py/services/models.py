@@ -14,9 +14,11 @@ from codex_py.errors import ModelError, UserError
 from codex_py.model.catalog import facts_for, openai_models
 from codex_py.model.model_list import list_models
 from codex_py.model.providers import resolve_provider
+from codex_py.text.nearest import nearest_names
 
 _OFFLINE: Final = "offline"
 _RULES: Final = "offline-rules"
+_MAX_NEAREST: Final = 3
 
 
 class ModelRow(NamedTuple):
@@ -45,6 +47,26 @@ def known_models(config: Config) -> tuple[str, ...]:
         return (_RULES,)
     own = (*([config.model] if config.model else []), *config.models, *read_own_catalog(config))
     return tuple(dict.fromkeys((*own, *(openai_models() if config.model_provider == "openai" else ()))))
+
+
+def is_well_known(config: Config, name: str) -> bool:
+    """Whether nobody need be asked whether there is such a model."""
+    return config.model_provider == _OFFLINE or name in (*config.models, *openai_models())
+
+
+def describe_unknown_model(config: Config, name: str, offered: OfferedModels | None) -> str:
+    """What to say of a model that the provider does not offer, with the nearest names; empty for one that it does.
+
+    Of a provider that lists none (`offered` None) it is said when the name is nearly that of a known model.
+    """
+    listed = [row.id for row in offered.rows] if offered else []
+    known = [model for model in (*known_models(config), *openai_models()) if model != name]
+    near = nearest_names(name, listed, limit=_MAX_NEAREST) if listed else nearest_names(name, known, limit=1)
+    if {name, f"{name}:latest"}.intersection(listed) or not (listed or near):
+        return ""
+    where = f": `{config.model_provider}` does not list it" if listed else ""
+    guess = f"did you mean {' or '.join(f'`{model}`' for model in near)}?" if near else ""
+    return "; ".join(filter(None, [f"unknown model `{name}`{where}", guess]))
 
 
 async def offered_models(config: Config, name: str, *, env: Mapping[str, str], home: Path) -> OfferedModels:

@@ -27,8 +27,8 @@ def test_agents_are_on_the_screen_and_one_can_be_stopped(place: Place, ready: Re
     with cast(parts) as model:
         ready(model, 'sandbox_mode = "danger-full-access"')
         with Terminal(place, height=40) as terminal:
-            terminal.wait_for_prompt()
-            terminal.type("go\r")
+            terminal.wait_for("Run without a sandbox?").type("y")
+            terminal.wait_for_prompt().type("go\r")
             pid = int((place.repo / "started").read_text())
             terminal.wait_for("✓ agent-1 done").wait_for("agent-2 look at the server · echo $$ >started; cat never")
             terminal.type("/ps\r")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.repl.conftest import Ready
-from tests.support.fake_responses import FakeResponses, completed, say, tokens
+from tests.support.fake_responses import FakeResponses, completed, say, status, tokens
 from tests.support.home import Place
 from tests.support.terminal import Terminal
 
@@ -37,6 +37,40 @@ def test_full_access_is_asked_about_once(place: Place, ready: Ready) -> None:
             terminal.wait_for("unknown sandbox `foo`: use `read-only`").type("/sandbox danger-full-access\r")
             terminal.wait_for("Run without a sandbox?").type("y")
             terminal.wait_for("no sandbox")
+
+
+def test_a_session_that_starts_without_a_sandbox_asks_once(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model, 'sandbox_mode = "danger-full-access"')
+        with Terminal(place, height=30) as terminal:
+            terminal.wait_for("Run without a sandbox?").wait_for("❯ n  No, use workspace-write").press("enter")
+            terminal.wait_for_prompt().wait_for("main · workspace-write")
+        with Terminal(place, "-s", "danger-full-access", height=30) as terminal:
+            terminal.wait_for("Run without a sandbox?").type("a")
+            terminal.wait_for_prompt().wait_for("no sandbox").type("/new\r")
+            terminal.wait_for(lambda now: now.text.count("codex-py 0") == 2).wait_for_prompt()
+        with Terminal(place, height=30) as terminal:
+            terminal.wait_for_prompt().wait_for("no sandbox")
+            assert "Run without" not in terminal.whole
+    assert "hide_full_access_warning = true" in (place.codex_home / "config.toml").read_text()
+
+
+def test_a_flag_that_is_named_dangerous_is_not_asked_about(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place, "--yolo") as terminal:
+            terminal.wait_for_prompt().wait_for("no sandbox")
+
+
+def test_a_model_that_the_provider_does_not_list_is_warned_about(place: Place, ready: Ready) -> None:
+    names = ("qwen-coder", "qwen-coder-2", "llama")
+    listed = status(200, {"object": "list", "data": [{"id": name} for name in names]})
+    with FakeResponses(get={"/v1/models": listed}) as model:
+        ready(model)
+        with Terminal(place, "-m", "qwen-codr", width=110) as terminal:
+            warning = "unknown model `qwen-codr`: `fake` does not list it; did you mean `qwen-coder` or `qwen-coder-2`?"
+            terminal.wait_for(warning).wait_for_prompt().type("/model lama\r")
+            terminal.wait_for("unknown model `lama`: `fake` does not list it; did you mean `llama`?")
 
 
 def test_the_head_of_the_diff_counts(place: Place, ready: Ready) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from codex_py.config.load import ConfigRequest, LoadedConfig
 from codex_py.config.tui import Tui
 from codex_py.core.session_request import ResumeTarget
+from codex_py.protocol.policy import SandboxMode
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
@@ -78,8 +79,13 @@ class LaunchHost(Protocol):
         """Ask another provider from now on: `offline`, `ollama` or `lmstudio`."""
         ...
 
-    def only_look(self) -> None:
-        """Let commands only read from now on, whatever settings and flags say."""
+    @property
+    def waives_sandbox(self) -> bool:
+        """Whether a flag that is named dangerous asks for no sandbox: that is the yes."""
+        ...
+
+    def use_sandbox(self, mode: SandboxMode) -> None:
+        """Hold commands in this sandbox from now on, whatever settings and flags say."""
         ...
 
     def rewind(self, thread_id: str, request: RewindRequest) -> Rewound:

@@ -33,7 +33,7 @@ from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unkno
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
 from codex_py.ui.repl.panels.askers import LineAsker
 from codex_py.ui.repl.panels.questions import QuestionQueue
-from codex_py.ui.repl.session_start import banner_of, first_destination, reach_a_model, settle_trust, way_back
+from codex_py.ui.repl.session_start import banner_of, first_destination, reach_a_model, settle_start, way_back
 from codex_py.ui.repl.slash_command import (
     CommandContext,
     Destination,
@@ -59,7 +59,7 @@ async def run_in_lines(host: LaunchHost, launch: LaunchContext, options: LaunchO
         loop.add_signal_handler(number, talk.end, status)
     loop.add_signal_handler(signal.SIGINT, talk.interrupt)
     asker = LineAsker(talk.read, talk.write)
-    settled = await settle_trust(asker, host, launch)
+    settled = await settle_start(asker, host, launch)
     destination: Destination = Quit()
     if settled is not None:
         launch = settled

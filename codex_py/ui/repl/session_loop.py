@@ -23,12 +23,13 @@ from codex_py.render.transcript import recent_turns, render_items
 from codex_py.ui.repl.actions import Actions
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.ui.repl.chips import Chips, Composed
+from codex_py.ui.repl.commands.settings import warn_of_unknown_model
 from codex_py.ui.repl.launch import LaunchHost, LaunchOptions
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.questions import QuestionQueue
 from codex_py.ui.repl.screen import TerminalScreen
-from codex_py.ui.repl.session_start import banner_of, first_destination, reach_a_model, settle_trust, way_back
+from codex_py.ui.repl.session_start import banner_of, first_destination, reach_a_model, settle_start, way_back
 from codex_py.ui.repl.session_view import SessionView, StatusKeeper, ViewServices
 from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, Quit
 from codex_py.ui.repl.terminal import Notices
@@ -84,7 +85,7 @@ class SessionLoop:
         """Until the user quits. Raise `UserError` when the first session cannot be opened."""
         self._options = options
         await self._front.background_known()
-        settled = await settle_trust(self._asker, self._host, self._front.launch)
+        settled = await settle_start(self._asker, self._host, self._front.launch)
         if settled is None:
             return
         self._front.launch = self._launch = settled
@@ -141,6 +142,7 @@ class SessionLoop:
             await session.submit(Begin())
             self._show_again(session)
             self._front.controls.set_session(view)
+            side.start(warn_of_unknown_model(context, session.settings.model.model))
             if self._options.prompt or self._options.images:
                 conversation.send(self._first_message())
             destination = await next_destination

@@ -140,8 +140,52 @@ async def settle_trust(asker: FormAsker, host: LaunchHost, launch: LaunchContext
     else:
         root = launch.loaded.project_root or launch.cwd
         set_value(launch.home / "config.toml", ("projects", str(root), "trust_level"), "untrusted")
-        host.only_look()
+        host.use_sandbox("read-only")
     return host.read_context()
+
+
+async def settle_start(asker: FormAsker, host: LaunchHost, launch: LaunchContext) -> LaunchContext | None:
+    """What is asked before the first session: trust in the directory, and a yes to no sandbox; None to leave."""
+    settled = await settle_trust(asker, host, launch)
+    return settled and await _settle_full_access(asker, host, settled)
+
+
+async def _settle_full_access(asker: FormAsker, host: LaunchHost, launch: LaunchContext) -> LaunchContext | None:
+    config = launch.loaded.config
+    is_known = host.waives_sandbox or config.notice.get("hide_full_access_warning") is True
+    if config.sandbox_mode != "danger-full-access" or is_known:
+        return launch
+    match await asker.choose(_FULL_ACCESS):
+        case "yes":
+            return launch
+        case "always":
+            set_value(launch.home / "config.toml", ("notice", "hide_full_access_warning"), value=True)
+            return launch
+        case "no":
+            host.use_sandbox("workspace-write")
+            return host.read_context()
+        case "quit":
+            return None
+
+
+_FullAccess: TypeAlias = Literal["yes", "always", "no", "quit"]
+
+_FULL_ACCESS: Final[Sheet[_FullAccess]] = Sheet(
+    title="Run without a sandbox?",
+    subject=(
+        TextLine("The settings of this session have none (`danger-full-access`).", "warn"),
+        TextLine("Commands can then change or delete anything that you can, and send anything anywhere.", "warn"),
+    ),
+    options=(
+        Option("y", "Yes, for this session", "yes"),
+        Option("a", "Yes, and do not ask again", "always", "kept in config.toml"),
+        Option("n", "No, use workspace-write", "no"),
+        Option("q", "Quit", "quit"),
+    ),
+    refusal="quit",
+    escape="quit",
+    default=2,
+)
 
 
 async def reach_a_model(asker: FormAsker, host: LaunchHost, run_program: RunProgram, *, over_ssh: bool) -> bool:

@@ -5,6 +5,8 @@ what the session is called, from now on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Coroutine
 from typing import Any, Final, cast
 
 from codex_py.config.edit import set_value
@@ -15,7 +17,7 @@ from codex_py.errors import UserError
 from codex_py.paths import short_path
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import mode_of
-from codex_py.services.models import known_models, offered_models
+from codex_py.services.models import OfferedModels, describe_unknown_model, is_well_known, offered_models
 from codex_py.services.session_choices import name_session, name_trouble
 from codex_py.text.nearest import did_you_mean
 from codex_py.ui.repl.panels.forms import Form, waited_for
@@ -37,16 +39,11 @@ async def _model(context: CommandContext, words: str) -> None:
         if effort:
             _parse_choice(effort.strip(), REASONING_EFFORT.words, "effort")
         await _use_model(context, OverrideTurnContext(model=name, effort=effort.strip() or None))
-        await _warn_of_unknown(context, name)
+        await warn_of_unknown_model(context, name, show_waiting=True)
         return
     now = context.session.settings.model
     config = context.launch.loaded.config
-    chosen = await choose_model(
-        context.asker,
-        lambda: offered_models(config, config.model_provider, env=context.launch.env, home=context.launch.home),
-        current=now.model,
-        effort=now.effort,
-    )
+    chosen = await choose_model(context.asker, lambda: list_models(context), current=now.model, effort=now.effort)
     if chosen is None:
         return
     await _use_model(context, OverrideTurnContext(model=chosen.model, effort=chosen.effort or ""))
@@ -54,25 +51,24 @@ async def _model(context: CommandContext, words: str) -> None:
         await _offer_to_save(context, chosen)
 
 
-async def _warn_of_unknown(context: CommandContext, name: str) -> None:
-    """Warn of a model that the provider does not list, or for one that lists none, that is nearly a known one."""
+def list_models(context: CommandContext) -> Coroutine[Any, Any, OfferedModels]:
+    """Ask the provider for its models."""
     config = context.launch.loaded.config
-    known = known_models(config)
-    if name in known:
+    return offered_models(config, config.model_provider, env=context.launch.env, home=context.launch.home)
+
+
+async def warn_of_unknown_model(context: CommandContext, name: str, *, show_waiting: bool = False) -> None:
+    """Warn of a model that the provider does not list; of one that lists none, when it is nearly a known name."""
+    config = context.launch.loaded.config
+    if is_well_known(config, name):
         return
-    is_listed = False
-    try:
-        listing = offered_models(config, config.model_provider, env=context.launch.env, home=context.launch.home)
-        offered = await waited_for(context.asker, "Models", listing, about="asking the provider for its models…")
-    except UserError:
-        offered = None
-    if offered is not None:
-        known = tuple(row.id for row in offered.rows)
-        is_listed = bool(known)
-    guess = did_you_mean(name, known)
-    if name not in known and (is_listed or guess):
-        where = f": `{config.model_provider}` does not list it" if is_listed else ""
-        context.output.note("; ".join(filter(None, [f"unknown model `{name}`{where}", guess])))
+    offered = None
+    with contextlib.suppress(UserError):
+        listing = list_models(context)
+        about = "asking the provider for its models…"
+        offered = await (waited_for(context.asker, "Models", listing, about=about) if show_waiting else listing)
+    if warning := describe_unknown_model(config, name, offered):
+        context.session.warn(warning)
 
 
 async def _use_model(context: CommandContext, op: OverrideTurnContext) -> None:
