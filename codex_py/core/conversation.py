@@ -36,6 +36,7 @@ from codex_py.model.client import TurnState
 from codex_py.protocol import events
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.ops import UserInput
 from codex_py.protocol.readable import without_plan_tags
 from codex_py.protocol.status import ContextUse
 from codex_py.protocol.usage import CompactionReason, TokenUsage
@@ -247,15 +248,15 @@ class TurnRunner:
         except (ModelError, asyncio.CancelledError):
             self._send_context(turn)
             for message in waiting:
-                self._keep(message.message)
+                self._keep(message.message, message.input)
             raise
         self._send_context(turn)
 
-    def _keep(self, message: ResponseItem | None) -> None:
+    def _keep(self, message: ResponseItem | None, inputs: Sequence[UserInput] = ()) -> None:
         """Append the user's message; None where it was nothing but a skill."""
         if message is not None:
             self.history.append(message)
-            self._transcript.user_message(message)
+            self._transcript.user_message(message, inputs)
 
     async def _append_messages(self, waiting: Sequence[PendingMessage | ResponseItem]) -> None:
         """Append what comes from the user, skills before the message that names them."""
@@ -265,7 +266,7 @@ class TurnRunner:
                 self.history.append(item)
             else:
                 requested.append(self._skill_requests.inject(item.input))
-                self._keep(item.message)
+                self._keep(item.message, item.input)
                 self.history.append(*item.context)
         # Asked only now, so that what the user said is kept when the answer never comes.
         await self._skill_requests.provide(requested)

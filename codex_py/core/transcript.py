@@ -10,6 +10,7 @@ from typing import Any
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import Message, ResponseItem
+from codex_py.protocol.ops import TextInput, UserInput
 from codex_py.protocol.readable import without_pictures
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout import format as records
@@ -71,10 +72,13 @@ class Transcript:
             ),
         )
 
-    def user_message(self, item: ResponseItem) -> None:
+    def user_message(self, item: ResponseItem, inputs: Sequence[UserInput] = ()) -> None:
         view = item.view()
         if isinstance(view, Message):
-            self._event(records.user_message_payload(without_pictures(view.text)))
+            text = without_pictures(view.text)
+            shortened = [part for part in inputs if isinstance(part, TextInput) and part.elements]
+            elements = shortened[0].elements if [part.text for part in shortened] == [text] else ()
+            self._event(records.user_message_payload(text, elements))
 
     def usage(self, last: TokenUsage, total: TokenUsage, window: int | None) -> None:
         self._event(records.token_count_payload(last, total, window=window))

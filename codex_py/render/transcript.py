@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rich.text import Text
@@ -39,12 +40,18 @@ _NOT_TRIED: Final = ("patch rejected: ", "apply_patch verification failed: ")
 
 
 def render_items(
-    items: Sequence[ResponseItem], *, cwd: Path, expanded: bool = False, at_work: bool = False
+    items: Sequence[ResponseItem],
+    *,
+    cwd: Path,
+    expanded: bool = False,
+    at_work: bool = False,
+    shown: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[ScrollbackEntry]:
     """An entry for whatever a person saw of these items; a call stands where it was made, with what came of it.
 
     Calls without an answer were stopped, unless the session is `at_work`. Of the plan, which is redrawn as it
-    changes, a turn leaves what it was in the end; `expanded` shows each.
+    changes, a turn leaves what it was in the end; `expanded` shows each. `shown` says how messages were shown that are
+    longer than that, by their text.
     """
     agents = AgentCallRenderer()
     # They stand before the message that names them, and were seen below it.
@@ -69,6 +76,8 @@ def render_items(
             if plan is None:
                 yield render_final_plan(happened)
             continue
+        if isinstance(happened, PastUserMessage):
+            past = past.replace(happened=happened.replace(text=shown.get(happened.text, happened.text)))
         entry = _render_past_item(past, cwd, expanded=expanded)
         if entry is None:
             continue

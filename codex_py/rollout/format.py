@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.ops import TextElement
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy, WorkspaceWrite, approval_payload, mode_of
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
@@ -227,9 +228,12 @@ def task_started_payload(turn_id: str, *, window: int | None) -> dict[str, Any]:
     }
 
 
-def user_message_payload(text: str) -> dict[str, Any]:
+def user_message_payload(text: str, elements: Sequence[TextElement] = ()) -> dict[str, Any]:
     """`event_msg`: what the user said; session pickers show it."""
-    return {"type": "user_message", "message": text, "images": [], "local_images": [], "text_elements": []}
+    shortened = [
+        {"byte_range": {"start": start, "end": end}, "placeholder": placeholder} for start, end, placeholder in elements
+    ]
+    return {"type": "user_message", "message": text, "images": [], "local_images": [], "text_elements": shortened}
 
 
 def agent_message_payload(text: str) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, completed, say, status, tokens
 from tests.support.home import Place
@@ -81,3 +83,22 @@ def test_the_head_of_the_diff_counts(place: Place, ready: Ready) -> None:
         with Terminal(place, height=30) as terminal:
             terminal.wait_for_prompt().type("/diff\r")
             terminal.wait_for("Uncommitted changes · 2 files +3 −3")
+
+
+def test_a_chip_is_a_chip_again_in_a_resumed_session(place: Place, ready: Ready) -> None:
+    pasted = "\n".join(f"line {number} é" for number in range(20))
+    with FakeResponses([say("seen."), completed(tokens(1000, 10))], [say("again.")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt().type("é look at ")
+            terminal.paste(pasted)
+            terminal.wait_for("[Pasted text #1 · 20 lines]").type(" closely\r")
+            terminal.wait_for("seen.").wait_for_prompt().press("ctrl-d")
+            assert terminal.wait_for_end() == 0
+        with Terminal(place, "resume", "--last") as terminal:
+            terminal.wait_for("› é look at [Pasted text #1 · 20 lines] closely").wait_for_prompt()
+            assert "line 7" not in terminal.whole
+            assert re.search(r"\n  gpt-5.1-codex medium · \d+% context left · ", terminal.text)
+            terminal.type("more\r")
+            terminal.wait_for("again.")
+    assert f"é look at {pasted} closely" in model.requests[1].texts("user")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from codex_py.protocol.ops import ImageInput, SkillInput, TextInput, UserInput
+from codex_py.protocol.ops import ImageInput, SkillInput, TextElement, TextInput, UserInput
 from codex_py.protocol.value import Value
 from codex_py.text.tokens import count_lines
 
@@ -34,12 +34,25 @@ Chip: TypeAlias = Pasted | PictureChip | PickedSkill
 
 
 class Composed(Value):
-    """A message ready to go: as it was `typed`, with its `chips` by their marks, and what the session gets of it."""
+    """A message ready to go: as it was `typed`, with its `chips` by their marks, and what the session gets of it.
+
+    `elements` are the parts of the text that are shown shorter.
+    """
 
     typed: str
     text: str
     inputs: tuple[UserInput, ...]
     chips: tuple[tuple[str, Chip], ...] = ()
+    elements: tuple[TextElement, ...] = ()
+
+    def submitted(self) -> tuple[UserInput, ...]:
+        """The inputs, with what is shown for parts of the text."""
+        others = [item for item in self.inputs if not isinstance(item, TextInput)]
+        return (*others, TextInput(self.text, self.elements)) if self.elements else self.inputs
+
+    def shown_as(self, typed: str) -> Composed:
+        """The same message, shown by other words than its own."""
+        return self.replace(typed=typed, elements=(TextElement(0, _bytes_of(self.text), typed),))
 
     def mentioning(self, text: str, skill: str, path: Path) -> Composed:
         """The same message in other words, with one more skill."""
@@ -49,10 +62,9 @@ class Composed(Value):
     def naming(self, written: str, skill: str, path: Path) -> Composed:
         """The same message with `$written` naming this skill."""
         mention = re.compile(rf"\${re.escape(written)}(?![\w-])")
-        typed, text = (mention.sub(lambda _: f"${skill}", words) for words in (self.typed, self.text))
-        others = [item for item in self.inputs if not isinstance(item, TextInput)]
-        chips = dict(self.chips) | {f"${skill}": PickedSkill(skill, path)}
-        return Composed(typed, text, (*others, SkillInput(skill, path), TextInput(text)), tuple(chips.items()))
+        chips = Chips()
+        chips.add({**dict(self.chips), f"${skill}": PickedSkill(skill, path)})
+        return chips.compose(mention.sub(lambda _: f"${skill}", self.typed))
 
 
 class Chips:
@@ -116,7 +128,7 @@ class Chips:
     def import_text(self, text: str, chips: Mapping[str, Chip]) -> str:
         """Import a text of another input with its chips, which get new marks here; return the text with these marks."""
         others = Chips()
-        others._chips.update(chips)
+        others.add(chips)
         pieces: list[str] = []
         last = 0
         for start, end in others.marks_in(text):
@@ -124,19 +136,30 @@ class Chips:
             last = end
         return "".join([*pieces, text[last:]])
 
+    def add(self, chips: Mapping[str, Chip]) -> None:
+        """Add chips with the marks that they have."""
+        self._chips.update(chips)
+
     @property
     def by_mark(self) -> Mapping[str, Chip]:
         return self._chips
 
     def expand(self, text: str) -> str:
         """The text with every folded paste expanded."""
+        return self._expanded(text)[0]
+
+    def _expanded(self, text: str) -> tuple[str, tuple[TextElement, ...]]:
+        """The same, and where the pastes are in it."""
         pieces: list[str] = []
-        last = 0
+        elements: list[TextElement] = []
+        last = size = 0
         for start, end in self.marks_in(text):
-            chip = self._chips[text[start:end]]
-            pieces += [text[last:start], chip.text if isinstance(chip, Pasted) else text[start:end]]
-            last = end
-        return "".join([*pieces, text[last:]])
+            if isinstance(chip := self._chips[text[start:end]], Pasted):
+                pieces += [text[last:start], chip.text]
+                size += _bytes_of(text[last:start])
+                elements.append(TextElement(size, size := size + _bytes_of(chip.text), text[start:end]))
+                last = end
+        return "".join([*pieces, text[last:]]), tuple(elements)
 
     def compose(self, typed: str) -> Composed:
         """What the session gets: pictures and skills of their own, then the text."""
@@ -144,9 +167,9 @@ class Chips:
         used = [self._chips[mark] for mark in marks]
         pictures = [ImageInput(chip.path) for chip in used if isinstance(chip, PictureChip)]
         skills = [SkillInput(chip.name, chip.path) for chip in used if isinstance(chip, PickedSkill)]
-        text = self.expand(typed)
+        text, elements = self._expanded(typed)
         inputs = (*dict.fromkeys(pictures), *dict.fromkeys(skills), TextInput(text))
-        return Composed(typed, text, inputs, tuple(dict(zip(marks, used, strict=True)).items()))
+        return Composed(typed, text, inputs, tuple(dict(zip(marks, used, strict=True)).items()), elements)
 
     def _mark(self, chip: Chip) -> str:
         match chip:
@@ -164,6 +187,10 @@ class Chips:
     def _next(self, label: str) -> int:
         self._numbers[label] += 1
         return self._numbers[label]
+
+
+def _bytes_of(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
 
 
 def is_large(text: str) -> bool:

@@ -20,6 +20,7 @@ from codex_py.render.event import render_answer, render_event, render_notice
 from codex_py.render.status import banner_lines
 from codex_py.render.theme import Theme
 from codex_py.render.transcript import recent_turns, render_items
+from codex_py.services.session_choices import shown_messages
 from codex_py.ui.repl.actions import Actions
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.ui.repl.chips import Chips, Composed
@@ -158,7 +159,7 @@ class SessionLoop:
     ) -> SessionView:
         """Build the view of a session and its services, and subscribe them to the session."""
         session, composer, screen = context.session, self._front.composer, self._front.screen
-        status = StatusKeeper(lambda: session.settings, self._user_home)
+        status = StatusKeeper(session, self._user_home)
         notices = Notices(self._launch.tui, self._launch.env, screen.emit, lambda: self._front.controls.has_focus)
         view = SessionView(ViewServices(context, conversation, live, status=status), composer, tasks=side)
         actions = Actions(
@@ -234,13 +235,15 @@ class SessionLoop:
         if recent.left_out:
             turns = f"{recent.left_out} earlier turn{'' if recent.left_out == 1 else 's'}"
             self._printer.note(f"{turns} not shown; Ctrl-T shows all of the session")
-        entries = list(islice(render_items(recent.items, cwd=cwd), 10_000))
+        shown = shown_messages(session.rollout) if session.rollout else {}
+        entries = list(islice(render_items(recent.items, cwd=cwd, shown=shown), 10_000))
         for entry in entries[-_MAX_SHOWN_AGAIN:]:
             self._printer.show(entry)
 
     def _first_message(self) -> Composed:
         message = Chips().compose(self._options.prompt)
-        message = message.replace(typed=self._options.shown or message.typed)
+        if self._options.shown:
+            message = message.shown_as(self._options.shown)
         pictures = tuple(ImageInput(path) for path in self._options.images)
         self._options = LaunchOptions()
         return message.replace(inputs=(*pictures, *message.inputs))
@@ -271,7 +274,7 @@ class _SessionFront:
     def send_message(self, text: str, *, typed: str = "") -> None:
         if self._conversation is not None:
             message = Chips().compose(text)
-            self._conversation.send(message.replace(typed=typed or message.typed))
+            self._conversation.send(message.shown_as(typed) if typed else message)
 
     def begin(self, op: Op) -> None:
         if self._conversation is not None:

@@ -9,8 +9,8 @@ from typing import Final
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from codex_py.config.tui import format_key, resolve_keys
+from codex_py.core.session import Session
 from codex_py.core.session_file import read_git_state
-from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
 from codex_py.protocol import events
 from codex_py.protocol.policy import mode_of
@@ -49,10 +49,10 @@ _MIN_WIDTH_FOR_HINT: Final = 60
 
 
 class StatusKeeper:
-    """A listener of a session; `settings` are those of its next turn, `home` is shown as `~`."""
+    """A listener of a session, for its status line; `home` is shown as `~`."""
 
-    def __init__(self, settings: Callable[[], TurnSettings], home: Path | None) -> None:
-        self._settings = settings
+    def __init__(self, session: Session, home: Path | None) -> None:
+        self._session = session
         self._home = home
         # The calls whose commands go on in the background.
         self._running: set[str] = set()
@@ -63,6 +63,9 @@ class StatusKeeper:
     def note_event(self, event: events.Event) -> None:
         """Note what changes the status."""
         match event:
+            case events.SessionStarted(resumed=count) if count:
+                use = self._session.context_use()
+                self._filled = use.total / use.window if use.window else None
             case events.UsageReported(last, _, window):
                 self._filled = context_share(last, window)
             case events.CommandDetached(call_id):
@@ -77,12 +80,12 @@ class StatusKeeper:
 
     def look_at_branch(self) -> None:
         """Read the branch again: a command may have changed it."""
-        git = read_git_state(self._settings().cwd)
+        git = read_git_state(self._session.settings.cwd)
         self._branch = (git.branch if git else None) or ""
 
     def now(self) -> Status:
         """What the line shows now."""
-        settings = self._settings()
+        settings = self._session.settings
         return Status(
             model=settings.model.model,
             effort=settings.model.effort,

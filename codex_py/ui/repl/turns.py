@@ -63,7 +63,7 @@ class MessageQueue:
             self.send(message)
             return
         self.steered.append(message)
-        self._tasks.create_task(self._submit(Steer(message.inputs)))
+        self._tasks.create_task(self._submit(Steer(message.submitted())))
         self._changed()
 
     def shell(self, command: str) -> None:
@@ -106,7 +106,7 @@ class MessageQueue:
 
     def _begin_with(self, message: Composed) -> None:
         self._begun_with = message
-        self.begin(UserTurn(message.inputs))
+        self.begin(UserTurn(message.submitted()))
 
     async def _submit(self, op: Op) -> None:
         try:
