@@ -1,30 +1,31 @@
-"""The protocols by which the core knows the feature packages, each with a default that does nothing.
+"""The protocols by which the core knows the feature packages. Their own methods do nothing: for a session without one.
 
-The core imports no feature package: it calls these protocols. To add a feature: declare here what the core needs of it
-and the default; implement the protocol in a package of its own, which may import the core; import that package in
-`core/build.py` and nowhere else, inside a function when few sessions need it; test it through a session.
+The core imports no feature package: it calls these protocols. To add a feature: declare here what the core needs of it,
+with bodies that do nothing; implement the protocol in a package of its own, which may import the core; import that
+package in `core/build.py` and nowhere else, inside a function when few sessions need it; test it through a session.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import CurrentSettings, PendingInput, PendingMessage, TurnContext, TurnSettings
-from codex_py.errors import CodexError, ToolError, UserError
+from codex_py.errors import CodexError, UserError
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.ops import UserInput
 from codex_py.protocol.questions import AskUser
-from codex_py.protocol.status import AgentState, FilesChanged, ListedHook, LiveProcess, PromptCommand
+from codex_py.protocol.status import FilesChanged, ListedHook, LiveProcess, PromptCommand
 from codex_py.protocol.value import Value
 from codex_py.shell.dangerous import PossibleLoss
 from codex_py.skills.model import McpNeed, SkillCatalog
 from codex_py.tools.registry import ForeignTools
-from codex_py.tools.spec import AgentControl, AroundCall, SpawnRequest
+from codex_py.tools.spec import AgentControl, AroundCall
+
+NO_CHECKPOINT: Final = "no checkpoint would bring it back"
 
 
 class AgentSpawner(AgentControl, Protocol):
@@ -32,70 +33,29 @@ class AgentSpawner(AgentControl, Protocol):
 
     def items_of(self, agent_id: str) -> tuple[ResponseItem, ...]:
         """The items in the history of an agent; empty for an unknown one."""
-        ...
+        return ()
 
     async def stop(self, agent_id: str) -> bool:
         """Stop the work of an agent, for the user; False when it was not at work."""
-        ...
+        return False
 
     def processes(self) -> tuple[LiveProcess, ...]:
         """The commands of agents that still run, each with its agent."""
-        ...
+        return ()
 
     async def stop_process(self, process_id: int) -> bool:
         """Kill a command of an agent; False when none with this id runs."""
-        ...
+        return False
 
     def interrupt(self) -> None:
         """Stop the work of all agents, and their commands; returns at once."""
-        ...
 
     async def shut_down(self) -> None:
         """Stop all agents and close their sessions."""
-        ...
 
 
-class NoAgents:
+class NoAgents(AgentSpawner):
     """There are no agents, and none can be started."""
-
-    async def spawn(self, request: SpawnRequest) -> AgentState:
-        raise self._error()
-
-    async def send(self, target: str, inputs: tuple[UserInput, ...], *, interrupt: bool) -> AgentState:
-        raise self._error()
-
-    async def wait(self, targets: Sequence[str], seconds: float) -> Sequence[AgentState]:
-        raise self._error()
-
-    async def close(self, target: str) -> AgentState:
-        raise self._error()
-
-    def find(self, target: str) -> AgentState | None:
-        return None
-
-    def states(self) -> Sequence[AgentState]:
-        return ()
-
-    def items_of(self, agent_id: str) -> tuple[ResponseItem, ...]:
-        return ()
-
-    async def stop(self, agent_id: str) -> bool:
-        return False
-
-    def processes(self) -> tuple[LiveProcess, ...]:
-        return ()
-
-    async def stop_process(self, process_id: int) -> bool:
-        return False
-
-    def interrupt(self) -> None:
-        pass
-
-    async def shut_down(self) -> None:
-        pass
-
-    def _error(self) -> ToolError:
-        return ToolError("agents are not available in this session: do the work yourself")
 
 
 class PromptRefused(CodexError):
@@ -119,43 +79,40 @@ class HookRunner(Protocol):
     the user's place. `end_reason` is why the session will end; a front end may set a better one.
     """
 
-    warnings: tuple[str, ...]
-    answers_questions: bool
-    end_reason: str
-    around_call: AroundCall | None
+    warnings: tuple[str, ...] = ()
+    answers_questions: bool = False
+    end_reason: str = ""
+    around_call: AroundCall | None = None
 
     @property
     def halted(self) -> str | None:
         """Why a hook has ended all work of the running turn; None when none has."""
-        ...
+        return None
 
     def listed(self) -> tuple[ListedHook, ...]:
         """All hooks there are, in the order they count; those that are not run come last."""
-        ...
+        return ()
 
     def set_trust(self, *, agrees: bool) -> None:
         """Let the project's hooks run from now on, as they are now, or no longer. Raises `UserError`."""
-        ...
 
     def for_agent(self, thread_id: str, *, role: str, name: str) -> HookRunner:
         """The hooks of the session of an agent that this session starts."""
-        ...
+        return self
 
     def attach(self, session: HookSession) -> None:
         """Let hooks reach the session. Called once, before anything else."""
-        ...
 
     def begin_turn(self, turn_id: str) -> None:
         """Another turn begins."""
-        ...
 
     async def open_session(self) -> Sequence[ResponseItem]:
         """What hooks add to the context of a new session, in its first turn. Raises `PromptRefused`."""
-        ...
+        return ()
 
     async def admit(self, messages: Sequence[PendingMessage]) -> Sequence[PendingMessage]:
         """The messages that may reach the model, with what hooks add. Raises `PromptRefused` when none may."""
-        ...
+        return messages
 
     async def admit_pending(
         self, waiting: Sequence[PendingMessage | ResponseItem]
@@ -164,82 +121,29 @@ class HookRunner(Protocol):
 
         When the turn is interrupted meanwhile, all of it is pending again.
         """
-        ...
-
-    async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
-        """The model has nothing left to do: what sends it back to work, or nothing when the turn may end."""
-        ...
-
-    async def before_compaction(self, trigger: str, focus: str) -> str | None:
-        """Why the history must not be compacted, None when it may."""
-        ...
-
-    async def after_compaction(self, trigger: str, summary: str) -> Sequence[ResponseItem]:
-        """The history was replaced: what hooks add to the new one."""
-        ...
-
-    def stop_waiting(self) -> None:
-        """Stop the hooks that a closing session waits for; does nothing when it is not closing."""
-        ...
-
-    async def close(self) -> None:
-        """Run the hooks for the end of the session and wait for all that still run, for a limited time."""
-        ...
-
-
-class NoHooks:
-    """The `HookRunner` of a session without hooks."""
-
-    def __init__(self) -> None:
-        self.warnings: tuple[str, ...] = ()
-        self.answers_questions = False
-        self.end_reason = ""
-        self.around_call: AroundCall | None = None
-
-    @property
-    def halted(self) -> str | None:
-        return None
-
-    def listed(self) -> tuple[ListedHook, ...]:
-        return ()
-
-    def set_trust(self, *, agrees: bool) -> None:
-        pass
-
-    def for_agent(self, thread_id: str, *, role: str, name: str) -> HookRunner:
-        return self
-
-    def attach(self, session: HookSession) -> None:
-        pass
-
-    def begin_turn(self, turn_id: str) -> None:
-        pass
-
-    async def open_session(self) -> Sequence[ResponseItem]:
-        return ()
-
-    async def admit(self, messages: Sequence[PendingMessage]) -> Sequence[PendingMessage]:
-        return messages
-
-    async def admit_pending(
-        self, waiting: Sequence[PendingMessage | ResponseItem]
-    ) -> Sequence[PendingMessage | ResponseItem]:
         return waiting
 
     async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
+        """The model has nothing left to do: what sends it back to work, or nothing when the turn may end."""
         return ()
 
     async def before_compaction(self, trigger: str, focus: str) -> str | None:
+        """Why the history must not be compacted, None when it may."""
         return None
 
     async def after_compaction(self, trigger: str, summary: str) -> Sequence[ResponseItem]:
+        """The history was replaced: what hooks add to the new one."""
         return ()
 
     def stop_waiting(self) -> None:
-        pass
+        """Stop the hooks that a closing session waits for; does nothing when it is not closing."""
 
     async def close(self) -> None:
-        pass
+        """Run the hooks for the end of the session and wait for all that still run, for a limited time."""
+
+
+class NoHooks(HookRunner):
+    """The session has no hooks."""
 
 
 class Checkpointer(Protocol):
@@ -247,35 +151,21 @@ class Checkpointer(Protocol):
 
     async def begin(self, turn: TurnContext) -> None:
         """Put their state at the beginning of a turn on record. A failure costs a warning, not the turn."""
-        ...
 
     async def note_writes(self, paths: Sequence[Path]) -> None:
         """Something is about to be written; `paths` are put on record whatever git ignores."""
-        ...
 
     async def why_lost(self, losses: Sequence[PossibleLoss]) -> str | None:
         """Why these could not all be brought back, as a clause; None when they could."""
-        ...
+        return NO_CHECKPOINT
 
     async def end(self) -> FilesChanged | None:
         """Put the state at the end of the turn on record; what the turn has changed, None for nothing."""
-        ...
-
-
-class NoCheckpoints:
-    """Nothing is put on record, and nothing can be undone."""
-
-    async def begin(self, turn: TurnContext) -> None:
-        pass
-
-    async def note_writes(self, paths: Sequence[Path]) -> None:
-        pass
-
-    async def why_lost(self, losses: Sequence[PossibleLoss]) -> str | None:
-        return "no checkpoint would bring it back"
-
-    async def end(self) -> FilesChanged | None:
         return None
+
+
+class NoCheckpoints(Checkpointer):
+    """Nothing is put on record, and nothing can be undone."""
 
 
 class SessionAccess(Value):
@@ -300,98 +190,54 @@ class McpClients(Protocol):
     @property
     def tools(self) -> ForeignTools | None:
         """The tools of the servers; None where no server can have any."""
-        ...
+        return None
 
     def join_tools(self) -> Sequence[str]:
         """Show the tools that servers have added since, from the next request on; lines for the user about them."""
-        ...
+        return ()
 
     def name_connectors(
         self, texts: Sequence[str], earlier: Iterable[ResponseItem], skills: SkillCatalog
     ) -> NamedConnectors:
         """Show the tools of the connectors that the user's `texts` name; `earlier` is the history before them."""
-        ...
-
-    def connector_slugs(self) -> frozenset[str]:
-        """The names behind a `$` that mean connectors."""
-        ...
-
-    async def require(self) -> None:
-        """Wait for the servers a session does not begin without. Raises `UserError` for one that does not start."""
-        ...
-
-    async def meet(self) -> bool:
-        """Before the first request: wait, for a limited time, for servers never used before. Whether there were any."""
-        ...
-
-    def begin(self) -> None:
-        """The first request is about to go out: start the servers in a moment."""
-        ...
-
-    async def ask_about_project(self, ask: AskUser, warn: Callable[[str], None]) -> bool:
-        """Ask, once a session, about the project's servers the user has not decided on; whether any were started."""
-        ...
-
-    async def provide(self, needs: Sequence[McpNeed], *, ask: AskUser | None, warn: Callable[[str], None]) -> None:
-        """Add the servers that skills need, if the user agrees. `ask` is None where nobody answers."""
-        ...
-
-    def prompts(self) -> Sequence[PromptCommand]:
-        """The prompts the servers offer now, sorted by name."""
-        ...
-
-    async def fill_prompt(self, command: PromptCommand, typed: str) -> str:
-        """The message to send for a prompt and the words typed after its name. Raises `UserError`."""
-        ...
-
-    def describe(self) -> Mapping[str, str]:
-        """How each server is doing, in a few words, by its name."""
-        ...
-
-    async def close(self) -> None:
-        """End every server."""
-        ...
-
-
-class NoMcp:
-    """There are no MCP servers."""
-
-    tools: ForeignTools | None = None
-
-    def join_tools(self) -> Sequence[str]:
-        return ()
-
-    def name_connectors(
-        self, texts: Sequence[str], earlier: Iterable[ResponseItem], skills: SkillCatalog
-    ) -> NamedConnectors:
         return NamedConnectors()
 
     def connector_slugs(self) -> frozenset[str]:
+        """The names behind a `$` that mean connectors."""
         return frozenset()
 
     async def require(self) -> None:
-        pass
+        """Wait for the servers a session does not begin without. Raises `UserError` for one that does not start."""
 
     async def meet(self) -> bool:
+        """Before the first request: wait, for a limited time, for servers never used before. Whether there were any."""
         return False
 
     def begin(self) -> None:
-        pass
+        """The first request is about to go out: start the servers in a moment."""
 
     async def ask_about_project(self, ask: AskUser, warn: Callable[[str], None]) -> bool:
+        """Ask, once a session, about the project's servers the user has not decided on; whether any were started."""
         return False
 
     async def provide(self, needs: Sequence[McpNeed], *, ask: AskUser | None, warn: Callable[[str], None]) -> None:
-        pass
+        """Add the servers that skills need, if the user agrees. `ask` is None where nobody answers."""
 
     def prompts(self) -> Sequence[PromptCommand]:
+        """The prompts the servers offer now, sorted by name."""
         return ()
 
     async def fill_prompt(self, command: PromptCommand, typed: str) -> str:
+        """The message to send for a prompt and the words typed after its name. Raises `UserError`."""
         raise UserError("there are no MCP servers")
 
     def describe(self) -> Mapping[str, str]:
+        """How each server is doing, in a few words, by its name."""
         return {}
 
     async def close(self) -> None:
-        pass
+        """End every server."""
+
+
+class NoMcp(McpClients):
+    """There are no MCP servers."""

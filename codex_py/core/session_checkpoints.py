@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
 
-from codex_py.core.ports import Checkpointer, NoCheckpoints
+from codex_py.core.ports import NO_CHECKPOINT, Checkpointer, NoCheckpoints
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.policy import ReadOnly
 from codex_py.protocol.status import FilesChanged
 from codex_py.shell.dangerous import PossibleLoss
-
-NO_CHECKPOINT: Final = "no checkpoint would bring it back"
 
 
 class SessionCheckpoints:

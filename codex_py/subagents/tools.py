@@ -27,7 +27,7 @@ from codex_py.subagents.roles import BUILT_IN, AgentRole, SessionRoles
 from codex_py.text.display import first_words
 from codex_py.text.tokens import truncate_middle
 from codex_py.tools.arguments import read_arguments
-from codex_py.tools.spec import AgentControl, OtherFields, SpawnRequest, Tool, ToolContext, ToolOutput
+from codex_py.tools.spec import NO_AGENTS, AgentControl, OtherFields, SpawnRequest, Tool, ToolContext, ToolOutput
 
 # What an event shows of the prompt, in characters.
 _SHOWN_PROMPT: Final = 8000
@@ -108,7 +108,7 @@ async def report_agent_call(
 def spawner_of(context: ToolContext) -> AgentControl:
     """What starts agents. Raises `ToolError` where there is nothing that does."""
     if context.agents is None:
-        raise ToolError("agents are not available in this session: do the work yourself")
+        raise ToolError(NO_AGENTS)
     return context.agents()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from codex_py.errors import ToolError
 from codex_py.protocol.encoding import decode_json
 from codex_py.protocol.events import Event
 from codex_py.protocol.items import ToolCall, ToolType
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from codex_py.tools.approval import Approvals
 
 
+NO_AGENTS: Final = "agents are not available in this session: do the work yourself"
 PLANNING: Final = "in plan mode nothing is written until the user has accepted the plan"
 
 
@@ -50,27 +52,27 @@ class AgentControl(Protocol):
 
     async def spawn(self, request: SpawnRequest) -> AgentState:
         """Start an agent; it works on when this returns."""
-        ...
+        raise ToolError(NO_AGENTS)
 
     async def send(self, target: str, inputs: tuple[UserInput, ...], *, interrupt: bool) -> AgentState:
         """Tell an agent something; with `interrupt` it drops what it does. Gives back its state before."""
-        ...
+        raise ToolError(NO_AGENTS)
 
     async def wait(self, targets: Sequence[str], seconds: float) -> Sequence[AgentState]:
         """Wait until one of them is no longer at work: those that are not, in the order given; none after so long."""
-        ...
+        raise ToolError(NO_AGENTS)
 
     async def close(self, target: str) -> AgentState:
         """Stop an agent and all it has started; its state before."""
-        ...
+        raise ToolError(NO_AGENTS)
 
     def find(self, target: str) -> AgentState | None:
         """The agent as it is now; None when there is none."""
-        ...
+        return None
 
     def states(self) -> Sequence[AgentState]:
         """Every agent of the session, the oldest first, each followed by its own."""
-        ...
+        return ()
 
 
 class ToolContext(Value):
