@@ -27,8 +27,9 @@ from codex_py.core.session_sandbox import allowances_without_effect, make_sandbo
 from codex_py.core.session_settings import choose_policy
 from codex_py.errors import ToolError, UsageError, UserError
 from codex_py.paths import codex_home, short_path, user_home
-from codex_py.protocol.policy import MAX_STARTS, SandboxPolicy, mode_of, never_began
-from codex_py.sandbox.command import Sandbox, Wrapped
+from codex_py.protocol.command import MAX_STARTS, PreparedCommand
+from codex_py.protocol.policy import SandboxPolicy, mode_of
+from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.linux import BACKENDS
 from codex_py.services.sandbox_report import Action, Permission, list_permissions
 from codex_py.text.files import os_reason
@@ -230,24 +231,24 @@ def _run_sandboxed(setup: _Setup, command: Sequence[str]) -> int:
         print_warnings([shortfall])
     status = 0
     for _ in range(MAX_STARTS):
-        wrapped = sandbox.wrap(command, policy=policy, cwd=cwd, workdir=cwd)
+        wrapped = sandbox.wrap(PreparedCommand(tuple(command), cwd, os.environ), policy=policy, cwd=cwd)
         if unsearched := sandbox.unsearched(policy, cwd):
             print_warnings([unsearched])
-        status, has_begun = _run(wrapped, cwd, sandboxed=wrapped.argv != tuple(command))
+        status, has_begun = _run(wrapped, sandboxed=wrapped.argv != tuple(command))
         print_warnings(sandbox.take_notices())
         if has_begun:
             break
     return status
 
 
-def _run(wrapped: Wrapped, cwd: Path, *, sandboxed: bool) -> tuple[int, bool]:
+def _run(wrapped: PreparedCommand, *, sandboxed: bool) -> tuple[int, bool]:
     """The exit status, and whether the command began; else the sandbox could not be set up."""
     child = _ChildCommand(wrapped, sandboxed=sandboxed)
     try:
         with child.listening():
-            child.start(cwd)
+            child.start()
             status = child.wait()
-            return status, not never_began(status, wrapped.has_begun)
+            return status, not wrapped.never_began(status)
     except _Stopped as stopped:
         return stopped.status, True
     finally:
@@ -261,7 +262,7 @@ class _ChildCommand:
     Ctrl-C is the command's own, which may go on after it. What comes before the command has started counts then.
     """
 
-    def __init__(self, wrapped: Wrapped, *, sandboxed: bool) -> None:
+    def __init__(self, wrapped: PreparedCommand, *, sandboxed: bool) -> None:
         self._wrapped = wrapped
         self._sandboxed = sandboxed
         self._child: subprocess.Popen[bytes] | None = None
@@ -278,20 +279,20 @@ class _ChildCommand:
             for number, disposition in before:
                 signal.signal(number, disposition)
 
-    def start(self, cwd: Path) -> None:
+    def start(self) -> None:
         """Start the command; raise `OSError` when it cannot be."""
         wrapped = self._wrapped
         try:
             self._child = subprocess.Popen(
                 wrapped.argv,
-                cwd=cwd,
-                env={**os.environ, **wrapped.env},
+                cwd=wrapped.cwd,
+                env=wrapped.env,
                 pass_fds=wrapped.fds,
                 # Ctrl-C would end the keeper of the sandbox, and the command before it could say a word.
                 start_new_session=self._sandboxed,
             )
         finally:
-            wrapped.release()
+            wrapped.close_fds()
         for number in self._early:
             self._answer(number, None)
 

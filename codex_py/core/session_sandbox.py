@@ -10,8 +10,9 @@ from typing import Final
 
 from codex_py.config.load import LoadedConfig
 from codex_py.errors import CodexError
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy
-from codex_py.sandbox.command import Sandbox, Wrapped
+from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.denials import default_denials, own_secrets, still_denied
 from codex_py.sandbox.linux import BACKENDS, BackendName
 from codex_py.sandbox.policy import WritableRoot
@@ -72,9 +73,9 @@ class ProgramSandbox:
         return self._sandbox.start_session()
 
     def wrap(
-        self, argv: Sequence[str], *, policy: SandboxPolicy, cwd: Path, workdir: Path, network: bool = False
-    ) -> Wrapped:
-        """Wrap a command line under the policy of a session in `cwd`.
+        self, command: PreparedCommand, *, policy: SandboxPolicy, cwd: Path, network: bool = False
+    ) -> PreparedCommand:
+        """Wrap a command under the policy of a session in `cwd`.
 
         Raises `CodexError`, also where the sandbox is incomplete and the user has not accepted that.
         """
@@ -82,7 +83,7 @@ class ProgramSandbox:
             shortfall = None if self._allow_partial else self._sandbox.shortfall(policy, cwd)
             if shortfall is not None:
                 raise CodexError(f"the sandbox here cannot hold everything: {shortfall}")
-            return self._sandbox.wrap(argv, policy=policy, cwd=cwd, workdir=workdir, network=network)
+            return self._sandbox.wrap(command, policy=policy, cwd=cwd, network=network)
 
     def may_write(self, path: Path, *, policy: SandboxPolicy, cwd: Path) -> bool:
         """Whether commands of a session in `cwd` may write a real path, or put something else in its place.

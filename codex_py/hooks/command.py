@@ -6,14 +6,13 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.process.sweep import MARKER, kill_marked
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import uuid7
-from codex_py.protocol.policy import never_began
 
 MAX_OUTPUT: Final = 1024 * 1024
 # After a command has ended, its pipes are read for so long: a program it left behind may keep them open.
@@ -34,32 +33,7 @@ class HookResult(NamedTuple):
     never_began: bool = False
 
 
-def _nothing() -> None:
-    """An unconfined command has nothing to release or to clean up."""
-
-
-def _always() -> bool:
-    """An unconfined command has always begun."""
-    return True
-
-
-class HookCommand(NamedTuple):
-    """What to run, where, and with which variables.
-
-    `fds` are inherited under their own numbers. `release` is called when it has started or failed to, `cleanup` when it
-    has ended; between the two, `has_begun` says whether more than its sandbox has run.
-    """
-
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str]
-    fds: tuple[int, ...] = ()
-    release: Callable[[], None] = _nothing
-    cleanup: Callable[[], None] = _nothing
-    has_begun: Callable[[], bool] = _always
-
-
-async def run_to_end(start: HookCommand, payload: bytes, *, seconds: float) -> HookResult:
+async def run_to_end(start: PreparedCommand, payload: bytes, *, seconds: float) -> HookResult:
     """Run a command with `payload` on its stdin, in a session of its own.
 
     It is killed with all it has started after `seconds`, when it prints more than 1 MiB, and on cancellation.
@@ -70,14 +44,14 @@ async def run_to_end(start: HookCommand, payload: bytes, *, seconds: float) -> H
         start.cleanup()
 
 
-async def _run(start: HookCommand, payload: bytes, seconds: float) -> HookResult:
+async def _run(start: PreparedCommand, payload: bytes, seconds: float) -> HookResult:
     mark = uuid7()
     try:
         process = _started(start, mark)
     except (OSError, ValueError) as error:
         return HookResult(None, error=f"cannot be started: {_why_not(error, start.cwd)}")
     finally:
-        start.release()
+        start.close_fds()
     pipes = _Pipes(process, payload)
     problem = "was stopped"
     try:
@@ -95,8 +69,7 @@ async def _run(start: HookCommand, payload: bytes, seconds: float) -> HookResult
         return HookResult(None, bytes(pipes.stdout), bytes(pipes.stderr), problem)
     status = process.returncode
     code = 128 - status if status < 0 else status
-    unbegun = never_began(code, start.has_begun)
-    return HookResult(code, bytes(pipes.stdout), bytes(pipes.stderr), never_began=unbegun)
+    return HookResult(code, bytes(pipes.stdout), bytes(pipes.stderr), never_began=start.never_began(code))
 
 
 def _why_not(error: OSError | ValueError, cwd: Path) -> str:
@@ -106,7 +79,7 @@ def _why_not(error: OSError | ValueError, cwd: Path) -> str:
     return reason.lower()
 
 
-def _started(start: HookCommand, mark: str) -> subprocess.Popen[bytes]:
+def _started(start: PreparedCommand, mark: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         start.argv,
         cwd=start.cwd,

@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.errors import CodexError
 from codex_py.hooks.answer import HookAnswer, fail_closed_answer, read_answer
-from codex_py.hooks.command import HookCommand, HookResult, run_to_end
+from codex_py.hooks.command import HookResult, run_to_end
 from codex_py.hooks.schema import HOOK_EVENTS, Hook
 from codex_py.hooks.sources import FoundHooks
 from codex_py.paths import make_private_dir
 from codex_py.programs import ProgramFinder, program_finder
+from codex_py.protocol.command import MAX_STARTS, PreparedCommand
 from codex_py.protocol.encoding import encode_json
-from codex_py.protocol.policy import MAX_STARTS, SandboxPolicy, extra_roots
+from codex_py.protocol.policy import SandboxPolicy, extra_roots
 from codex_py.protocol.value import Value
 from codex_py.tools.hook_calls import HookToolCall
 
@@ -48,19 +49,16 @@ class HookExecution(Value):
         """Finds the programs that may run outside the sandbox."""
         return program_finder(self.env, self.cwd, (self.project, *extra_roots(self.policy)))
 
-    def unconfined(self, command: HookCommand) -> HookCommand:
+    def unconfined(self, command: PreparedCommand) -> PreparedCommand:
         """A command that no sandbox holds. It finds no program that commands of the session may write."""
-        return command._replace(env={**command.env, "PATH": self.programs().trusted_path()})
+        return command.replace(env={**command.env, "PATH": self.programs().trusted_path()})
 
-    def confined(self, command: HookCommand) -> HookCommand:
+    def confined(self, command: PreparedCommand) -> PreparedCommand:
         """A command in its sandbox. Raises `CodexError` where that cannot be."""
         try:
-            wrapped = self.sandbox.wrap(command.argv, policy=self.policy, cwd=self.cwd, workdir=command.cwd)
+            return self.sandbox.wrap(command, policy=self.policy, cwd=self.cwd)
         except CodexError as error:
             raise CodexError(f"is not run: {error}; {_OUTSIDE}") from error
-        env = {**command.env, **wrapped.env}
-        ends = (wrapped.release, wrapped.cleanup, wrapped.has_begun)
-        return HookCommand(wrapped.argv, command.cwd, env, wrapped.fds, *ends)
 
 
 class ScheduledHook(NamedTuple):
@@ -157,7 +155,7 @@ class HookEngine:
             with suppress(OSError):
                 make_private_dir(hook.origin.data)
         own = _hook_env(hook, execution.project)
-        command = HookCommand(_argv(hook, execution, own), execution.cwd, {**execution.env, **own})
+        command = PreparedCommand(_argv(hook, execution, own), execution.cwd, {**execution.env, **own})
         result = HookResult(None)
         # A sandbox that could not be set up, because the disk changed meanwhile, is set up again.
         for _ in range(MAX_STARTS):
@@ -170,7 +168,7 @@ class HookEngine:
                 break
         return result
 
-    def _prepare(self, hook: Hook, command: HookCommand, execution: HookExecution) -> HookCommand:
+    def _prepare(self, hook: Hook, command: PreparedCommand, execution: HookExecution) -> PreparedCommand:
         """The command of a hook, ready to start. Raises `CodexError` for one that must not run now."""
         if hook.origin.layer == "project":
             outside = self.found.outside(hook, command, execution.project, execution.may_write)
@@ -182,8 +180,7 @@ class HookEngine:
         # Last of all: what is compared here is what is started next.
         refusal = None if is_checked else self.found.refusal(hook, execution.cwd)
         if refusal is not None:
-            ready.release()
-            ready.cleanup()
+            ready.discard()
             raise CodexError(refusal)
         return ready
 

@@ -12,7 +12,6 @@ from codex_py.config.layers import parse_toml
 from codex_py.config.load import HOOKS_FILE, LoadedConfig
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES, project_files, unsafe_file
 from codex_py.errors import UserError
-from codex_py.hooks.command import HookCommand
 from codex_py.hooks.schema import Hook, HookOrigin, ParsedHooks, disabled_hooks, hook_tables, parse_hooks
 from codex_py.hooks.trust import (
     CHANGED,
@@ -26,6 +25,7 @@ from codex_py.hooks.trust import (
 )
 from codex_py.plugins.manifests import enabled_plugins, written_hooks
 from codex_py.plugins.record import change_in
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.text.files import json_reason
@@ -81,8 +81,8 @@ class FoundHooks(Value):
         return self.trusted.has(self.project, _OUTSIDE + fingerprint(hook, cwd))
 
     def outside(
-        self, hook: Hook, start: HookCommand, project: Path, may_write: Callable[[Path], bool]
-    ) -> HookCommand | None:
+        self, hook: Hook, start: PreparedCommand, project: Path, may_write: Callable[[Path], bool]
+    ) -> PreparedCommand | None:
         """The command of a hook that runs outside the sandbox, with checked scripts; None when it does not run there.
 
         Raises `CodexError`.

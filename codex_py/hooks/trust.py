@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.errors import CodexError, UserError
-from codex_py.hooks.command import HookCommand
 from codex_py.hooks.schema import Hook
 from codex_py.paths import draft_of, make_private_dir, open_private
 from codex_py.process.named_files import MAX_SCRIPT, hash_of, named_files, named_links
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
 from codex_py.text.files import FileHead, FileRefused, read_trusted
 
@@ -155,7 +155,7 @@ class HookScripts(NamedTuple):
     may_write: Callable[[Path], bool]
 
 
-def copy_scripts(hook: Hook, start: HookCommand, scripts: HookScripts) -> HookCommand:
+def copy_scripts(hook: Hook, start: PreparedCommand, scripts: HookScripts) -> PreparedCommand:
     """The command with copies in place of the scripts that it names.
 
     Raises `CodexError` when a script has changed since it was checked, or may change before it runs.
@@ -179,7 +179,7 @@ def copy_scripts(hook: Hook, start: HookCommand, scripts: HookScripts) -> HookCo
     except (OSError, CodexError) as error:
         copies.remove()
         raise CodexError(str(error)) from error
-    return start._replace(argv=argv, cleanup=copies.remove)
+    return start.replace(argv=argv, cleanup=copies.remove)
 
 
 def _in_line(argv: tuple[str, ...], copied: Callable[[str], str]) -> tuple[str, ...]:

@@ -19,12 +19,13 @@ from codex_py.core.session_settings import choose_policy
 from codex_py.core.turn_context import TurnSettings
 from codex_py.mcp.connectors import ConnectorRules
 from codex_py.mcp.consent import InstallRules
-from codex_py.mcp.host import CommandLimits, McpContext, ServerStart
+from codex_py.mcp.host import CommandLimits, McpContext
 from codex_py.mcp.servers import McpServer
 from codex_py.mcp.session import McpSettings, SessionServers
 from codex_py.mcp.table import ServerTable, change_of, server_sandbox
 from codex_py.model.client import ItemDone, ModelClient, Prompt, TurnState
 from codex_py.model.providers import Provider
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_list, as_object, encode_json, uuid7
 from codex_py.protocol.items import Message
 
@@ -75,7 +76,7 @@ def make_mcp_context(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mappin
         return change_of(server, loaded, home=home, cwd=cwd)
 
     @lru_cache(1)
-    def sandbox() -> Callable[[McpServer, ServerStart, CommandLimits], ServerStart]:
+    def sandbox() -> Callable[[McpServer, PreparedCommand, CommandLimits], PreparedCommand]:
         return server_sandbox(loaded, home=home, cwd=cwd, env=env)
 
     return McpContext(

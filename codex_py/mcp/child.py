@@ -8,10 +8,9 @@ import signal
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
-from codex_py.mcp.host import ServerStart
+from codex_py.protocol.command import PreparedCommand
 
 _TAIL_BYTES: Final = 64 * 1024
 _CHUNK_BYTES: Final = 64 * 1024
@@ -59,26 +58,26 @@ class ServerChild:
         self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, start: ServerStart, cwd: Path) -> ServerChild:
+    async def start(cls, command: PreparedCommand) -> ServerChild:
         """Raises `OSError` when it cannot be started, and `ValueError` for words no process can be given."""
         pipe = asyncio.subprocess.PIPE
         try:
             process = await asyncio.create_subprocess_exec(
-                *start.argv,
+                *command.argv,
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
-                env=dict(start.env),
-                cwd=cwd,
-                pass_fds=start.fds,
+                env=dict(command.env),
+                cwd=command.cwd,
+                pass_fds=command.fds,
                 start_new_session=True,
             )
         except BaseException:
-            start.cleanup()
+            command.cleanup()
             raise
         finally:
-            start.release()
-        return cls(process, start.cleanup)
+            command.close_fds()
+        return cls(process, command.cleanup)
 
     async def ended(self) -> int | None:
         """The exit status of a server that has closed its output; None when it goes on without one."""

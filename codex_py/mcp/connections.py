@@ -21,7 +21,6 @@ from codex_py.mcp.host import (
     McpHost,
     McpLink,
     McpLoginNeeded,
-    ServerStart,
     SignIn,
     argv_of,
     auth_status,
@@ -36,6 +35,7 @@ from codex_py.mcp.servers import (
 )
 from codex_py.paths import is_directory
 from codex_py.programs import ProgramFinder, program_finder
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import DangerFullAccess, extra_roots
 from codex_py.text.address import is_plain_http
 from codex_py.text.sanitize import sanitize_line
@@ -280,31 +280,31 @@ class McpConnections:
         if server.cwd is not None and not is_directory(server.cwd):
             raise McpFailed(f"there is no directory `{sanitize_line(str(server.cwd))}` (`cwd`)")
         env = server_environment(server, self._context.env) | dict(self._context.mark)
-        start = ServerStart(tuple(argv_of(server)), env)
+        start = PreparedCommand(tuple(argv_of(server)), server.cwd or self._context.cwd, env)
         if server.sandbox == "outside":
             start = self._with_trusted_programs(server, start)
         if server.pin or server.plugin:
             start = await self._agreed(server, start)
         try:
-            return await ServerChild.start(start, server.cwd or self._context.cwd)
+            return await ServerChild.start(start)
         except (OSError, ValueError) as error:
             reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
             raise McpFailed(f"cannot start `{sanitize_line(server.command or '')}`: {reason}") from error
 
-    def _with_trusted_programs(self, server: McpServer, start: ServerStart) -> ServerStart:
+    def _with_trusted_programs(self, server: McpServer, start: PreparedCommand) -> PreparedCommand:
         """The start of a server that no sandbox holds: neither it nor what it starts is a program of a command's."""
         programs = self._programs(start.env)
         try:
             program = programs.find_chosen(start.argv[0], "its `command`")
         except UserError as error:
             raise McpFailed(f"{error} ({error.hint})") from error
-        return start._replace(argv=(program, *start.argv[1:]), env={**start.env, "PATH": programs.trusted_path()})
+        return start.replace(argv=(program, *start.argv[1:]), env={**start.env, "PATH": programs.trusted_path()})
 
     def _programs(self, env: Mapping[str, str]) -> ProgramFinder:
         limits = self._context.limits()
         return program_finder(env, limits.cwd, (self._context.cwd, *extra_roots(limits.policy)))
 
-    async def _agreed(self, server: McpServer, start: ServerStart) -> ServerStart:
+    async def _agreed(self, server: McpServer, start: PreparedCommand) -> PreparedCommand:
         """The start of a project's or a plugin's server as the user has agreed to it."""
         preparing = asyncio.ensure_future(asyncio.to_thread(self._prepare, server, start, self._context.limits()))
         try:
@@ -313,12 +313,11 @@ class McpConnections:
             preparing.add_done_callback(_undo)
             raise
 
-    def _prepare(self, server: McpServer, start: ServerStart, limits: CommandLimits) -> ServerStart:
+    def _prepare(self, server: McpServer, start: PreparedCommand, limits: CommandLimits) -> PreparedCommand:
         start = self._context.confine(server, start, limits)
         # Last of all and at every start: a command may have changed a file of it meanwhile.
         if refusal := self._context.refusal(server):
-            start.release()
-            start.cleanup()
+            start.discard()
             raise McpFailed(refusal)
         return start
 
@@ -378,11 +377,10 @@ def _quoted(lines: Sequence[str]) -> str:
     return f"; it said: {sanitize_line(' | '.join(lines[-_SHOWN_LINES:]))[:300]}" if lines else ""
 
 
-def _undo(preparing: asyncio.Future[ServerStart]) -> None:
+def _undo(preparing: asyncio.Future[PreparedCommand]) -> None:
     """Nobody starts what has been prepared."""
     if not preparing.cancelled() and preparing.exception() is None:
-        preparing.result().release()
-        preparing.result().cleanup()
+        preparing.result().discard()
 
 
 def _retrieve(up: asyncio.Future[Any]) -> None:

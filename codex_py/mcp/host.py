@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from codex_py.errors import CodexError
 from codex_py.mcp.catalog import Catalog
 from codex_py.mcp.servers import McpServer
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.policy import ReadOnly, SandboxPolicy
 from codex_py.protocol.questions import Question, QuestionAnswer
@@ -118,24 +119,6 @@ class McpHost(Protocol):
         ...
 
 
-def _nothing() -> None:
-    """What a server outside the sandbox has to release and to clean up."""
-
-
-class ServerStart(NamedTuple):
-    """A command line ready to start, with its variables.
-
-    `fds` are inherited under their own numbers; `release` is called once it has started or failed to, `cleanup` once it
-    has ended.
-    """
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    fds: tuple[int, ...] = ()
-    release: Callable[[], None] = _nothing
-    cleanup: Callable[[], None] = _nothing
-
-
 class CommandLimits(NamedTuple):
     """What the commands of the session may do now, and the directory that it works in."""
 
@@ -147,7 +130,7 @@ def _no_session() -> CommandLimits:
     return CommandLimits(ReadOnly(), Path("/"))
 
 
-def _cannot_confine(server: McpServer, start: ServerStart, limits: CommandLimits) -> ServerStart:
+def _cannot_confine(server: McpServer, start: PreparedCommand, limits: CommandLimits) -> PreparedCommand:
     raise McpFailed("there is no sandbox for it here")
 
 
@@ -171,7 +154,7 @@ class McpContext(Value):
     refusal: Callable[[McpServer], str | None] = _no_refusal
     # What puts such a server into the sandbox, or checks one that is let out; raises `McpFailed`. Both are called in a
     # thread.
-    confine: Callable[[McpServer, ServerStart, CommandLimits], ServerStart] = _cannot_confine
+    confine: Callable[[McpServer, PreparedCommand, CommandLimits], PreparedCommand] = _cannot_confine
     limits: Callable[[], CommandLimits] = _no_session
 
 

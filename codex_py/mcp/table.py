@@ -18,12 +18,13 @@ from codex_py.config.trust import real_path
 from codex_py.core.session_request import SessionRequest
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.errors import CodexError
-from codex_py.mcp.host import CommandLimits, McpFailed, ServerStart
+from codex_py.mcp.host import CommandLimits, McpFailed
 from codex_py.mcp.servers import McpServer, ServerSandbox, read_server
 from codex_py.plugins.manifests import checked_plugins, held_plugin_line, installed_plugin
 from codex_py.plugins.record import change_in
 from codex_py.plugins.servers import plugin_servers
 from codex_py.process.named_files import named_contents, named_files, named_links
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
 from codex_py.skills.dependencies import mcp_keys
@@ -262,22 +263,16 @@ def _standing(written: str | None, pin: str) -> tuple[Standing, tuple[TrustWord,
 
 def server_sandbox(
     loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]
-) -> Callable[[McpServer, ServerStart, CommandLimits], ServerStart]:
+) -> Callable[[McpServer, PreparedCommand, CommandLimits], PreparedCommand]:
     """What puts a server of the project round `cwd` into the sandbox. Nothing is tried out before the first one."""
     sandbox = ProgramSandbox(loaded, home=home, env=env)
 
-    def confine(server: McpServer, start: ServerStart, limits: CommandLimits) -> ServerStart:
+    def confine(server: McpServer, start: PreparedCommand, limits: CommandLimits) -> PreparedCommand:
         try:
             if server.sandbox == "outside":
                 _check_outside(server, project_of(loaded, cwd), cwd, partial(sandbox.may_write, **limits._asdict()))
                 return start
-            wrapped = sandbox.wrap(
-                start.argv,
-                policy=limits.policy,
-                cwd=limits.cwd,
-                workdir=server.cwd or cwd,
-                network=server.sandbox == "network",
-            )
+            return sandbox.wrap(start, policy=limits.policy, cwd=limits.cwd, network=server.sandbox == "network")
         except McpFailed:
             raise
         except CodexError as error:
@@ -285,7 +280,6 @@ def server_sandbox(
             if server.plugin:
                 way = '`sandbox = "outside"` in its table'
             raise McpFailed(f"{error}; {way} lets it run without a sandbox") from error
-        return ServerStart(wrapped.argv, {**start.env, **wrapped.env}, wrapped.fds, wrapped.release, wrapped.cleanup)
 
     return confine
 

@@ -56,7 +56,7 @@ class ProcessManager:
         except BaseException:
             spec.discard()
             raise
-        spec.release()
+        spec.close_fds()
         session = RunningCommand(self._free_id(), spec, child, marker=marker)
         self._live[session.id] = session
         return session

@@ -108,10 +108,9 @@ exec {answer}>&- {script}<&-
 
 
 class ShellStart:
-    """How to start a shell: as a login shell or not, and with the `fds` inherited under their own numbers.
+    """How to start a shell: as a login shell or not, and with which `fds`, as in `PreparedCommand`.
 
-    `no_profile` says that a login shell need not read its profile. `release` closes the descriptors, once the process
-    has started or failed to. `before` runs before the command, in the same line.
+    `no_profile` says that a login shell need not read its profile. `before` runs before the command, in the same line.
     """
 
     def __init__(
@@ -140,10 +139,6 @@ class ShellStart:
         text = self._before + text
         closed = " ".join(f"{fd}>&-" for fd in self.fds)
         return f"exec {closed}; {text}" if self._lesson is not None else text
-
-    def release(self) -> None:
-        for fd in self.fds:
-            os.close(fd)
 
 
 class LoginProfiles:

@@ -15,7 +15,6 @@ from typing import Final
 from codex_py.errors import ToolError
 from codex_py.process.output import CappedOutput, Captured
 from codex_py.process.spawn import Child, CommandSpec, set_size
-from codex_py.protocol.policy import never_began
 
 # After the exit, how long a grandchild that still holds the pipe is waited for.
 GRACE_SECONDS: Final = 0.05
@@ -50,7 +49,7 @@ class RunningCommand:
         self._child = child
         # The sandbox was not set up, so nothing has run. Known once there is an exit code.
         self.never_began = False
-        self._has_begun = spec.has_begun
+        self._spec = spec
         self._cleanup: Callable[[], None] | None = spec.cleanup
         self._loop = asyncio.get_running_loop()
         self._exit_code: int | None = None
@@ -158,7 +157,7 @@ class RunningCommand:
 
     def _exited(self) -> None:
         self._exit_code = self._child.reap()
-        self.never_began = never_began(self._exit_code, self._has_begun)
+        self.never_began = self._spec.never_began(self._exit_code)
         # Later, when what a dying sandbox still held has surely been killed: what is removed protected something.
         self._loop.call_later(GRACE_SECONDS, self._clean_up)
         if self._reading:

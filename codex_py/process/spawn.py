@@ -15,14 +15,14 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
 from codex_py.paths import is_directory
-from codex_py.protocol.value import Value
+from codex_py.protocol.command import PreparedCommand
 
 ROWS: Final = 24
 COLUMNS: Final = 80
@@ -69,43 +69,18 @@ _F_SETPIPE_SZ: Final = 1031  # Linux; fcntl.F_SETPIPE_SZ is missing elsewhere
 _PIPE_BYTES: Final = 1024 * 1024
 
 
-def _nothing() -> None:
-    """The default of a spec's callbacks."""
+class CommandSpec(PreparedCommand):
+    """A command for the table of a session.
 
-
-def _always() -> bool:
-    """Whether a command began that no sandbox has to be set up for."""
-    return True
-
-
-class CommandSpec(Value):
-    """What to start.
-
-    `fds` are inherited under their own numbers. `release` is called once the process has started or failed to,
-    `cleanup` once it has ended or failed to start. `sandboxed` says that the process is a sandbox whose death takes
-    everything inside along; `outside` that there is none, whatever the session's policy; `read_only` that it can
-    write nothing. `line` is what people are shown of it, `call_id` the call that started it. `has_begun` tells, from
-    the end until `cleanup`, whether the command began: a sandbox that could not be set up ends, too.
+    `outside` says that there is no sandbox, whatever the session's policy; `read_only` that it can write nothing.
+    `line` is what people are shown of it, `call_id` the call that started it.
     """
 
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str]
     tty: bool = False
-    sandboxed: bool = False
-    fds: tuple[int, ...] = ()
-    release: Callable[[], None] = _nothing
-    cleanup: Callable[[], None] = _nothing
     outside: bool = False
     line: str = ""
     read_only: bool = False
     call_id: str = ""
-    has_begun: Callable[[], bool] = _always
-
-    def discard(self) -> None:
-        """Release and clean up what was never started."""
-        self.release()
-        self.cleanup()
 
 
 class Child:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -105,17 +104,3 @@ def asks_about(policy: ApprovalPolicy, question_type: QuestionType) -> bool:
 def has_no_limits(sandbox: SandboxPolicy, approval: ApprovalPolicy) -> bool:
     """Whether there is neither a sandbox nor a question."""
     return isinstance(sandbox, DangerFullAccess) and approval == "never"
-
-
-MAX_STARTS: Final = 3
-# How every sandbox ends that cannot be set up; others were killed.
-_NOT_SET_UP: Final = 1
-
-
-def never_began(exit_code: int | None, has_begun: Callable[[], bool]) -> bool:
-    """Whether a process that has ended with this code was only the sandbox, before what it holds.
-
-    `has_begun` is the sandbox's own answer, asked before its cleanup. Then the mounts are laid out again and the
-    command is started again, `MAX_STARTS` times at most.
-    """
-    return exit_code == _NOT_SET_UP and not has_begun()

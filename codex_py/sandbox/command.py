@@ -1,4 +1,4 @@
-"""Wrap a command line so that it runs inside the sandbox of a policy."""
+"""Wraps commands so that they run inside the sandbox of a policy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from codex_py.sandbox.unreadable import (
     is_readable,
     without_nested,
 )
-from codex_py.sandbox.wrapped import NO_LIMITS, Limits, Wrapped, wrap_argv
+from codex_py.sandbox.wrapped import NO_LIMITS, C, Limits, wrap_command
 
 _ADVICE: Final = {"darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable"}
 
@@ -233,32 +233,32 @@ class Sandbox:
             return "seatbelt"
         return self._backend(policy, cwd, self._mounts(policy, cwd)).name
 
-    def wrap(
-        self, argv: Sequence[str], *, policy: SandboxPolicy, cwd: Path, workdir: Path, network: NetworkAccess = False
-    ) -> Wrapped:
-        """Wrap `argv`; raise `SandboxUnavailable` when the policy needs a sandbox and none works.
+    def wrap(self, command: C, *, policy: SandboxPolicy, cwd: Path, network: NetworkAccess = False) -> C:
+        """The command inside the sandbox of a policy. Raises `SandboxUnavailable` when it needs one and none works.
 
-        What is writable follows from the session's `cwd`; `workdir` is only where the command starts. `network` gives
-        this one more of it than the policy does.
+        What is writable follows from the session's `cwd`, not from where the command starts. `network` gives this one
+        more of it than the policy does.
         """
         match policy:
             case DangerFullAccess():
-                return Wrapped(tuple(argv), {})
+                return command
             case ReadOnly():
                 pass
             case WorkspaceWrite():
                 network = network or policy.network_access
         if sys.platform != "linux":
             self.prepare(policy, cwd)
-        env: dict[str, str] = {} if network is True else {"CODEX_SANDBOX_NETWORK_DISABLED": "1"}
+        env = {**command.env, **({} if network is True else {"CODEX_SANDBOX_NETWORK_DISABLED": "1"})}
         self._look_again(cwd)
         roots = self.roots(policy, cwd)
         if sys.platform == "darwin":
             options = seatbelt_argv(roots, network, self.unreadable(policy, cwd), self._unix_sockets(policy))
-            return Wrapped((*options, *argv), {**env, "CODEX_SANDBOX": "seatbelt"}, True)
+            return command.replace(
+                argv=(*options, *command.argv), env={**env, "CODEX_SANDBOX": "seatbelt"}, sandboxed=True
+            )
         self._make_directories(cwd)
         mounts = self._mounts(policy, cwd)
-        _check_workdir(workdir, mounts)
+        _check_workdir(command.cwd, mounts)
         backend = self._backend(policy, cwd, mounts)
         env["CODEX_SANDBOX"] = backend.name
         if not roots and backend.contains:
@@ -274,7 +274,7 @@ class Sandbox:
                 # A filter sees no paths: it cannot open some sockets, so a list opens none.
                 all_sockets = self._unix_sockets(policy) is True
                 fd = self._filters.open(network, unix_sockets=all_sockets, namespaces=backend.contains)
-                wrapped = wrap_argv(backend, argv, mounts, network=network, workdir=workdir, filter_fd=fd)
+                wrapped = wrap_command(backend, command, mounts, network=network, filter_fd=fd)
             except OSError as error:
                 raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error
             ends.callback(wrapped.cleanup)

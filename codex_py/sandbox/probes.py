@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import WorkspaceWrite
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.sandbox.linux import BackendName
@@ -68,11 +69,12 @@ def run_probes(env: Mapping[str, str], backend: BackendName) -> list[Outcome]:
     with open_target() as target:
         work = Path(target.work)
         sandbox = Sandbox(env, deny_read=(_DENIED,), backends=(backend,))
-        wrapped = sandbox.wrap(probe_argv(target), policy=policy, cwd=work, workdir=work)
+        command = PreparedCommand(tuple(probe_argv(target)), work, env)
+        wrapped = sandbox.wrap(command, policy=policy, cwd=work)
         try:
             ran = subprocess.run(
                 wrapped.argv,
-                env={**env, **wrapped.env},
+                env=wrapped.env,
                 cwd=work,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -83,8 +85,7 @@ def run_probes(env: Mapping[str, str], backend: BackendName) -> list[Outcome]:
         except subprocess.TimeoutExpired:
             raise SandboxUnavailable(f"the probes did not end within {_SECONDS} s") from None
         finally:
-            wrapped.release()
-            wrapped.cleanup()
+            wrapped.discard()
     try:
         refusals: dict[str, str | None] = json.loads(ran.stdout)
     except ValueError:

@@ -14,6 +14,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,16 +23,15 @@ from codex_py.core.session_file import GitDirectories, git_directories
 from codex_py.errors import UserError
 from codex_py.paths import is_directory, real_path
 from codex_py.programs import ProgramFinder, program_finder
+from codex_py.protocol.command import MAX_STARTS, PreparedCommand
 from codex_py.protocol.policy import (
-    MAX_STARTS,
     DangerFullAccess,
     ReadOnly,
     SandboxPolicy,
     WorkspaceWrite,
     extra_roots,
-    never_began,
 )
-from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
+from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.sandbox.git_settings import included_files
 from codex_py.sandbox.policy import is_writable
 from codex_py.text.sanitize import sanitize_line
@@ -211,16 +211,15 @@ class GitReader:
         argv = git_argv(self._programs, [*settings_argv(settings), *arguments])
         output = GitOutput(1, b"", "")
         for _ in range(MAX_STARTS):
+            command = PreparedCommand(tuple(argv), root, env)
+            with suppress(SandboxUnavailable):
+                command = self._sandbox.wrap(command, policy=ReadOnly(), cwd=root)
             try:
-                wrapped = self._sandbox.wrap(argv, policy=ReadOnly(), cwd=root, workdir=root)
-            except SandboxUnavailable:
-                wrapped = Wrapped(tuple(argv), {})
-            try:
-                output = run_git(wrapped, root, {**env, **wrapped.env}, seconds=_SECONDS, stdin=stdin)
-                if not never_began(output.status, wrapped.has_begun):
+                output = run_git(command, seconds=_SECONDS, stdin=stdin)
+                if not command.never_began(output.status):
                     return output
             finally:
-                wrapped.cleanup()
+                command.cleanup()
         raise UserError(f"cannot run git: {output.complaint}")
 
 
@@ -266,26 +265,26 @@ def switched_off(names: bytes) -> dict[str, str]:
     return off
 
 
-def run_git(wrapped: Wrapped, cwd: Path, env: Mapping[str, str], *, seconds: float, stdin: bytes = b"") -> GitOutput:
+def run_git(command: PreparedCommand, *, seconds: float, stdin: bytes = b"") -> GitOutput:
     """Run a git to its end. Raises `UserError` when it cannot be started or does not end in time."""
     pipe = subprocess.PIPE
     try:
         # In a group of its own: what git starts holds its pipes, and ends with it.
         git = subprocess.Popen(
-            wrapped.argv,
-            cwd=cwd,
-            env=dict(env),
+            command.argv,
+            cwd=command.cwd,
+            env=dict(command.env),
             stdin=pipe if stdin else subprocess.DEVNULL,
             stdout=pipe,
             stderr=pipe,
-            pass_fds=wrapped.fds,
+            pass_fds=command.fds,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserError(f"cannot run git: {reason.lower()}") from error
     finally:
-        wrapped.release()
+        command.close_fds()
     with git:
         try:
             out, err = git.communicate(stdin or None, timeout=seconds)

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from codex_py.errors import UsageError, UserError
 from codex_py.programs import program_finder
-from codex_py.sandbox.command import Wrapped
+from codex_py.protocol.command import PreparedCommand
 from codex_py.services.git import SWITCHED_OFF, git_argv, git_env, run_git, settings_argv, switched_off
 from codex_py.text.address import is_loopback
 from codex_py.text.credentials import masked_url
@@ -227,7 +227,7 @@ class _Git:
 
     def run(self, *arguments: str) -> str:
         argv = git_argv(self._programs, [*settings_argv(self._settings), *arguments])
-        ended = run_git(Wrapped(tuple(argv), {}), self._directory, self._env, seconds=_SECONDS)
+        ended = run_git(PreparedCommand(tuple(argv), self._directory, self._env), seconds=_SECONDS)
         if ended.status:
             hint = "it redirects, which is not followed: give the address that it leads to"
             raise UserError(

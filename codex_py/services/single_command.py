@@ -15,10 +15,10 @@ from codex_py.core.secrets import command_env, key_names
 from codex_py.core.session_sandbox import make_sandbox
 from codex_py.core.session_settings import choose_policy
 from codex_py.errors import ToolError, UserError
-from codex_py.protocol.policy import MAX_STARTS, SandboxPolicy, never_began
+from codex_py.protocol.command import MAX_STARTS, PreparedCommand
+from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import Sandbox
-from codex_py.sandbox.wrapped import Wrapped
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
@@ -101,14 +101,14 @@ class SingleCommand:
     async def _run_once(self, sandbox: Sandbox, env: Mapping[str, str]) -> tuple[CommandResult, bool]:
         """How it ended, and whether that was only its sandbox, which could not be set up."""
         try:
-            wrapped = await asyncio.to_thread(self._wrap, sandbox)
+            wrapped = await asyncio.to_thread(self._wrap, sandbox, env)
         except UserError:
             self._begun.set()
             raise
         try:
-            await self._start(wrapped, env)
+            await self._start(wrapped)
             result = await self._outcome()
-            return result, never_began(result.exit_code, wrapped.has_begun)
+            return result, wrapped.never_began(result.exit_code)
         finally:
             self._begun.set()
             self._kill()
@@ -116,22 +116,23 @@ class SingleCommand:
                 await _wait_briefly(self._process)
             await asyncio.to_thread(wrapped.cleanup)
 
-    def _wrap(self, sandbox: Sandbox) -> Wrapped:
+    def _wrap(self, sandbox: Sandbox, env: Mapping[str, str]) -> PreparedCommand:
         request, loaded = self._request, self._loaded
         policy = choose_policy(loaded) if request.policy is None else request.policy
         try:
-            return sandbox.wrap(request.argv, policy=policy, cwd=request.cwd, workdir=request.cwd)
+            command = PreparedCommand(
+                tuple(request.argv), request.cwd, command_env(loaded.config, env, key_names(loaded.config), {})
+            )
+            return sandbox.wrap(command, policy=policy, cwd=request.cwd)
         except ToolError as error:
             raise UserError(str(error)) from error
 
-    async def _start(self, wrapped: Wrapped, env: Mapping[str, str]) -> None:
-        config = self._loaded.config
-        base = {**command_env(config, env, key_names(config), {}), **wrapped.env}
-        changed = {**base, **self._request.env}
+    async def _start(self, wrapped: PreparedCommand) -> None:
+        changed = {**wrapped.env, **self._request.env}
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *wrapped.argv,
-                cwd=self._request.cwd,
+                cwd=wrapped.cwd,
                 env={name: value for name, value in changed.items() if value is not None},
                 stdin=asyncio.subprocess.PIPE if self._request.typed else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
@@ -143,7 +144,7 @@ class SingleCommand:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise UserError(f"cannot run `{self._request.argv[0][:200]}`: {reason.lower()}") from error
         finally:
-            wrapped.release()
+            wrapped.close_fds()
         self._begun.set()
         if self._is_stopped:
             self.stop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -16,8 +15,9 @@ from codex_py.process.profiles import ShellStart
 from codex_py.process.session import RunningCommand
 from codex_py.process.shells import find_shell, join_words, keep_bundled_tools, shell_argv, user_shell, with_fixed_path
 from codex_py.process.spawn import CommandSpec, on_terminal
+from codex_py.protocol.command import MAX_STARTS
 from codex_py.protocol.events import CommandDetached, CommandFinished, CommandStarted, Warned
-from codex_py.protocol.policy import MAX_STARTS, DangerFullAccess, ReadOnly
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import SandboxMissing
 from codex_py.shell.reader import CommandLineReader
@@ -104,8 +104,7 @@ async def _run(
         report = _CommandReporter(within, command.line, workdir)
         while True:
             try:
-                spec = _command_spec(arguments, command.shell, within, workdir)
-                session = await within.processes.start(spec.replace(line=command.line))
+                session = await within.processes.start(_command_spec(arguments, command, within))
             except SandboxMissing as error:
                 raise report.refused(error) from error
             except ToolError as error:
@@ -213,7 +212,8 @@ async def _apply(patch: PatchInCommand, arguments: CommandArguments, context: To
     return await apply_patch_text(patch.patch, context, workdir=directory)
 
 
-def _command_spec(arguments: CommandArguments, shell: str, context: ToolContext, workdir: Path) -> CommandSpec:
+def _command_spec(arguments: CommandArguments, command: CommandToRun, context: ToolContext) -> CommandSpec:
+    shell, workdir = command.shell, command.workdir
     if not is_directory(workdir):
         reason = "is not a directory" if is_there(workdir) else "does not exist"
         raise ToolError(f"cannot run the command: working directory `{workdir}` {reason}")
@@ -226,30 +226,23 @@ def _command_spec(arguments: CommandArguments, shell: str, context: ToolContext,
         script = keep_bundled_tools(script, shell)
     start = context.processes.profiles.start(shell, context.env) if arguments.login else ShellStart(login=False)
     argv = shell_argv(shell, start.script(script), login=start.login, no_profile=start.no_profile)
-    with ExitStack() as held:
-        held.callback(start.release)
-        wrapped = context.sandbox.wrap(
-            on_terminal(argv) if arguments.tty else argv,
-            policy=context.sandbox_policy,
-            cwd=context.cwd,
-            workdir=workdir,
-        )
-        held.callback(wrapped.release)
-        release = held.pop_all().close
-    return CommandSpec(
-        wrapped.argv,
+    spec = CommandSpec(
+        on_terminal(argv) if arguments.tty else tuple(argv),
         workdir,
-        start.environment({**context.env, **wrapped.env, "CODEX_TOOL_CALL_ID": context.call_id}),
+        {**context.env, "CODEX_TOOL_CALL_ID": context.call_id},
+        fds=start.fds,
         tty=arguments.tty,
-        sandboxed=wrapped.sandboxed,
-        fds=(*wrapped.fds, *start.fds),
-        release=release,
-        cleanup=wrapped.cleanup,
-        has_begun=wrapped.has_begun,
         outside=isinstance(context.sandbox_policy, DangerFullAccess),
-        call_id=context.call_id,
+        line=command.line,
         read_only=isinstance(context.sandbox_policy, ReadOnly),
+        call_id=context.call_id,
     )
+    try:
+        wrapped = context.sandbox.wrap(spec, policy=context.sandbox_policy, cwd=context.cwd)
+    except BaseException:
+        spec.discard()
+        raise
+    return wrapped.replace(env=start.environment(wrapped.env))
 
 
 async def _wait(

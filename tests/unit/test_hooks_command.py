@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.hooks.command import MAX_OUTPUT, HookCommand, HookResult, run_to_end
+from codex_py.hooks.command import MAX_OUTPUT, HookResult, run_to_end
+from codex_py.protocol.command import PreparedCommand
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
 
-def shell(script: str, directory: Path) -> HookCommand:
-    return HookCommand(("/bin/sh", "-c", script), directory, ENV)
+def shell(script: str, directory: Path) -> PreparedCommand:
+    return PreparedCommand(("/bin/sh", "-c", script), directory, ENV)
 
 
 async def test_a_command_reads_all_of_its_input_and_says_how_it_ended(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ async def test_what_it_leaves_running_is_not_waited_for(tmp_path: Path) -> None:
 
 
 async def test_what_cannot_be_started_says_why(tmp_path: Path) -> None:
-    missing = await run_to_end(HookCommand(("/does/not/exist",), tmp_path, ENV), b"", seconds=60)
+    missing = await run_to_end(PreparedCommand(("/does/not/exist",), tmp_path, ENV), b"", seconds=60)
     assert missing == HookResult(None, error="cannot be started: no such file or directory")
     nowhere = await run_to_end(shell("true", tmp_path / "gone"), b"", seconds=60)
     assert nowhere.error == f"cannot be started: the directory `{tmp_path / 'gone'}` is gone"
@@ -66,7 +67,7 @@ async def test_a_command_that_is_cancelled_is_gone_with_what_it_started(tmp_path
         "open('pipe', 'w').write(f'{os.getpid()} {left.pid}')\n"
         "time.sleep(300)\n"
     )
-    start = HookCommand((sys.executable, "-c", script), tmp_path, ENV)
+    start = PreparedCommand((sys.executable, "-c", script), tmp_path, ENV)
     running = asyncio.create_task(run_to_end(start, b"", seconds=600))
     watched = [os.pidfd_open(int(pid)) for pid in (await asyncio.to_thread(pipe.read_text)).split()]
     assert len(watched) == 2

@@ -76,33 +76,28 @@ async def test_waiting_ends_with_the_time_given(manager: ProcessManager, tmp_pat
 
 async def test_a_program_that_is_not_there_is_a_tool_error(manager: ProcessManager, tmp_path: Path) -> None:
     called: list[str] = []
-    spec = CommandSpec(
-        ("/no/such/program",),
-        tmp_path,
-        {},
-        release=lambda: called.append("release"),
-        cleanup=lambda: called.append("cleanup"),
-    )
+    reader, writer = os.pipe()
+    spec = CommandSpec(("/no/such/program",), tmp_path, {}, (writer,), cleanup=lambda: called.append("cleanup"))
     with pytest.raises(ToolError, match="cannot start `/no/such/program`: no such file or directory"):
         await manager.start(spec)
-    assert called == ["release", "cleanup"]
+    assert (os.read(reader, 1), called) == (b"", ["cleanup"])
+    os.close(reader)
 
 
-async def test_release_comes_with_the_start_and_cleanup_after_the_end(manager: ProcessManager, tmp_path: Path) -> None:
+async def test_descriptors_are_closed_at_the_start_and_cleanup_comes_after_the_end(
+    manager: ProcessManager, tmp_path: Path
+) -> None:
     called: list[str] = []
-    spec = CommandSpec(
-        ("/bin/sh", "-c", "exit 0"),
-        tmp_path,
-        {},
-        release=lambda: called.append("release"),
-        cleanup=lambda: called.append("cleanup"),
-    )
+    reader, writer = os.pipe()
+    spec = CommandSpec(("/bin/sh", "-c", "exit 0"), tmp_path, {}, (writer,), cleanup=lambda: called.append("cleanup"))
     session = await manager.start(spec)
-    assert called == ["release"]
+    assert called == []
     await session.wait(60)
+    assert os.read(reader, 1) == b""
+    os.close(reader)
     manager.forget(session)
     await manager.kill_all()
-    assert called == ["release", "cleanup"]
+    assert called == ["cleanup"]
 
 
 async def test_no_descriptor_of_ours_reaches_a_command(manager: ProcessManager, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.paths import PLACEHOLDER_MODE
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.linux import bwrap_argv
@@ -228,9 +229,9 @@ async def test_a_python_prompt_survives_ctrl_c_inside(session: Session) -> None:
 
 def test_no_sandbox_means_no_command(tmp_path: Path, broken_bwrap: Path) -> None:
     sandbox = Sandbox({"PATH": str(broken_bwrap.parent)})
-    argv, work = ["/bin/true"], tmp_path / "work"
-    unsandboxed = sandbox.wrap(argv, policy=DangerFullAccess(), cwd=work, workdir=work)
-    assert unsandboxed.argv == ("/bin/true",)
+    work = tmp_path / "work"
+    command = PreparedCommand(("/bin/true",), work, {})
+    assert sandbox.wrap(command, policy=DangerFullAccess(), cwd=work) is command
     # The bundled one steps in for the broken one of the system.
     assert _holder(sandbox, ReadOnly(), work).endswith(BUNDLED)
 
@@ -244,10 +245,12 @@ async def test_without_a_backend_commands_fail_closed(tmp_path: Path, broken_bwr
     script = (
         "import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]\n"
         "from pathlib import Path\n"
+        "from codex_py.protocol.command import PreparedCommand\n"
         "from codex_py.protocol.policy import ReadOnly\n"
         "from codex_py.sandbox.command import Sandbox, SandboxUnavailable\n"
         f"sandbox = Sandbox({{'PATH': {str(broken_bwrap.parent)!r}}}, backends=('bubblewrap',))\n"
-        "try: sandbox.wrap(['/bin/true'], policy=ReadOnly(), cwd=Path('/'), workdir=Path('/'))\n"
+        "command = PreparedCommand(('/bin/true',), Path('/'), {})\n"
+        "try: sandbox.wrap(command, policy=ReadOnly(), cwd=Path('/'))\n"
         "except SandboxUnavailable as error: print(error)\n"
     )
     made = await asyncio.create_subprocess_exec(
@@ -296,9 +299,8 @@ def test_a_bwrap_of_the_project_is_not_even_tried(tmp_path: Path, cwd: str) -> N
 
 def _holder(sandbox: Sandbox, policy: SandboxPolicy, cwd: Path) -> str:
     """The program that holds a command."""
-    wrapped = sandbox.wrap(["/bin/true"], policy=policy, cwd=cwd, workdir=cwd)
-    wrapped.release()
-    wrapped.cleanup()
+    wrapped = sandbox.wrap(PreparedCommand(("/bin/true",), cwd, {}), policy=policy, cwd=cwd)
+    wrapped.discard()
     return wrapped.argv[0]
 
 
@@ -367,9 +369,10 @@ async def test_core_dumps_are_off_and_processes_are_counted(session: Session) ->
 
 
 async def test_a_command_that_is_not_there_is_not_found(session: Session) -> None:
-    wrapped = session.sandbox.wrap(["no-such"], policy=session.policy, cwd=session.cwd, workdir=session.cwd)
+    command = PreparedCommand(("no-such",), session.cwd, {})
+    wrapped = session.sandbox.wrap(command, policy=session.policy, cwd=session.cwd)
     made = await asyncio.create_subprocess_exec(*wrapped.argv, pass_fds=wrapped.fds, stderr=asyncio.subprocess.PIPE)
-    wrapped.release()
+    wrapped.close_fds()
     _, said = await made.communicate()
     wrapped.cleanup()
     assert made.returncode == 127

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.auth.login_store import FileStore
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.linux import BACKENDS, BackendName
@@ -57,12 +58,13 @@ async def _out(session: Session, cmd: str) -> str:
 
 def _while(session: Session, change: Callable[[], object], then: str) -> str:
     """What a command prints that has started before `change` is made, and does `then` after it."""
-    argv = ["/bin/sh", "-c", f"exec 2>&1; echo started; read -r _; {then}"]
-    wrapped = session.sandbox.wrap(argv, policy=session.policy, cwd=session.cwd, workdir=session.cwd)
+    argv = ("/bin/sh", "-c", f"exec 2>&1; echo started; read -r _; {then}")
+    command = PreparedCommand(argv, session.cwd, os.environ)
+    wrapped = session.sandbox.wrap(command, policy=session.policy, cwd=session.cwd)
     with subprocess.Popen(
         wrapped.argv, cwd=session.cwd, pass_fds=wrapped.fds, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as running:
-        wrapped.release()
+        wrapped.close_fds()
         try:
             assert running.stdout is not None
             assert running.stdout.readline() == b"started\n"
@@ -306,13 +308,13 @@ def test_what_is_gone_before_the_command_starts_is_left_out(session: Session, ba
     (home / "big").write_bytes(bytes(100_000))
     (home / "directory").mkdir()
     (home / "link").symlink_to("big")
-    argv = ["/bin/ls", str(home)]
-    wrapped = session.sandbox.wrap(argv, policy=WORKSPACE, cwd=session.cwd, workdir=session.cwd)
+    command = PreparedCommand(("/bin/ls", str(home)), session.cwd, os.environ)
+    wrapped = session.sandbox.wrap(command, policy=WORKSPACE, cwd=session.cwd)
     for name in ("big", "link", "auth.json"):
         (home / name).unlink()
     (home / "directory").rmdir()
     ran = subprocess.run(wrapped.argv, pass_fds=wrapped.fds, capture_output=True, text=True, check=False)
-    wrapped.release()
+    wrapped.close_fds()
     wrapped.cleanup()
     listed = [name for name in ran.stdout.split() if name not in ("auth.json", "link")]
     assert (ran.stderr, ran.returncode, listed) == ("", 0, ["AGENTS.md", "skills"])

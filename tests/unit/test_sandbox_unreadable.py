@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ToolError
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.linux import BACKENDS, BackendName
@@ -82,7 +83,7 @@ def test_a_name_that_no_file_can_have_is_left_out(top: Path, pattern: str) -> No
 def test_without_reading_anything_no_command_is_run(top: Path, backend: BackendName) -> None:
     sandbox = Sandbox({"PATH": os.environ["PATH"]}, deny_read=["/"], backends=(backend,))
     with pytest.raises(ToolError, match="`/` must not be read"):
-        sandbox.wrap(["/bin/true"], policy=WORKSPACE, cwd=top / "repo", workdir=top / "repo")
+        sandbox.wrap(PreparedCommand(("/bin/true",), top / "repo", {}), policy=WORKSPACE, cwd=top / "repo")
 
 
 @on_linux
@@ -196,7 +197,7 @@ async def test_the_workspace_below_a_denied_directory_can_be_used(session: Sessi
 def test_a_command_does_not_start_in_a_denied_directory(top: Path) -> None:
     sandbox = Sandbox({"HOME": str(top), "PATH": os.environ["PATH"]}, deny_read=["~/keys"])
     with pytest.raises(ToolError, match="must not be read"):
-        sandbox.wrap(["/bin/true"], policy=ReadOnly(), cwd=top / "repo", workdir=top / "keys")
+        sandbox.wrap(PreparedCommand(("/bin/true",), top / "keys", {}), policy=ReadOnly(), cwd=top / "repo")
 
 
 @on_linux

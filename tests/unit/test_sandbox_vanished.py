@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
 
 from codex_py.protocol.events import CommandFinished
-from codex_py.protocol.policy import SandboxPolicy, WorkspaceWrite
-from codex_py.sandbox.command import Sandbox, Wrapped
+from codex_py.protocol.policy import NetworkAccess, SandboxPolicy, WorkspaceWrite
+from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.linux import BackendName
+from codex_py.sandbox.wrapped import C
 from tests.unit.command_builders import Session, output_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
@@ -26,8 +27,8 @@ class DisturbedSandbox(Sandbox):
     disturb: Callable[[], None]
     layouts = 0
 
-    def wrap(self, argv: Sequence[str], *, policy: SandboxPolicy, cwd: Path, workdir: Path) -> Wrapped:
-        wrapped = super().wrap(argv, policy=policy, cwd=cwd, workdir=workdir)
+    def wrap(self, command: C, *, policy: SandboxPolicy, cwd: Path, network: NetworkAccess = False) -> C:
+        wrapped = super().wrap(command, policy=policy, cwd=cwd, network=network)
         self.layouts += 1
         self.disturb()
         return wrapped
@@ -75,9 +76,9 @@ async def test_a_directory_that_vanishes_each_time_is_tried_three_times(session:
         (session.cwd / "sub").rmdir()
 
     class Comes(DisturbedSandbox):
-        def wrap(self, argv: Sequence[str], *, policy: SandboxPolicy, cwd: Path, workdir: Path) -> Wrapped:
+        def wrap(self, command: C, *, policy: SandboxPolicy, cwd: Path, network: NetworkAccess = False) -> C:
             directory.mkdir(parents=True)
-            return super().wrap(argv, policy=policy, cwd=cwd, workdir=workdir)
+            return super().wrap(command, policy=policy, cwd=cwd, network=network)
 
     session.sandbox = sandbox = Comes({"PATH": os.environ["PATH"], "HOME": "/nowhere"}, backends=(backend,))
     sandbox.disturb = vanish

@@ -19,8 +19,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import NetworkAccess, WorkspaceWrite
-from codex_py.sandbox.command import Sandbox, SandboxUnavailable, Wrapped
+from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from tests.support.escapes.fixture import Fixture
 
 # What a sandbox under test must deny reading.
@@ -111,15 +112,15 @@ def run_escape_tests(sandbox: Sandbox, network: NetworkAccess = False) -> list[O
         work = Path(fixture.work)
         before = _snapshot(work.parent)
         backend = sandbox.backend_name(policy, work)
-        wrapped = sandbox.wrap(stage_argv(fixture), policy=policy, cwd=work, workdir=work)
+        command = PreparedCommand(tuple(stage_argv(fixture)), work, os.environ)
+        wrapped = sandbox.wrap(command, policy=policy, cwd=work)
         descriptor = os.open(f"{fixture.outside}/kept", os.O_RDWR)
         os.set_inheritable(descriptor, True)
         try:
             printed, complaint, status = _run(wrapped, fixture)
         finally:
             os.close(descriptor)
-            wrapped.release()
-            wrapped.cleanup()
+            wrapped.discard()
         try:
             endings: dict[str, str | None] = json.loads(printed)
         except ValueError:
@@ -137,11 +138,11 @@ def stage_argv(fixture: Fixture, *names: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _STAGE, str(Path(__file__).parents[3]), json.dumps(fixture), *names]
 
 
-def _run(wrapped: Wrapped, fixture: Fixture) -> tuple[bytes, bytes, int]:
+def _run(wrapped: PreparedCommand, fixture: Fixture) -> tuple[bytes, bytes, int]:
     """What was printed on stdout and stderr, and the exit status."""
     with subprocess.Popen(
         wrapped.argv,
-        env={**os.environ, **wrapped.env},
+        env=wrapped.env,
         cwd=fixture.work,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
