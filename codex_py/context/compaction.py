@@ -25,6 +25,7 @@ HOST_TEXTS: Final = (
     "# AGENTS.md instructions",
     "<environment_context>",
     "<skill>",
+    "<skill_references>",
     "<turn_aborted>",
     "<user_shell_command>",
     "<user_instructions>",

@@ -10,9 +10,9 @@ from codex_py.protocol.encoding import as_list, as_object
 
 # Context that the host writes as the user. None of it is a prompt.
 _CONTEXT: Final = re.compile(
-    r"\s*(?:<(?:environment_context|user_instructions|permissions instructions|skills_instructions|turn_aborted"
-    r"|user_shell_command|subagent_notification|hook_prompt|content_filter_guidance|conversation_summary)>|<image name="
-    r"|</image>|# AGENTS\.md instructions|These AGENTS\.md instructions replace)"
+    r"\s*(?:<(?:environment_context|user_instructions|permissions instructions|skills_instructions|skill_references"
+    r"|turn_aborted|user_shell_command|subagent_notification|hook_prompt|content_filter_guidance|conversation_summary)>"
+    r"|<image name=|</image>|# AGENTS\.md instructions|These AGENTS\.md instructions replace)"
 )
 _SKILL: Final = re.compile(r"\A\s*<skill>\s*<name>([^<\n]*)</name>\s*<path>([^\n]*?)</path>\n?")
 _CWD: Final = re.compile(r"\A\s*<environment_context>.*?<cwd>([^<\n]+)</cwd>", re.DOTALL)

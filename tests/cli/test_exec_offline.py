@@ -47,6 +47,14 @@ def test_the_offline_model_changes_a_file_only_where_that_is_allowed(tmp_path: P
     assert (allowed.status, (place.repo / "app.py").read_text()) == (0, "limit = 20\n")
 
 
+def test_the_offline_model_follows_a_skill_with_references(place: Place) -> None:
+    ended = run(place, "exec", "--offline", "use $repo-tour")
+
+    assert ended.status == 0
+    assert "scripts/tour.py" in ended.out
+    assert "needs judgement" not in ended.out
+
+
 def test_an_offline_session_can_be_resumed(place: Place) -> None:
     first = run(place, "exec", "--offline", "run `echo one`")
     again = run(place, "exec", "--offline", "resume", "--last", "run `echo two`")
