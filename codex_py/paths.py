@@ -125,9 +125,9 @@ def is_placeholder(path: Path) -> bool:
 
 
 def draft_of(path: Path, token: str) -> Path:
-    """Where the next version of a file that holds a secret is written, before it takes the place of the file.
+    """Where the next version of a file is written before it replaces the file.
 
-    The sandbox hides all whose names begin as `draft_prefix` says.
+    For files with secrets the sandbox also hides every name that begins with `draft_prefix`.
     """
     return path.with_name(draft_prefix(path.name) + token)
 
@@ -180,6 +180,35 @@ def make_private_dir(path: Path) -> None:
 def open_private(path: Path, flags: int) -> int:
     """Open or create a file that only the user can read (0600); give back its descriptor."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def replace_private(path: Path, content: bytes, *, sync: bool = False) -> None:
+    """Replace a file in one step by one that only the user can read. Raise `OSError`, and keep the old one, on failure.
+
+    With `sync` the new one is on the disk when this returns.
+    """
+    draft = draft_of(path, os.urandom(8).hex())
+    try:
+        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            file.write(content)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    if sync:
+        sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Return when the names in a directory are on the disk."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def lock(descriptor: int) -> bool:

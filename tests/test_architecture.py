@@ -86,7 +86,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
     },
     "checkpoints": {"protocol", "text", "config", "rollout", "shell", "core", "services"},
     "render": {"protocol", "text", "rollout"},
-    "ui": {"protocol", "text", "config", "core", "services", "render", "skills"},
+    "ui": {"protocol", "text", "config", "core", "services", "render", "rollout", "skills"},
     "exec": {"protocol", "text", "config", "core", "render"},
     "server": {"protocol", "text", "config", "core", "services", "rollout", "render"},
     "cli": {

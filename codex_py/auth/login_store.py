@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 from codex_py.errors import UserError
-from codex_py.paths import draft_of, make_private_dir, open_private
+from codex_py.paths import make_private_dir, open_private, replace_private
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.text.files import json_reason, os_reason
 
@@ -160,15 +160,10 @@ class FileStore:
     def save(self, login: Mapping[str, Any]) -> None:
         # A link is kept as one: some people keep their settings elsewhere.
         target = Path(os.path.realpath(self._path))
-        draft = draft_of(target, os.urandom(4).hex())
         try:
             make_private_dir(target.parent)
-            _write_synced(draft, json.dumps(login, indent=2).encode() + b"\n")
-            draft.replace(target)
-            _sync_directory(target.parent)
+            replace_private(target, json.dumps(login, indent=2).encode() + b"\n", sync=True)
         except OSError as error:
-            with suppress(OSError):
-                draft.unlink()
             raise UserError(f"cannot save the login in `{self._path}`: {os_reason(error)}") from error
 
     def remove(self) -> bool:
@@ -304,19 +299,3 @@ async def _take(descriptor: int, path: Path) -> None:
         except OSError:
             # A file system without locks.
             return
-
-
-def _write_synced(path: Path, content: bytes) -> None:
-    descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -17,7 +17,7 @@ from codex_py.cli import mcp_view as view
 from codex_py.cli.console import load_local_config, print_json, print_note, print_warnings
 from codex_py.cli.mcp_trust import trust
 from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
-from codex_py.config.entries import put_mcp_server, remove_mcp_server
+from codex_py.config.entries import put_mcp_server, remove_table
 from codex_py.config.load import LoadedConfig
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.build import make_mcp_context
@@ -148,7 +148,7 @@ def remove_server(name: Name, as_json: Json = False) -> int:
             f"the MCP server `{name}` belongs to {owner}",
             hint=f"`codex-py plugin remove {found.plugin}` removes it all" if found.plugin else "edit its own file",
         )
-    was_there = remove_mcp_server(home / "config.toml", name)
+    was_there = remove_table(home / "config.toml", "mcp_servers", name)
     if as_json:
         print_json({"name": name, "removed": was_there}, sys.stdout)
     if not was_there:

@@ -13,7 +13,8 @@ import typer
 from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note, print_table
 from codex_py.cli.mcp_trust import describe_lines
 from codex_py.cli.typer_command import Json, run_commands
-from codex_py.config.entries import remove_plugin_entry, switch_plugin
+from codex_py.config.edit import set_value
+from codex_py.config.entries import remove_table
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.consent import describe_server
 from codex_py.mcp.servers import read_server
@@ -181,7 +182,7 @@ def add_plugin(
             return 1
         added = install_staged(staged, home)
     try:
-        switch_plugin(home / "config.toml", added.id, enabled=True)
+        set_value(home / "config.toml", ("plugins", added.id, "enabled"), True)
     except UserError:
         uninstall_plugin(home, added.id)
         raise
@@ -197,7 +198,7 @@ def remove_plugin(name: Name, as_json: Json = False) -> int:
     home = codex_home(os.environ)
     plugin_id = _find(home, name)
     # The table first: what is not switched on does not run, whatever is left of it.
-    remove_plugin_entry(home / "config.toml", plugin_id)
+    remove_table(home / "config.toml", "plugins", plugin_id)
     uninstall_plugin(home, plugin_id)
     if as_json:
         print_json({"id": plugin_id, "removed": True}, sys.stdout)
@@ -249,7 +250,7 @@ def _switch(name: str, *, enabled: bool) -> int:
     if enabled and found is not None:
         for line in content_lines(found, plugin_contents(found)):
             print_note(line)
-    switch_plugin(home / "config.toml", plugin_id, enabled=enabled)
+    set_value(home / "config.toml", ("plugins", plugin_id, "enabled"), enabled)
     print_note(f"{'enabled' if enabled else 'disabled'} the plugin `{plugin_id}`; this counts from the next session on")
     return 0
 

@@ -29,7 +29,13 @@ from codex_py.render.titles import short_directory
 from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
 from codex_py.rollout.files import compressed_files, thread_of
 from codex_py.rollout.find import find_exactly
-from codex_py.rollout.listing import SessionQuery, checked_name, damaged_sessions, list_sessions, read_names, save_name
+from codex_py.rollout.listing import (
+    SessionQuery,
+    damaged_sessions,
+    list_sessions,
+    load_summary,
+    save_name,
+)
 from codex_py.rollout.stored_turns import HostMessage, PastUserMessage, past_items
 from codex_py.rollout.summary import SessionSummary, read_summary
 from codex_py.rollout.transcript import (
@@ -279,9 +285,7 @@ def rename(
     """Name a session; `resume NAME` goes on with it."""
     home = codex_home(os.environ)
     path = find_exactly(home, target)
-    checked = checked_name(name)
-    save_name(home, thread_of(path), checked)
-    print_note(f"session `{thread_of(path)}` is now named `{checked}`")
+    print_note(f"session `{thread_of(path)}` is now named `{save_name(home, thread_of(path), name)}`")
     return 0
 
 
@@ -316,12 +320,10 @@ def delete(
 def _session(target: str) -> SessionSummary:
     home = codex_home(os.environ)
     path = find_exactly(home, target)
-    summary = read_summary(path)
-    if summary is None:
+    if read_summary(path) is None:
         # Loading says what is wrong with it.
         read_transcript(path)
-        raise UserError(f"cannot read session `{path}`: no record in it is whole")
-    return summary._replace(name=read_names(home).get(summary.id, ""))
+    return load_summary(home, path)
 
 
 def _agrees(path: Path) -> bool:

@@ -12,10 +12,10 @@ from typing import Any, Final, TypeAlias, cast
 
 from codex_py.config.files import read_text
 from codex_py.config.keys import KeyPath, dotted
-from codex_py.config.layers import nested, parse_toml
+from codex_py.config.layers import parse_toml
 from codex_py.config.trust import find_root, real_path
 from codex_py.errors import UserError
-from codex_py.paths import lock, make_private_dir, open_private
+from codex_py.paths import lock, make_private_dir, replace_private
 
 # An edit takes some 30 ms.
 _LOCK_SECONDS: Final = 2.0
@@ -26,8 +26,7 @@ Document: TypeAlias = MutableMapping[str, Any]
 
 
 def trust_project(home: Path, directory: Path) -> Path:
-    """Note in the user's `config.toml` that they trust the git repository round `directory`, or else `directory`
-    itself.
+    """Trust the git repository around `directory`, or else `directory` itself, in the user's `config.toml`.
 
     Gives back the directory that is trusted now. Raises `UserError` when the file cannot be read or written.
     """
@@ -42,38 +41,29 @@ def set_value(path: Path, keys: Sequence[str], value: Any) -> None:
 
     A link is followed, so that a file kept elsewhere stays there. Raises `UserError` when it cannot be done.
     """
-    edit_file(
-        path,
-        tuple(keys),
-        change=lambda document: _put(document, keys, value),
-        wanted=lambda tree: _with_value(tree, keys, value),
-    )
+    edit_file(path, tuple(keys), lambda document: _put(document, keys, value))
 
 
-def edit_file(
-    path: Path, keys: KeyPath, *, change: Callable[[Document], bool], wanted: Callable[[dict[str, Any]], dict[str, Any]]
-) -> None:
-    """Edit a TOML file in the way of `set_value`; `keys` name what is changed.
+def edit_file(path: Path, keys: KeyPath, change: Callable[[Document], bool]) -> None:
+    """Edit a TOML file as `set_value` does; `keys` name what is changed. Concurrent edits wait for each other.
 
-    `change` edits the document and says whether it could; `wanted` makes of the tables before what reading the file
-    must give afterwards. Edits by several programs at a time come one after the other.
+    `change` edits a document and says whether it could. It is called twice: for the file, and for plain tables, which
+    are what reading the edited file must give.
     """
     target = real_path(path)
     try:
         make_private_dir(target.parent)
         with _alone(target.parent):
-            _replace(target, _content_after(path, keys, change, wanted))
+            replace_private(target, _content_after(path, keys, change), sync=True)
     except OSError as error:
         raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
 
 
-def _content_after(
-    path: Path, keys: KeyPath, change: Callable[[Document], bool], wanted: Callable[[dict[str, Any]], dict[str, Any]]
-) -> bytes:
+def _content_after(path: Path, keys: KeyPath, change: Callable[[Document], bool]) -> bytes:
     before = read_text(real_path(path)) or ""
-    tree = parse_toml(before, path)
+    expected = parse_toml(before, path)
     after = _edited(before, change)
-    if after is None or tomllib.loads(after) != wanted(tree):
+    if after is None or not change(expected) or tomllib.loads(after) != expected:
         raise UserError(
             f"cannot set `{dotted(keys)}` in `{path}`: its tables are written in a way that cannot be edited"
         )
@@ -82,7 +72,7 @@ def _content_after(
 
 @contextmanager
 def _alone(directory: Path) -> Generator[None]:
-    """Have the files of a directory to oneself, among programs that ask for this; a lock held for longer is no edit."""
+    """Lock a directory against other editors; a lock that is held for longer than an edit takes is ignored."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     deadline = time.monotonic() + _LOCK_SECONDS
     try:
@@ -122,6 +112,8 @@ def _put(document: Document, keys: Sequence[str], value: Any) -> bool:
 
 def new_table(parent: Document, *, has_header: bool = True) -> Document:
     """A table to put into another; inside an inline table it is inline too."""
+    if type(parent) is dict:
+        return {}
     import tomlkit.items
 
     inline = isinstance(parent, tomlkit.items.InlineTable)
@@ -132,37 +124,3 @@ def is_super_table(table: Document) -> bool:
     """Whether a table has no header of its own."""
     check: object = getattr(table, "is_super_table", None)
     return callable(check) and bool(check())
-
-
-def _with_value(tree: dict[str, Any], keys: Sequence[str], value: Any) -> dict[str, Any]:
-    """What reading the edited file must give."""
-    return _overlaid(tree, nested(keys, value))
-
-
-def _overlaid(tree: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(tree)
-    for name, value in over.items():
-        below = merged.get(name)
-        both = isinstance(value, dict) and isinstance(below, dict)
-        merged[name] = _overlaid(cast("dict[str, Any]", below), cast("dict[str, Any]", value)) if both else value
-    return merged
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Write beside the file, then rename over it: a reader sees the old text or the new one."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    descriptor = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(descriptor)
-        draft.replace(target)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-    directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, MutableMapping, MutableSequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from codex_py.config.edit import Document, edit_file, is_super_table, new_table, set_value
+from codex_py.config.edit import Document, edit_file, is_super_table, new_table
 from codex_py.config.kinds import expand_home
 from codex_py.errors import UserError
-from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.encoding import as_object
 
 
 def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any]) -> None:
@@ -32,50 +32,26 @@ def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any]) -> None:
             own[key] = value
         return True
 
-    def wanted(tree: dict[str, Any]) -> dict[str, Any]:
-        return {**tree, "mcp_servers": {**as_object(tree.get("mcp_servers")), name: dict(entry)}}
-
-    edit_file(file, ("mcp_servers", name), change=change, wanted=wanted)
-
-
-def remove_mcp_server(file: Path, name: str) -> bool:
-    """Remove the entry of a server; False when the file has none. Raises `UserError` as `put_mcp_server`."""
-    return remove_table(file, "mcp_servers", name)
+    edit_file(file, ("mcp_servers", name), change)
 
 
 def remove_table(file: Path, family: str, name: str) -> bool:
     """Remove the table `[family.name]`; False when the file has none. Raises `UserError` as `put_mcp_server`."""
-    found, stays = False, True
+    found = has_no_header = False
 
     def change(document: Document) -> bool:
-        nonlocal found, stays
+        nonlocal found, has_no_header
         tables: object = document.get(family)
         if isinstance(tables, MutableMapping) and name in cast("Document", tables):
             found, others = True, cast("Document", tables)
             del others[name]
-            # A table without a header of its own is only there for those in it.
-            stays = len(others) > 0 or not (is_super_table(others))
+            has_no_header = has_no_header or is_super_table(others)
+            if not others and has_no_header:
+                del document[family]
         return True
 
-    def wanted(tree: dict[str, Any]) -> dict[str, Any]:
-        if not found:
-            return tree
-        rest = {key: value for key, value in tree.items() if key != family}
-        left = {key: value for key, value in as_object(tree[family]).items() if key != name}
-        return {**rest, family: left} if stays else rest
-
-    edit_file(file, (family, name), change=change, wanted=wanted)
+    edit_file(file, (family, name), change)
     return found
-
-
-def switch_plugin(file: Path, plugin_id: str, *, enabled: bool) -> None:
-    """Have a plugin on or off from the next session on. Raises `UserError` when the file cannot be edited."""
-    set_value(file, ("plugins", plugin_id, "enabled"), enabled)
-
-
-def remove_plugin_entry(file: Path, plugin_id: str) -> bool:
-    """Remove what is said of a plugin; False when nothing is. Raises `UserError` as `switch_plugin`."""
-    return remove_table(file, "plugins", plugin_id)
 
 
 class SkillSelector(NamedTuple):
@@ -118,17 +94,7 @@ def set_skill_rule(home: Path, selector: SkillSelector, *, enabled: bool, user_h
         entries.append(wanted)
         return True
 
-    def expected(tree: dict[str, Any]) -> dict[str, Any]:
-        skills = as_object(tree.get("skills"))
-        entries = list(as_list(skills.get("config")))
-        found = _position(entries, selector, home, user_home)
-        if found.counts:
-            entries[found.at] = {**entries[found.at], "enabled": enabled}
-        else:
-            entries = [entry for at, entry in enumerate(entries) if at != found.at] + [wanted]
-        return {**tree, "skills": {**skills, "config": entries}}
-
-    edit_file(path, ("skills", "config"), change=change, wanted=expected)
+    edit_file(path, ("skills", "config"), change)
     return path
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import make_private_dir, open_private
+from codex_py.paths import make_private_dir, replace_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 
 _RECORDS: Final = Path("plugins", "installed")
@@ -58,18 +58,12 @@ def change_in(home: Path, plugin_id: str, root: Path) -> str | None:
 def record_plugin(home: Path, plugin_id: str, root: Path) -> None:
     """Take a plugin as it is now for what was installed. What cannot be written is compared the next time."""
     path = _path(home, plugin_id)
-    draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    try:
+    with suppress(OSError, ValueError):
         # Before the digests: what changes meanwhile is found.
         stamp = _stamp(root)
         body = encode_json(_digests(root))
         make_private_dir(path.parent)
-        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-            file.write(f"{_version(root)} {stamp}\n".encode() + body)
-        draft.replace(path)
-    except (OSError, ValueError):
-        with suppress(OSError):
-            draft.unlink()
+        replace_private(path, f"{_version(root)} {stamp}\n".encode() + body)
 
 
 def forget_record(home: Path, plugin_id: str) -> None:

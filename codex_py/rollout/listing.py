@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.errors import UsageError, UserError
-from codex_py.paths import open_private
-from codex_py.protocol.encoding import as_object, decode_json, encode_json, is_uuid, timestamp, uuid7
+from codex_py.paths import open_private, replace_private
+from codex_py.protocol.encoding import as_object, decode_json, encode_json, is_uuid, timestamp
 from codex_py.protocol.value import Value
 from codex_py.rollout.files import open_rollout, session_names
 from codex_py.rollout.summary import DamagedSession, SessionSummary, read_damaged, read_summary
@@ -49,8 +49,18 @@ def checked_name(name: str) -> str:
     return cleaned
 
 
-def save_name(home: Path, thread_id: str, name: str) -> None:
-    """Name a session; `name` has been checked. Raise `UserError` when it cannot be kept."""
+def name_complaint(name: str) -> str:
+    """Why a session cannot have this name; empty when it can."""
+    try:
+        checked_name(name)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def save_name(home: Path, thread_id: str, name: str) -> str:
+    """Name a session; gives back the name as `checked_name` has it. Raise `UserError` when it cannot be stored."""
+    name = checked_name(name)
     entry = {"id": thread_id, "thread_name": name, "updated_at": timestamp()}
     with _locked(home):
         descriptor = open_private(home / _FILE, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW)
@@ -60,6 +70,7 @@ def save_name(home: Path, thread_id: str, name: str) -> None:
             os.write(descriptor, (b"\n" if torn else b"") + encode_json(entry) + b"\n")
         finally:
             os.close(descriptor)
+    return name
 
 
 def forget_name(home: Path, thread_id: str) -> None:
@@ -67,17 +78,8 @@ def forget_name(home: Path, thread_id: str) -> None:
     path = home / _FILE
     if not any(entry.get("id") == thread_id for _, entry in _entries(path)):
         return
-    draft = path.with_name(f".{path.name}.{uuid7()}")
     with _locked(home):
-        remaining = [line for line, entry in _entries(path) if entry.get("id") != thread_id]
-        try:
-            with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-                file.writelines(remaining)
-            draft.replace(path)
-        except OSError:
-            with suppress(OSError):
-                draft.unlink()
-            raise
+        replace_private(path, b"".join(line for line, entry in _entries(path) if entry.get("id") != thread_id))
 
 
 @contextmanager
@@ -198,6 +200,14 @@ def list_sessions(home: Path, query: SessionQuery) -> list[SessionSummary]:
     offered = _in_directory(found, query.cwd)
     named = (session._replace(name=names[session.id]) if session.id in names else session for session in offered)
     return newest_first(matching(named, query.search))
+
+
+def load_summary(home: Path, path: Path) -> SessionSummary:
+    """What a list shows of the session in a file, with its name. Raise `UserError` when no record can be read."""
+    summary = read_summary(path)
+    if summary is None:
+        raise UserError(f"cannot read session `{path}`: no record in it is whole")
+    return summary._replace(name=read_names(home).get(summary.id, ""))
 
 
 def newest_first(sessions: Iterable[SessionSummary]) -> list[SessionSummary]:

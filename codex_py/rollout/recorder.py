@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from codex_py.errors import UserError
-from codex_py.paths import lock, make_private_dir, open_private
+from codex_py.paths import lock, make_private_dir, open_private, sync_directory
 from codex_py.protocol.encoding import encode_json, timestamp
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
@@ -172,7 +172,7 @@ class RolloutRecorder:
         self._synced = size
         if self._new:
             self._new = False
-            _sync_directory(self.path.parent)
+            sync_directory(self.path.parent)
 
     def _cut_back(self) -> None:
         """Take away what a failed write left behind the last whole record, and the file when that leaves nothing."""
@@ -220,11 +220,3 @@ def _tighten(path: Path, mode: int) -> None:
     status = path.stat()
     if status.st_uid == os.geteuid() and status.st_mode & 0o077:
         path.chmod(mode)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

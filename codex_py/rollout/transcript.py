@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.errors import UsageError
-from codex_py.protocol.encoding import as_list, as_object
+from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.rollout.records import RolloutRecord, read_records, user_text
 
@@ -187,3 +187,32 @@ class _TranscriptReader:
     @property
     def _turn(self) -> int:
         return len(self._counter.turns)
+
+
+_SHORTENED: Final = b'"text_elements":[{'
+_MAX_PLACEHOLDER: Final = 500
+
+
+def shown_messages(path: Path) -> dict[str, str]:
+    """The messages that were shown in a shorter form, such as with a paste as a chip: that form by their text.
+
+    A file that cannot be read has none.
+    """
+    try:
+        with path.open("rb") as file:
+            payloads = [as_object(as_object(decode_json(line)).get("payload")) for line in file if _SHORTENED in line]
+    except (OSError, ValueError):
+        return {}
+    return {text: _shown(text, payload) for payload in payloads if isinstance(text := payload.get("message"), str)}
+
+
+def _shown(text: str, payload: Mapping[str, Any]) -> str:
+    raw, pieces, last = text.encode(errors="surrogatepass"), list[bytes](), 0
+    for element in map(as_object, as_list(payload.get("text_elements"))):
+        span, placeholder = as_object(element.get("byte_range")), element.get("placeholder")
+        start, end = span.get("start"), span.get("end")
+        if not (isinstance(start, int) and isinstance(end, int) and last <= start <= end <= len(raw) and placeholder):
+            return text
+        pieces += [raw[last:start], str(placeholder)[:_MAX_PLACEHOLDER].encode(errors="replace")]
+        last = end
+    return b"".join([*pieces, raw[last:]]).decode(errors="replace")

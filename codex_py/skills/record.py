@@ -190,11 +190,15 @@ def _path(directory: Path, root: SkillRoot) -> Path:
 
 def _remove_oldest(directory: Path, path: Path) -> None:
     """Keep the number of files bounded: the oldest goes, and the drafts of processes that died."""
-    names = [entry for entry in directory.iterdir() if entry != path and ".json" in entry.name]
+    names = [entry for entry in directory.iterdir() if entry != path and _is_record(entry.name)]
     if len(names) >= _MAX_FILES:
         names.sort(key=lambda entry: entry.lstat().st_mtime_ns)
         for entry in names[: len(names) - _MAX_FILES + 1]:
             entry.unlink(missing_ok=True)
+
+
+def _is_record(name: str) -> bool:
+    return name.endswith(".json") or name.startswith(".")
 
 
 def _identity(root: SkillRoot) -> list[str | None]:

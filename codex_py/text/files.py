@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
 from codex_py.errors import CodexError
-from codex_py.paths import make_private_dir, open_private, real_path
+from codex_py.paths import make_private_dir, real_path, replace_private
 
 _DIRECTORY: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -121,17 +121,11 @@ def load_checked(path: Path, format_name: bytes, *, max_bytes: int) -> bytes | N
 def save_checked(path: Path, format_name: bytes, body: bytes, *, max_bytes: int) -> None:
     """Write a file, 0600, whole or not at all; what is too large or cannot be written is not kept."""
     header = _header(format_name, body)
-    draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     if len(header) + 1 + len(body) > max_bytes:
         return
-    try:
+    with suppress(OSError):
         make_private_dir(path.parent)
-        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-            file.write(b"%s\n%s" % (header, body))
-        draft.replace(path)
-    except OSError:
-        with suppress(OSError):
-            draft.unlink()
+        replace_private(path, b"%s\n%s" % (header, body))
 
 
 def _header(format_name: bytes, body: bytes) -> bytes:

@@ -12,8 +12,8 @@ import pytest
 from codex_py.config.tui import ACTIONS
 from codex_py.errors import UserError
 from codex_py.protocol.status import LiveProcess
+from codex_py.rollout.summary import SessionSummary
 from codex_py.services.models import ModelRow, OfferedModels
-from codex_py.services.session_choices import SessionSummary
 from codex_py.ui.repl.commands.look import help_sections, show_help
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.background import manage_processes, running_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from codex_py.services.session_choices import offered_sessions
+from codex_py.rollout.listing import SessionQuery, list_sessions
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
 from tests.support.panel_host import panel_host
@@ -27,7 +27,7 @@ async def chosen(home: Path, *presses: str, opened: str = "") -> str | None:
 
 
 def names(home: Path, cwd: str | None = "/work") -> dict[str, str]:
-    return {one.id: one.name for one in offered_sessions(home, cwd=Path(cwd) if cwd else None)}
+    return {one.id: one.name for one in list_sessions(home, SessionQuery(Path(cwd) if cwd else None))}
 
 
 async def test_a_session_is_renamed_where_it_is_chosen(tmp_path: Path) -> None:

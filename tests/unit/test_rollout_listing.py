@@ -14,7 +14,6 @@ from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.items import message
 from codex_py.rollout.listing import SessionQuery, list_sessions, matching, read_index, save_name
 from codex_py.rollout.summary import SessionSummary, read_summary
-from codex_py.services.session_choices import offered_sessions
 from tests.unit.rollout_builders import STAMP, append, meta, raw_line, written
 from tests.unit.session_builders import session, turn_lines
 
@@ -204,6 +203,6 @@ def test_the_picker_offers_what_the_list_shows(tmp_path: Path) -> None:
     session(tmp_path, "fix the login", cwd="/work", stamp="2025-11-22T08:00:00.000Z")
     session(tmp_path, "fix the tests", cwd="/other", stamp="2025-11-22T09:00:00.000Z")
 
-    assert [one.first_prompt for one in offered_sessions(tmp_path, cwd=None)] == ["fix the tests", "fix the login"]
-    assert [one.first_prompt for one in offered_sessions(tmp_path, cwd=Path("/work"))] == ["fix the login"]
-    assert [one.first_prompt for one in offered_sessions(tmp_path, cwd=None, search="tests")] == ["fix the tests"]
+    assert [one.first_prompt for one in list_sessions(tmp_path, SessionQuery())] == ["fix the tests", "fix the login"]
+    assert [one.first_prompt for one in list_sessions(tmp_path, SessionQuery(Path("/work")))] == ["fix the login"]
+    assert [one.first_prompt for one in list_sessions(tmp_path, SessionQuery(search="tests"))] == ["fix the tests"]

@@ -14,6 +14,9 @@ from codex_py.core.session_request import ResumeTarget
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.protocol import events
 from codex_py.protocol.encoding import is_uuid
+from codex_py.rollout.archive import delete_session
+from codex_py.rollout.listing import SessionQuery, list_sessions
+from codex_py.rollout.summary import SessionSummary
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.conversation import AcpSession
 from codex_py.server.acp.params import Abilities, directories_of, directory_of, read_abilities, read_prompt, servers_of
@@ -21,7 +24,6 @@ from codex_py.server.host import Opening, ServerHostProtocol
 from codex_py.server.messages import INTERNAL_ERROR, Params, RpcError
 from codex_py.server.peer import AcpPeer
 from codex_py.server.threads import LiveThread, Threads
-from codex_py.services.session_choices import SessionSummary, delete_session, offered_sessions
 from codex_py.text.display import first_words
 
 AUTH_REQUIRED: Final = -32000
@@ -201,7 +203,9 @@ class AcpAgent:
 
     async def _list(self, params: Params) -> Json:
         directory = params.text_or_none("cwd")
-        found = await asyncio.to_thread(offered_sessions, self._host.home, cwd=Path(directory) if directory else None)
+        found = await asyncio.to_thread(
+            list_sessions, self._host.home, SessionQuery(Path(directory) if directory else None)
+        )
         start = _page_start(params.text_or_none("cursor"), found)
         payload = {"sessions": [_listed(session) for session in found[start : start + _PAGE]]}
         more = found[start + _PAGE - 1 : start + _PAGE] if len(found) > start + _PAGE else []
@@ -216,7 +220,7 @@ class AcpAgent:
         session_id = params.text("sessionId")
         async with self._alone_with(session_id):
             await self._end(session_id)
-            found = await asyncio.to_thread(offered_sessions, self._host.home, cwd=None)
+            found = await asyncio.to_thread(list_sessions, self._host.home, SessionQuery())
             stored = next((session for session in found if session.id == session_id), None)
             if stored is not None:
                 await asyncio.to_thread(delete_session, stored.path)

@@ -7,10 +7,11 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
+from codex_py.rollout.listing import SessionQuery, list_sessions
+from codex_py.rollout.summary import SessionSummary
 from codex_py.server.app.client_context import ClientContext, MethodResult
 from codex_py.server.app.thread_payloads import NOT_LOADED, stored_thread_payload
 from codex_py.server.messages import Params, RpcError
-from codex_py.services.session_choices import SessionQuery, SessionSummary, list_sessions
 
 _SORT_KEYS: Final = ("created_at", "updated_at", "recency_at", "section_position")
 _PAGE: Final = 25

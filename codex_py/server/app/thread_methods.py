@@ -11,22 +11,17 @@ from typing import Any, Final
 from codex_py.core.session_request import ResumeTarget
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import is_uuid
+from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
+from codex_py.rollout.find import find_exactly
+from codex_py.rollout.listing import load_summary, save_name
 from codex_py.rollout.stored_turns import PastTurn, past_turns
+from codex_py.rollout.summary import SessionSummary
 from codex_py.server.app.client_context import ClientContext, MethodResult
 from codex_py.server.app.settings import opening_payload, read_live_override, read_opening
 from codex_py.server.app.thread_payloads import NOT_LOADED, live_thread_payload, stored_thread_payload
 from codex_py.server.app.turns import past_turn
 from codex_py.server.messages import Params, RpcError, here
 from codex_py.server.threads import LiveThread
-from codex_py.services.session_choices import (
-    SessionSummary,
-    archive_session,
-    delete_session,
-    find_exactly,
-    name_session,
-    summary_of,
-    unarchive_session,
-)
 
 _SHOWN: Final = 80
 
@@ -77,7 +72,7 @@ async def set_name(context: ClientContext, params: Params) -> MethodResult:
     """`thread/name/set`"""
     thread_id = _thread_id(params)
     await _stored(context, thread_id)
-    name = await asyncio.to_thread(name_session, context.host.home, thread_id, params.text("name"))
+    name = await asyncio.to_thread(save_name, context.host.home, thread_id, params.text("name"))
 
     async def notify() -> None:
         context.connection.notify("thread/name/updated", {"threadId": thread_id, "threadName": name})
@@ -100,7 +95,7 @@ async def unarchive(context: ClientContext, params: Params) -> MethodResult:
     thread_id = _thread_id(params)
     path = await asyncio.to_thread(find_exactly, context.host.home, thread_id)
     back = await asyncio.to_thread(unarchive_session, path)
-    stored = await asyncio.to_thread(summary_of, context.host.home, back)
+    stored = await asyncio.to_thread(load_summary, context.host.home, back)
     notify = partial(_notify, context, "thread/unarchived", thread_id)
     return MethodResult({"thread": stored_thread_payload(stored, NOT_LOADED)}, notify)
 
@@ -182,7 +177,7 @@ async def _thread_payload(context: ClientContext, thread: LiveThread, *, turns: 
     summary = None
     if path is not None:
         try:
-            summary = await asyncio.to_thread(summary_of, context.host.home, path)
+            summary = await asyncio.to_thread(load_summary, context.host.home, path)
         except UserError:
             # Nothing has been written to it yet.
             summary = None
@@ -209,7 +204,7 @@ async def _stored(context: ClientContext, thread_id: str) -> SessionSummary:
     """What is stored of a thread. Raises `UserError`."""
     home = context.host.home
     path = await asyncio.to_thread(find_exactly, home, thread_id)
-    return await asyncio.to_thread(summary_of, home, path)
+    return await asyncio.to_thread(load_summary, home, path)
 
 
 async def _put_away(context: ClientContext, params: Params, put: Callable[[Path], object], method: str) -> MethodResult:

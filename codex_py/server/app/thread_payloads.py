@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from codex_py import __version__
+from codex_py.rollout.summary import SessionSummary
 from codex_py.server.threads import LiveThread
-from codex_py.services.session_choices import SessionSummary
 
 _SOURCES: Final = frozenset({"cli", "vscode", "exec", "appServer"})
 NOT_LOADED: Final = {"type": "notLoaded"}

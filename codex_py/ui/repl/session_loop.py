@@ -20,7 +20,7 @@ from codex_py.render.event import render_answer, render_event, render_notice
 from codex_py.render.status import banner_lines
 from codex_py.render.theme import Theme
 from codex_py.render.transcript import recent_turns, render_items
-from codex_py.services.session_choices import shown_messages
+from codex_py.rollout.transcript import shown_messages
 from codex_py.ui.repl.actions import Actions
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.ui.repl.chips import Chips, Composed

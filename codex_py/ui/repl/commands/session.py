@@ -10,6 +10,7 @@ from codex_py.core.build import ResumeTarget
 from codex_py.core.resume import load_stored
 from codex_py.errors import UserError
 from codex_py.protocol.ops import Compact
+from codex_py.rollout.transcript import read_turns
 from codex_py.services.review import (
     BranchChanges,
     CommitChanges,
@@ -21,7 +22,7 @@ from codex_py.services.review import (
     recent_commits,
     review_prompt,
 )
-from codex_py.services.session_choices import turns_of
+from codex_py.text.display import first_words
 from codex_py.ui.repl.clipboard import copy_text
 from codex_py.ui.repl.launch import RewindRequest
 from codex_py.ui.repl.panels.forms import ListEntry, ListForm, Option, Sheet
@@ -86,8 +87,11 @@ async def _rewind(context: CommandContext, words: str) -> None:
             raise UserError("`/rewind` needs the number of a turn, or `latest`", hint="`/rewind` alone lists the turns")
         _rewind_to(context, RewindRequest(to, files=what != "conversation", conversation=what != "files"))
         return
-    turns = await asyncio.to_thread(turns_of, context.session.rollout) if context.session.rollout else []
-    entries = tuple(ListEntry(str(number), f"{number}  {message}", when) for number, when, message in turns)
+    turns = await asyncio.to_thread(read_turns, context.session.rollout) if context.session.rollout else ()
+    entries = tuple(
+        ListEntry(str(turn.number), f"{turn.number}  {first_words(turn.prompt, 100)}", turn.timestamp[:16])
+        for turn in turns
+    )
     chosen = await context.asker.pick(ListForm("Go back before which turn?", entries[::-1], empty="no turn yet"))
     part = await context.asker.choose(_REWIND_SHEET) if chosen else ""
     if chosen and part:

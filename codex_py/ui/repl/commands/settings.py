@@ -17,8 +17,8 @@ from codex_py.errors import UserError
 from codex_py.paths import short_path
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import mode_of
+from codex_py.rollout.listing import name_complaint, save_name
 from codex_py.services.models import OfferedModels, describe_unknown_model, is_well_known, offered_models
-from codex_py.services.session_choices import name_session, name_trouble
 from codex_py.text.nearest import did_you_mean
 from codex_py.ui.repl.panels.forms import Form, waited_for
 from codex_py.ui.repl.panels.settings import (
@@ -170,9 +170,11 @@ async def _rename(context: CommandContext, words: str) -> None:
     except UserError as error:
         hint = "send a message first; with `--ephemeral` nothing is kept"
         raise UserError("this session is not kept yet, so there is nothing to name", hint=hint) from error
-    name = words or await context.asker.enter(Form("What is this session called?", check=name_trouble, enter="name it"))
+    name = words or await context.asker.enter(
+        Form("What is this session called?", check=name_complaint, enter="name it")
+    )
     if name is not None:
-        context.output.note(f"this session is named `{await asyncio.to_thread(name_session, home, thread_id, name)}`")
+        context.output.note(f"this session is named `{await asyncio.to_thread(save_name, home, thread_id, name)}`")
 
 
 SETTINGS: Final = (

@@ -10,14 +10,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.errors import UserError
 from codex_py.paths import short_path
-from codex_py.services.session_choices import (
-    SessionSummary,
-    archive_session,
-    delete_session,
-    name_session,
-    name_trouble,
-    offered_sessions,
-)
+from codex_py.rollout.archive import archive_session, delete_session
+from codex_py.rollout.listing import SessionQuery, list_sessions, name_complaint, save_name
+from codex_py.rollout.summary import SessionSummary
 from codex_py.text.display import describe_age
 from codex_py.ui.repl.panels.forms import Form, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
@@ -68,8 +63,8 @@ async def choose_session(asker: FormAsker, verb: Literal["resume", "fork"], watc
     """The id of a session, the one written to last first: of this directory, and with Tab of any."""
 
     async def listing() -> tuple[ListForm[str], Sequence[SessionSummary]]:
-        found = await asyncio.to_thread(offered_sessions, watcher.home, cwd=None)
-        own = await asyncio.to_thread(offered_sessions, watcher.home, cwd=watcher.cwd)
+        found = await asyncio.to_thread(list_sessions, watcher.home, SessionQuery())
+        own = await asyncio.to_thread(list_sessions, watcher.home, SessionQuery(watcher.cwd))
         return session_listing(verb, own, found, user_home=watcher.user_home, now=watcher.now), found
 
     listed, sessions = await listing()
@@ -110,7 +105,7 @@ async def _changed(asker: FormAsker, home: Path, session: SessionSummary, change
 def rename_form(session: SessionSummary) -> Form:
     """A line for the name of a session."""
     about = TextLine(_title(session), "menu.note")
-    return Form("Name this session", (about,), initial=session.name, check=name_trouble, enter="keep this name")
+    return Form("Name this session", (about,), initial=session.name, check=name_complaint, enter="keep this name")
 
 
 def delete_sheet(session: SessionSummary) -> Sheet[bool]:
@@ -126,7 +121,7 @@ def delete_sheet(session: SessionSummary) -> Sheet[bool]:
 
 
 def _renamed(home: Path, thread_id: str, name: str) -> str:
-    return f"it is named `{name_session(home, thread_id, name)}` now"
+    return f"it is named `{save_name(home, thread_id, name)}` now"
 
 
 def _archived(session: SessionSummary) -> str:
