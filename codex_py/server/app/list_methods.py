@@ -23,7 +23,7 @@ async def list_threads(context: ClientContext, params: Params) -> MethodResult:
     """The newest first, unless the client wants it otherwise; those of agents only when it asks for them."""
     key = params.choice("sortKey", _SORT_KEYS) or "created_at"
     descending = params.choice("sortDirection", ("asc", "desc")) != "asc"
-    found = [session for session in await asyncio.to_thread(_stored, context, params) if _matches(session, params)]
+    found = [session for session in await asyncio.to_thread(_find_threads, context, params) if _matches(session, params)]
     found.sort(key=lambda session: _sort_key(session, key), reverse=descending)
     cursor = params.text_or_none("cursor")
     if cursor is not None:
@@ -36,13 +36,13 @@ async def list_threads(context: ClientContext, params: Params) -> MethodResult:
             if (_sort_key(session, key) < (stamp, last)) == descending and session.id != last
         ]
     page = found[: params.integer("limit", maximum=_MAX_THREADS) or _PAGE]
-    following = _cursor(page[-1], key) if page and len(page) < len(found) else None
-    backwards = _cursor(page[0], key) if page else None
-    threads = [_thread_payload(context, session) for session in page]
+    following = _cursor_at(page[-1], key) if page and len(page) < len(found) else None
+    backwards = _cursor_at(page[0], key) if page else None
+    threads = [_listed_payload(context, session) for session in page]
     return MethodResult({"data": threads, "readStates": None, "nextCursor": following, "backwardsCursor": backwards})
 
 
-def _stored(context: ClientContext, params: Params) -> list[SessionSummary]:
+def _find_threads(context: ClientContext, params: Params) -> list[SessionSummary]:
     source_types = params.texts("sourceKinds") or ()
     parent = params.text_or_none("parentThreadId") or ""
     query = SessionQuery(
@@ -98,10 +98,10 @@ def _sort_key(session: SessionSummary, key: str) -> tuple[str, str]:
     return (session.created if key == "created_at" else session.updated, session.id)
 
 
-def _cursor(session: SessionSummary, key: str) -> str:
+def _cursor_at(session: SessionSummary, key: str) -> str:
     return "|".join(_sort_key(session, key))
 
 
-def _thread_payload(context: ClientContext, session: SessionSummary) -> dict[str, Any]:
+def _listed_payload(context: ClientContext, session: SessionSummary) -> dict[str, Any]:
     live = context.threads.get(session.id)
     return stored_thread_payload(session, NOT_LOADED if live is None else context.translator(live).status)
