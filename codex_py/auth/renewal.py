@@ -10,8 +10,16 @@ from typing import Any, Final
 
 from codex_py.auth.find_credentials import LoginRules, for_provider, run_token_command, stored_credentials
 from codex_py.auth.login_store import LoginStore, locked_login, open_store
-from codex_py.auth.login_tokens import has_expired, renewed_login, should_renew, stored_tokens
-from codex_py.auth.oauth import RefreshReason, RefreshRefused, issuer_of, refresh_tokens
+from codex_py.auth.oauth import (
+    RefreshReason,
+    RefreshRefused,
+    has_expired,
+    issuer_of,
+    refresh_tokens,
+    renewed_login,
+    should_renew,
+    stored_tokens,
+)
 from codex_py.errors import ModelError, UserError
 from codex_py.model.credentials import Credentials, Renewal, Renewed
 from codex_py.model.providers import Provider

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from codex_py.auth.login_tokens import Tokens
-from codex_py.auth.oauth import Issuer, authorize_url, error_message, exchange_code, new_pkce
+from codex_py.auth.oauth import Issuer, Tokens, authorize_url, error_message, exchange_code, new_pkce
 from codex_py.auth.oauth_callback import listen_for_callback
 from codex_py.errors import ModelError
 from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json

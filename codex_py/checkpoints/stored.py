@@ -24,11 +24,10 @@ from codex_py.checkpoints.rewind import (
 )
 from codex_py.checkpoints.store import CheckpointStore, require_store, store_of
 from codex_py.errors import UsageError, UserError
-from codex_py.rollout.find import find_exactly
+from codex_py.rollout.listing import find_exactly
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.recorder import RolloutRecorder
-from codex_py.rollout.rewinds import ConversationRewind, plan_conversation, undo_conversation
-from codex_py.rollout.transcript import check_turn, read_turns
+from codex_py.rollout.transcript import ConversationRewind, check_turn, plan_conversation, read_turns, undo_conversation
 from codex_py.text.sanitize import sanitize_line
 
 _LATEST: Final = "latest"

@@ -19,8 +19,7 @@ from codex_py.cli.typer_command import Json, run_command, run_commands
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home, is_directory
 from codex_py.rollout.files import thread_of
-from codex_py.rollout.find import find_exactly
-from codex_py.rollout.listing import latest_session
+from codex_py.rollout.listing import find_exactly, latest_session
 from codex_py.rollout.transcript import check_turn, read_turns
 from codex_py.text.sanitize import sanitize, sanitize_line
 

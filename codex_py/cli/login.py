@@ -15,16 +15,17 @@ import typer
 
 from codex_py.auth.find_credentials import KEY_ENV_NAMES, LoginRules, check_key, check_workspace, stored_credentials
 from codex_py.auth.login_store import LoginStore, locked_login, open_store
-from codex_py.auth.login_tokens import (
+from codex_py.auth.oauth import (
+    Issuer,
     Tokens,
     account_of,
     chatgpt_login,
     expires_at,
+    find_issuer,
     has_expired,
     key_login,
     stored_tokens,
 )
-from codex_py.auth.oauth import Issuer, find_issuer
 from codex_py.auth.oauth_callback import CALLBACK_PORT
 from codex_py.auth.sign_in import sign_in_with_browser, sign_in_with_code
 from codex_py.cli.console import load_local_config, print_note

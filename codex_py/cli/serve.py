@@ -18,7 +18,7 @@ from codex_py.core.session import Session
 from codex_py.core.session_request import SessionRequest
 from codex_py.log import report_crash
 from codex_py.paths import codex_home
-from codex_py.server.host import Opening
+from codex_py.server.threads import Opening
 
 ReportCrash: TypeAlias = Callable[[BaseException], str]
 

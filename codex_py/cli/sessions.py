@@ -28,10 +28,10 @@ from codex_py.render.plain import PlainPrinter
 from codex_py.render.titles import short_directory
 from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
 from codex_py.rollout.files import compressed_files, thread_of
-from codex_py.rollout.find import find_exactly
 from codex_py.rollout.listing import (
     SessionQuery,
     damaged_sessions,
+    find_exactly,
     list_sessions,
     load_summary,
     save_name,

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from codex_py.config.keys import KeyPath, dotted
-from codex_py.config.kinds import AnyTable, MapOf, Shape, Url, ValueType
 from codex_py.config.layers import Layer
 from codex_py.config.load import LoadedConfig
-from codex_py.config.record import ConfigRecord, RecordSection, settings_of
 from codex_py.config.schema import Config
+from codex_py.config.value_types import AnyTable, ConfigRecord, MapOf, RecordSection, Shape, Url, ValueType, settings_of
 from codex_py.protocol.policy import GranularApproval, approval_payload
 from codex_py.text.credentials import has_credential, is_secret, is_secret_name, masked_words
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from codex_py.config.edit import Document, edit_file, is_super_table, new_table
-from codex_py.config.kinds import expand_home
+from codex_py.config.value_types import expand_home
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import as_object
 

@@ -7,9 +7,18 @@ from textwrap import fill
 from typing import Final
 
 from codex_py.config.keys import toml_key, toml_value
-from codex_py.config.kinds import AnyTable, ListOf, MapOf, Shape, WordChoice
-from codex_py.config.record import ConfigRecord, RecordSection, Setting, settings_of
 from codex_py.config.schema import Config
+from codex_py.config.value_types import (
+    AnyTable,
+    ConfigRecord,
+    ListOf,
+    MapOf,
+    RecordSection,
+    Setting,
+    Shape,
+    WordChoice,
+    settings_of,
+)
 
 _HEAD: Final = """\
 # Every setting of codex-py, as it is when you set nothing. Copy what you want to change to

@@ -13,12 +13,12 @@ from codex_py.config.layers import Checked, Layer, LayerSource, NestedTooDeeply,
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES, ProjectContext, project_files, read_project, unsafe_file
 from codex_py.config.reader import SCHEMA, LayerReader, translated
-from codex_py.config.record import ConfigRecord, RecordSection, settings_of
 from codex_py.config.requirements import Requirements, read_requirements, required_layer
 from codex_py.config.schema import BUILT_IN_PROVIDERS, HOSTED_PROVIDERS, Config
 from codex_py.config.trust import Trust, TrustList, find_root, real_path
 from codex_py.config.tui import KEYS as TUI_KEYS
 from codex_py.config.tui import keymap_problems, tui_problems
+from codex_py.config.value_types import ConfigRecord, RecordSection, settings_of
 from codex_py.errors import ConfigError, UsageError
 from codex_py.paths import PLUGIN_CACHE, is_directory
 from codex_py.protocol.encoding import as_object

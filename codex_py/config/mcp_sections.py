@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from codex_py.config.kinds import (
+from codex_py.config.value_types import (
     AnyTable,
     FilePath,
     Flag,

@@ -15,7 +15,6 @@ from codex_py.config.files import read_text
 from codex_py.config.keys import KeyPath, dotted, toml_key, toml_value
 from codex_py.config.layers import Checked, Layer, LayerSource, leaves, merge, parse_toml
 from codex_py.config.reader import LayerReader
-from codex_py.config.record import settings_of
 from codex_py.config.schema import (
     APPROVAL_POLICIES,
     ENVIRONMENT_STARTS,
@@ -25,6 +24,7 @@ from codex_py.config.schema import (
     not_looser_approval,
 )
 from codex_py.config.trust import Trust, TrustList, real_path
+from codex_py.config.value_types import settings_of
 from codex_py.protocol.value import Value
 
 MAX_PROJECT_FILE_BYTES: Final = 64 * 1024

@@ -11,12 +11,19 @@ from typing import Any, Final
 
 from codex_py.config.files import read_text, weak_permissions, without_commands
 from codex_py.config.keys import KeyPath, dotted, toml_value
-from codex_py.config.kinds import Reading, UnknownKey, ValueType, WrongValue, wrong_word
 from codex_py.config.layers import Checked, Layer, LayerSource, LayerType, holds, parse_toml
-from codex_py.config.record import RecordSection, settings_of
 from codex_py.config.schema import BUILT_IN_PROVIDERS, FOREIGN_KEYS, Config
 from codex_py.config.sections import ProviderConfig, SandboxWorkspaceWrite
 from codex_py.config.tui import KEYS as TUI_KEYS
+from codex_py.config.value_types import (
+    Reading,
+    RecordSection,
+    UnknownKey,
+    ValueType,
+    WrongValue,
+    settings_of,
+    wrong_word,
+)
 from codex_py.errors import ConfigError
 from codex_py.protocol.encoding import as_list
 from codex_py.text.credentials import has_credential, masked_words

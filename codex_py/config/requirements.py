@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from codex_py.config.files import read_text
 from codex_py.config.keys import toml_value
-from codex_py.config.kinds import AnyTable, Flag, ListOf, Shape, WordChoice
 from codex_py.config.layers import Checked, Layer, LayerSource, parse_toml
 from codex_py.config.reader import check_tree, unknown_key
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES, Config, word_for
+from codex_py.config.value_types import AnyTable, Flag, ListOf, Shape, WordChoice
 from codex_py.errors import UserError
 from codex_py.protocol.policy import ApprovalWord, SandboxMode
 from codex_py.protocol.value import Value

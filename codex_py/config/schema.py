@@ -10,29 +10,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from codex_py.config.keys import KeyPath
-from codex_py.config.kinds import (
-    AnyTable,
-    FilePath,
-    Flag,
-    Integer,
-    ListOf,
-    MapOf,
-    Reading,
-    TableKey,
-    Text,
-    TextOrTexts,
-    Url,
-    ValueType,
-    WordChoice,
-    WrongValue,
-    check_names,
-    check_table,
-    wrong_word,
-)
 from codex_py.config.mcp_sections import APP, APP_SAMPLES, MCP_SAMPLES, MCP_SERVER
-from codex_py.config.record import ConfigRecord, RecordSection, setting
 from codex_py.config.sections import (
-    PLUGIN,
     REASONING_EFFORT,
     REASONING_SUMMARY,
     VERBOSITY,
@@ -51,6 +30,29 @@ from codex_py.config.sections import (
     Tools,
 )
 from codex_py.config.tui import TABLE_KEYS as TUI_KEYS
+from codex_py.config.value_types import (
+    AnyTable,
+    ConfigRecord,
+    FilePath,
+    Flag,
+    Integer,
+    ListOf,
+    MapOf,
+    Reading,
+    RecordSection,
+    Shape,
+    TableKey,
+    Text,
+    TextOrTexts,
+    Url,
+    ValueType,
+    WordChoice,
+    WrongValue,
+    check_names,
+    check_table,
+    setting,
+    wrong_word,
+)
 from codex_py.protocol.policy import GRANULAR, ApprovalPolicy, ApprovalWord, GranularApproval, SandboxMode
 
 _REQUIRED: Final = ("sandbox_approval", "rules", "mcp_elicitations")
@@ -327,7 +329,11 @@ class Config(ConfigRecord):
         default={},
     )
     plugins: Mapping[str, Any] = setting(
-        MapOf(PLUGIN), "installed plugins", default={}, sample={"lint@git": {"enabled": False}}
+        # Settings of a plugin's servers are checked when the plugin is read.
+        MapOf(Shape({"enabled": Flag(), "mcp_servers": AnyTable()})),
+        "installed plugins",
+        default={},
+        sample={"lint@git": {"enabled": False}},
     )
     agents: AgentsConfig = setting(AgentsSection(), "agents the model may start", default=AgentsConfig())
     features: Features = setting(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from codex_py.config.kinds import AnyTable, MapOf, Shape, Url, ValueType
-from codex_py.config.record import RecordSection, settings_of
 from codex_py.config.schema import Config
+from codex_py.config.value_types import AnyTable, MapOf, RecordSection, Shape, Url, ValueType, settings_of
 from codex_py.text.credentials import is_secret, setting_secrets, url_secrets, word_secrets
 
 # Tables that name a variable for each header, and keys that name one.

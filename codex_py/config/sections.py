@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from codex_py.config.keys import KeyPath
-from codex_py.config.kinds import (
-    AnyTable,
+from codex_py.config.value_types import (
+    ConfigRecord,
     DirectoryText,
     FilePath,
     Flag,
@@ -18,6 +18,7 @@ from codex_py.config.kinds import (
     PathPattern,
     PathsOrAll,
     Reading,
+    RecordSection,
     Seconds,
     Shape,
     Text,
@@ -25,8 +26,9 @@ from codex_py.config.kinds import (
     ValueType,
     WordChoice,
     check_table,
+    setting,
+    settings_of,
 )
-from codex_py.config.record import ConfigRecord, RecordSection, setting, settings_of
 from codex_py.protocol.policy import NetworkAccess
 from codex_py.protocol.usage import CompactionWay, WireApi
 
@@ -44,9 +46,6 @@ PROVIDER_AUTH = Shape(
         "refresh_interval_ms": Integer(0),
     }
 )
-
-# What is said of a plugin's servers is checked with them.
-PLUGIN = Shape({"enabled": Flag(), "mcp_servers": AnyTable()})
 
 AGENT_ROLE = Shape({"description": Text(lines=True), "config_file": FilePath(), "nickname_candidates": ListOf(Text())})
 

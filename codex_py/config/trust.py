@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.config.files import read_regular
-from codex_py.config.kinds import expand_home
+from codex_py.config.value_types import expand_home
 from codex_py.paths import is_file
 from codex_py.paths import real_path as real_name
 from codex_py.protocol.encoding import as_object

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.config.keys import KeyPath
-from codex_py.config.kinds import TableKey, allowed_words
+from codex_py.config.value_types import TableKey, allowed_words
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
 from codex_py.text.nearest import did_you_mean, nearest

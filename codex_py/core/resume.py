@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codex_py.rollout.find import find_session
 from codex_py.rollout.format import StoredSession
-from codex_py.rollout.listing import latest_session
+from codex_py.rollout.listing import find_session, latest_session
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.recorder import Inherited
 from codex_py.rollout.records import inherited_lines

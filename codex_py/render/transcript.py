@@ -20,7 +20,7 @@ from codex_py.protocol.readable import (
     patch_of,
     tool_type_of,
 )
-from codex_py.render.agent_calls import AgentCallRenderer
+from codex_py.render.agents import AgentCallRenderer
 from codex_py.render.entry import OneLine, ScrollbackEntry, line_of
 from codex_py.render.event import (
     render_answer,

@@ -1,4 +1,7 @@
-"""The turns of a stored session and the transcript of what was said and done in them, in order."""
+"""The turns of a stored session, its transcript, and the records that rewind it to an earlier turn.
+
+The file keeps all that was. Codex CLI knows the record, and drops as many turns of the user.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from codex_py.errors import UsageError
+from codex_py.errors import UsageError, UserError
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem
-from codex_py.rollout.records import RolloutRecord, read_records, user_text
+from codex_py.rollout.format import rewound_payload
+from codex_py.rollout.records import RolloutRecord, last_rewind, live_ranges, ranges_below, read_records, user_text
 
 _RECORD_TYPES: Final = frozenset({b"event_msg", b"session_meta"})
 
@@ -216,3 +220,31 @@ def _shown(text: str, payload: Mapping[str, Any]) -> str:
         pieces += [raw[last:start], str(placeholder)[:_MAX_PLACEHOLDER].encode(errors="replace")]
         last = end
     return b"".join([*pieces, raw[last:]]).decode(errors="replace")
+
+
+class ConversationRewind(NamedTuple):
+    """The `event_msg` to append. `message` is what the user said in the turn it goes back before, `turns` how many go.
+
+    When it undoes a rewind, `turns` is 0.
+    """
+
+    payload: dict[str, Any]
+    message: str
+    turns: int
+
+
+def plan_conversation(path: Path, turns: Sequence[StoredTurn], number: int) -> ConversationRewind:
+    """Go back before a turn, which is one of `turns`, those of the session at `path`."""
+    turn = turns[number - 1]
+    count = len(turns) - number + 1
+    live = ranges_below(live_ranges(path), turn.begins)
+    return ConversationRewind(rewound_payload(count, live), turn.prompt, count)
+
+
+def undo_conversation(path: Path) -> ConversationRewind:
+    """Undo the last rewind of a conversation. Raise `UserError` when there was none."""
+    ordinal = last_rewind(path)
+    if ordinal is None:
+        raise UserError("there is no rewind to undo in this conversation")
+    live = ranges_below(live_ranges(path, ordinal), ordinal)
+    return ConversationRewind(rewound_payload(0, live), "", 0)

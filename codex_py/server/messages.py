@@ -1,4 +1,4 @@
-"""JSON-RPC, one object a line: messages, and the parameters of requests, each checked for its type as it is read."""
+"""JSON-RPC messages, one object a line, and the parameters of requests, each checked for its type as it is read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from codex_py.config.layers import MAX_DEPTH, is_too_deep
 from codex_py.paths import is_directory
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
+from codex_py.protocol.questions import FormReply
 from codex_py.protocol.value import Value
 
 RequestId: TypeAlias = str | int
@@ -232,3 +233,20 @@ def here_or_root() -> Path:
         return Path.cwd()
     except OSError:
         return Path("/")
+
+
+def read_form_content(content: object) -> FormReply:
+    """The form with this content. One that holds what no server can be sent is declined."""
+    values = as_object(content)
+    return FormReply("accept", values) if _can_be_sent(values) else FormReply("decline")
+
+
+def _can_be_sent(content: object) -> bool:
+    if is_too_deep(content):
+        return False
+    try:
+        encode_json(content)
+    except ValueError:
+        # JSON may write a number that is too large to be one.
+        return False
+    return True

@@ -9,8 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from codex_py.auth.find_credentials import KEY_ENV_NAMES, check_key, stored_credentials
 from codex_py.auth.login_store import LoginStore, locked_login, open_store
-from codex_py.auth.login_tokens import account_of, key_login, stored_tokens
-from codex_py.auth.oauth import issuer_of, revoke_token
+from codex_py.auth.oauth import account_of, issuer_of, key_login, revoke_token, stored_tokens
 from codex_py.config.schema import Config
 from codex_py.core.model_setup import login_rules
 from codex_py.errors import ModelError, UserError

@@ -10,10 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
-from codex_py.config.kinds import wrong_word
 from codex_py.config.layers import NestedTooDeeply, read_toml, toml_fault
-from codex_py.config.record import settings_of
 from codex_py.config.schema import Config
+from codex_py.config.value_types import settings_of, wrong_word
 from codex_py.errors import CodexError
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import SandboxMode

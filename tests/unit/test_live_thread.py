@@ -15,8 +15,7 @@ from codex_py.errors import UserError
 from codex_py.protocol import events, ops
 from codex_py.protocol.ops import TextInput
 from codex_py.protocol.questions import ChoiceQuestion
-from codex_py.server.host import Opening
-from codex_py.server.threads import LiveThread
+from codex_py.server.threads import LiveThread, Opening
 
 
 class Dying:

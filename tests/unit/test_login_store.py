@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codex_py.auth.login_store import FileStore, locked_login, open_store
-from codex_py.auth.login_tokens import (
+from codex_py.auth.oauth import (
     Tokens,
     account_of,
     claims_of,

@@ -10,8 +10,7 @@ import pytest
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import uuid7
 from codex_py.rollout.archive import archive_session
-from codex_py.rollout.find import find_exactly, find_session
-from codex_py.rollout.listing import checked_name, forget_name, read_names, save_name
+from codex_py.rollout.listing import checked_name, find_exactly, find_session, forget_name, read_names, save_name
 from tests.unit.session_builders import session
 
 FILE = "session_index.jsonl"

@@ -12,8 +12,7 @@ from codex_py.protocol.encoding import encode_json, uuid7
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout import format as rollout_format
-from codex_py.rollout.find import find_session
-from codex_py.rollout.listing import damaged_sessions, latest_session
+from codex_py.rollout.listing import damaged_sessions, find_session, latest_session
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.replay import Replay
 from tests.support.work import within

@@ -20,10 +20,9 @@ from codex_py.rollout.summary import SessionSummary
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.conversation import AcpSession
 from codex_py.server.acp.params import Abilities, directories_of, directory_of, read_abilities, read_prompt, servers_of
-from codex_py.server.host import Opening, ServerHostProtocol
 from codex_py.server.messages import INTERNAL_ERROR, Params, RpcError
 from codex_py.server.peer import AcpPeer
-from codex_py.server.threads import LiveThread, Threads
+from codex_py.server.threads import LiveThread, Opening, ServerHostProtocol, Threads
 from codex_py.text.display import first_words
 
 AUTH_REQUIRED: Final = -32000

@@ -16,8 +16,8 @@ from codex_py.server.acp.commands import available_commands, find_command
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.options import Modes, Options
 from codex_py.server.acp.params import Abilities, AcpPrompt
-from codex_py.server.acp.session_questions import SessionQuestions
-from codex_py.server.acp.session_updates import SessionUpdates
+from codex_py.server.acp.questions import SessionQuestions
+from codex_py.server.acp.updates import SessionUpdates
 from codex_py.server.messages import INTERNAL_ERROR, RpcError
 from codex_py.server.peer import AcpPeer
 from codex_py.server.pipes import complain

@@ -7,7 +7,6 @@ from typing import Final
 
 from codex_py.protocol.encoding import as_object
 from codex_py.server.acp.agent import AcpAgent
-from codex_py.server.host import ServerHostProtocol
 from codex_py.server.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -16,10 +15,9 @@ from codex_py.server.messages import (
     RequestId,
     RpcError,
 )
-from codex_py.server.peer import AcpPeer
+from codex_py.server.peer import AcpPeer, ClientRequest, Requests, serve_at_stdio
 from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
-from codex_py.server.serving import ClientRequest, Requests, serve_at_stdio
-from codex_py.server.threads import Threads
+from codex_py.server.threads import ServerHostProtocol, Threads
 
 # The one request that takes as long as a turn takes.
 _PROMPT: Final = "session/prompt"

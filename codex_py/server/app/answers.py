@@ -23,7 +23,7 @@ from codex_py.protocol.questions import (
     SecretQuestion,
 )
 from codex_py.render.questions import secret_text, word_project_servers
-from codex_py.server.form_answers import read_form_content
+from codex_py.server.messages import read_form_content
 from codex_py.text.sanitize import sanitize_line
 
 _INSTALL: Final = "skill_mcp_dependency_install"

@@ -14,11 +14,10 @@ from codex_py.protocol.value import Value
 from codex_py.server.app.client_questions import ClientQuestions
 from codex_py.server.app.event_translator import EventTranslator
 from codex_py.server.app.settings import settings_payload
-from codex_py.server.host import Opening, ServerHostProtocol
 from codex_py.server.messages import RpcError
 from codex_py.server.peer import AppServerPeer
 from codex_py.server.pipes import complain
-from codex_py.server.threads import LiveThread, Threads
+from codex_py.server.threads import LiveThread, Opening, ServerHostProtocol, Threads
 from codex_py.services.single_command import SingleCommand
 from codex_py.services.skill_admin import SkillWatch
 

@@ -12,9 +12,8 @@ from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.usage import TokenUsage
 from codex_py.server.app import items
 from codex_py.server.app.inputs import PendingMessages
-from codex_py.server.app.items import Item
+from codex_py.server.app.items import Item, turn_error, turn_payload
 from codex_py.server.app.open_items import OpenItems
-from codex_py.server.app.turns import turn_error, turn_payload
 
 _STEPS: Final = {"in_progress": "inProgress"}
 _STREAMED: Final = ("message", "reasoning")

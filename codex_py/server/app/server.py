@@ -12,12 +12,11 @@ from codex_py import __version__
 from codex_py.errors import UserError
 from codex_py.server.app import command_methods, config_methods, skill_methods, thread_methods, turn_methods
 from codex_py.server.app.client_context import Client, ClientContext, MethodResult
-from codex_py.server.app.list_methods import list_threads
-from codex_py.server.host import ServerHostProtocol
+from codex_py.server.app.thread_methods import list_threads
 from codex_py.server.messages import ClientCall, Params, RpcError
-from codex_py.server.peer import AppServerPeer
+from codex_py.server.peer import AppServerPeer, ClientRequest, Requests, serve_at_stdio
 from codex_py.server.pipes import LineSource, LineTooLong, Outbox
-from codex_py.server.serving import ClientRequest, Requests, serve_at_stdio
+from codex_py.server.threads import ServerHostProtocol
 
 Method: TypeAlias = Callable[[ClientContext, Params], Awaitable[MethodResult]]
 

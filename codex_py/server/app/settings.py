@@ -21,8 +21,8 @@ from codex_py.protocol.policy import (
     WorkspaceWrite,
     approval_payload,
 )
-from codex_py.server.host import Opening
 from codex_py.server.messages import Params, RpcError
+from codex_py.server.threads import Opening
 
 _SANDBOXES: Final = ("readOnly", "workspaceWrite", "dangerFullAccess", "externalSandbox")
 _GRANULAR_FLAGS: Final = ("sandbox_approval", "rules", "mcp_elicitations", "skill_approval", "request_permissions")

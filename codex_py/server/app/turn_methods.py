@@ -10,9 +10,8 @@ from codex_py.protocol.ops import TextInput
 from codex_py.server.app.client_context import ClientContext, MethodResult
 from codex_py.server.app.event_translator import EventTranslator
 from codex_py.server.app.inputs import TurnInputs, read_inputs
-from codex_py.server.app.items import text_content
+from codex_py.server.app.items import text_content, turn_payload
 from codex_py.server.app.settings import read_override
-from codex_py.server.app.turns import turn_payload
 from codex_py.server.messages import Params, RpcError
 from codex_py.server.threads import LiveThread
 from codex_py.services.review import BranchChanges, CommitChanges, ReviewTarget, UncommittedChanges, review_prompt
