@@ -44,7 +44,7 @@ class ClientCall(Value):
 
 
 class Notice(Value):
-    """Something the client tells, and wants no answer to."""
+    """A notification of the client, which gets no answer."""
 
     method: str
     params: object = None
@@ -58,7 +58,7 @@ class Reply(Value):
 
 
 class Unreadable(Value):
-    """What is no message. `id` is that of the request it may have been."""
+    """A line that is not a valid message. `id` is that of the request, if it has one."""
 
     error: RpcError
     id: RequestId | None = None
@@ -68,7 +68,7 @@ Message: TypeAlias = ClientCall | Notice | Reply | Unreadable
 
 
 def read_message(line: bytes) -> Message:
-    """What one line of the client says. Never raises."""
+    """Read one line of the client as a message. Never raises."""
     try:
         decoded = decode_json(line)
     except ValueError as error:
@@ -90,7 +90,7 @@ def read_message(line: bytes) -> Message:
 
 
 def encode_message(message: Mapping[str, Any]) -> bytes:
-    """One line. What breaks lines in some readers beside the newline is escaped."""
+    """A message as one line. Characters that some readers take for line breaks are escaped."""
     encoded = encode_json(message)
     for separator in ("\u2028", "\u2029", "\x85"):
         if (found := separator.encode()) in encoded:
@@ -209,7 +209,7 @@ class Params:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a text that everything else takes: no NUL, and no half of a surrogate pair."""
+    """Whether it is text without NUL and without half of a surrogate pair."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -228,7 +228,7 @@ def here() -> Path:
 
 
 def here_or_root() -> Path:
-    """The same for what only a project there could change: where it is gone, there is no project."""
+    """The same, but `/` if it is gone, for requests that only a project's settings could affect."""
     try:
         return Path.cwd()
     except OSError:
@@ -236,7 +236,7 @@ def here_or_root() -> Path:
 
 
 def read_form_content(content: object) -> FormReply:
-    """The form with this content. One that holds what no server can be sent is declined."""
+    """The reply with this content. Content that cannot be sent as JSON is declined."""
     values = as_object(content)
     return FormReply("accept", values) if _can_be_sent(values) else FormReply("decline")
 

@@ -1,4 +1,4 @@
-"""The client at the other end of the pipe: messages to it, its replies, and the requests it has under way."""
+"""The client at the other end of the pipe: messages to it, its replies, and its running requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _VERSION: Final = {"jsonrpc": "2.0"}
 
 
 class Peer:
-    """Nothing here waits for the client but a request of ours. The ids of those count up from `first_id`."""
+    """Only our own requests wait for the client; their ids count up from `first_id`."""
 
     def __init__(self, outbox: Outbox, *, first_id: int) -> None:
         self._outbox = outbox
@@ -48,13 +48,13 @@ class Peer:
         self.send({"id": request_id, "result": result})
 
     def refuse(self, request_id: RequestId | None, error: RpcError) -> None:
-        """Answer a request that is not carried out, and what is no request at all."""
+        """Answer a refused request, or a line that is not a valid message, with an error."""
         self.send(error.to_message(request_id))
 
     def receive(self, line: bytes | LineTooLong) -> ClientCall | Notice | None:
-        """What the client asks or tells; None for a reply, and for what cannot be read and is refused.
+        """A request or notification of the client; None for a reply, and for an invalid line, which is refused.
 
-        A second reply, and one that nobody waits for, is dropped.
+        A second reply, or one to no open request, is dropped.
         """
         is_too_long = isinstance(line, LineTooLong)
         match Unreadable(RpcError(str(line), code=PARSE_ERROR)) if is_too_long else read_message(line):
@@ -70,7 +70,7 @@ class Peer:
                 return message
 
     def take_back(self, request_id: RequestId) -> None:
-        """Wait for a reply no longer."""
+        """Stop waiting for a reply."""
         reply = self._pending.pop(request_id, None)
         if reply is not None:
             reply.cancel()
@@ -79,7 +79,7 @@ class Peer:
         self._outbox.put(encode_message(message))
 
     def _next_request(self) -> tuple[RequestId, ReplyFuture]:
-        """The id of a new request, and what will hold the reply: None for an error."""
+        """The id of a new request, and the future of its reply: None for an error."""
         request_id = self._next_id
         self._next_id += 1
         self._pending[request_id] = reply = asyncio.get_running_loop().create_future()
@@ -87,7 +87,7 @@ class Peer:
 
 
 class AppServerPeer(Peer):
-    """A client of the app-server: it leaves the version of JSON-RPC out, and may choose what it hears of."""
+    """A client of the app-server protocol, which has no JSON-RPC version and lets clients unsubscribe."""
 
     def __init__(self, outbox: Outbox) -> None:
         super().__init__(outbox, first_id=0)
@@ -98,14 +98,14 @@ class AppServerPeer(Peer):
         self._unwanted = methods
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Tell the client something, unless it does not want to hear of it."""
-        # Of a client that is far behind, what only shows progress is dropped: whole items follow.
+        """Send a notification, unless the client has unsubscribed from it."""
+        # A client that is far behind gets no progress notifications: whole items follow.
         if method in self._unwanted or (method.endswith(("elta", "/progress")) and self.is_behind):
             return
         self.send({"method": method, "params": params, "emittedAtMs": time.time_ns() // 1_000_000})
 
     def send_request(self, method: str, params: Mapping[str, Any]) -> tuple[RequestId, ReplyFuture]:
-        """Ask the client; gives back the id of the request, and what will hold the reply: None for an error."""
+        """Send a request; gives back its id, and the future of its reply: None for an error."""
         request_id, reply = self._next_request()
         self.send({"method": method, "id": request_id, "params": params})
         return request_id, reply
@@ -114,8 +114,8 @@ class AppServerPeer(Peer):
 class AcpPeer(Peer):
     """A client of the Agent Client Protocol.
 
-    `replay_lock` is held while a stored session is replayed: the client gets replays one after the other, and all of
-    them take no more memory and time from others than one.
+    `replay_lock` is held while a stored session is replayed, so that replays follow one another and take no more memory
+    than one.
     """
 
     def __init__(self, outbox: Outbox) -> None:
@@ -123,20 +123,20 @@ class AcpPeer(Peer):
         self.replay_lock: Final = asyncio.Lock()
 
     async def caught_up(self) -> None:
-        """Wait as long as the client has a lot to read, and let others have their turn."""
+        """Wait while the client has a lot to read, and let other tasks run."""
         await asyncio.sleep(0)
         await self._outbox.wait_for_capacity(_MUCH)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Tell the client something."""
+        """Send a notification."""
         self.send({"method": method, "params": params})
 
     async def request(
         self, method: str, params: Mapping[str, Any], *, is_stopped: Callable[[], bool]
     ) -> Mapping[str, Any] | None:
-        """Ask the client; None when it answers with an error.
+        """Send a request and wait for its reply; None for an error.
 
-        When this is cancelled the request is taken back, unless the client `is_stopped`: it has taken it back itself.
+        When this is cancelled, the request is cancelled too, unless the client has done that itself (`is_stopped`).
         """
         request_id, reply = self._next_request()
         self.send({"id": request_id, "method": method, "params": params})
@@ -157,19 +157,19 @@ _STATUSES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 class Service(Protocol):
-    """What is served."""
+    """A server for one client."""
 
     async def serve(self, source: LineSource) -> None:
-        """Take what the client says, until its end."""
+        """Read the client's messages until the input ends."""
         ...
 
     async def close(self) -> None:
-        """End what is under way, in order."""
+        """Stop running work, in order."""
         ...
 
 
 async def serve_at_stdio(begin: Callable[[Outbox], Service]) -> int:
-    """Serve the client that started this program; the exit status: 0 when it goes, else that of a signal."""
+    """Serve the client that started this program; the exit status: 0 when its input ends, else that of a signal."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[int] = loop.create_future()
 
@@ -197,16 +197,16 @@ async def serve_at_stdio(begin: Callable[[Outbox], Service]) -> int:
     return over.result() if over.done() else 0
 
 
-# More are not read before some of these are over.
+# With more running requests, reading pauses.
 _MAX_SHORT: Final = 4096
-# More of those that may wait for the client itself are refused: it could not end one of them if nothing were read.
+# More requests that wait for the client itself are refused: if reading paused, the client could not end one of them.
 _MAX_LONG: Final = 4096
-# A client that has said its last may still listen.
+# After its input has ended, a client may still read.
 _LAST_SECONDS: Final = 2.0
 
 
 class ClientRequest:
-    """A request, which is answered once."""
+    """A request of the client, answered once."""
 
     def __init__(self, call: ClientCall, peer: Peer) -> None:
         self.call: Final = call
@@ -222,14 +222,14 @@ class ClientRequest:
         self._peer.refuse(self.call.id, error)
 
     def note_bug(self, line: str) -> None:
-        """Something failed that must not: in what was asked, or in what followed from it."""
+        """Report a bug in the request, or in the work that followed its answer."""
         if not self._is_answered:
             self.refuse(RpcError(line, code=INTERNAL_ERROR))
         complain(f"error: {line}")
 
 
 class Requests:
-    """`report_crash` keeps what must not happen and gives a line about it."""
+    """The running requests. `report_crash` logs a bug and gives a line about it."""
 
     def __init__(self, report_crash: Callable[[BaseException], str]) -> None:
         self._report_crash = report_crash
@@ -239,11 +239,11 @@ class Requests:
 
     @property
     def has_capacity(self) -> bool:
-        """Whether one more that is long may begin."""
+        """Whether another long request may start."""
         return len(self._running) - len(self._short) < _MAX_LONG
 
     async def read(self, source: LineSource, take: Callable[[bytes | LineTooLong], None]) -> None:
-        """Take what the client says, until its end; the requests that are short then have a little time left."""
+        """Read the client's messages until the input ends; short requests then have a little time left."""
         async with aclosing(source.lines()) as lines:
             async for line in lines:
                 take(line)
@@ -258,7 +258,7 @@ class Requests:
     def begin(
         self, work: Coroutine[Any, Any, None], failed: Callable[[str], None], *, is_long: bool = False
     ) -> asyncio.Task[None]:
-        """Carry a request out; `failed` hears of a bug. One that `is_long` is not waited for at the end."""
+        """Run a request; `failed` is called with a line about a bug. At the end, `is_long` ones are not waited for."""
         task = asyncio.create_task(work)
         self._running.add(task)
         if not is_long:

@@ -1,4 +1,4 @@
-"""The two ends of a client's pipe: lines that come in, and messages that go out. Threads wait there, not the loop."""
+"""Lines from a client, and messages to it. Reading and writing block threads and not the event loop."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from codex_py.text.sanitize import sanitize_line
 _CHUNK: Final = 1 << 16
 _MAX_CHUNKS: Final = 16
 MAX_LINE: Final = 64 * 1024 * 1024
-# What a client that does not read may leave lying.
+# Output that may wait for a client that does not read.
 _MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
 _LAST_SECONDS: Final = 2.0
 
 
 class LineTooLong(Exception):
-    """A line over `MAX_LINE`; it has been passed over."""
+    """A line over `MAX_LINE`, which was skipped."""
 
 
 class LineSource:
-    """Lines from a descriptor, as fast as they are taken. `ended` is when the last has come, by the monotonic clock."""
+    """Lines from a descriptor. `ended` is when the input ended, by the monotonic clock."""
 
     def __init__(self, descriptor: int) -> None:
         self.ended: float | None = None
@@ -68,12 +68,12 @@ class LineSource:
             try:
                 self._loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
             except RuntimeError:
-                # The loop is closed: nobody listens any more.
+                # The loop is closed.
                 return
 
 
 class _Line:
-    """A line as it comes; of one that is too long nothing is kept."""
+    """A line being read; one that is too long is dropped."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -94,7 +94,7 @@ class _Line:
 
 
 class Outbox:
-    """Writes to a descriptor in the background. `on_lost` is called, once and on the loop, when nobody reads there."""
+    """Writes to a descriptor in the background. `on_lost` is called once on the loop when the client is lost."""
 
     def __init__(self, descriptor: int, on_lost: Callable[[str], None]) -> None:
         self._descriptor = descriptor
@@ -105,9 +105,9 @@ class Outbox:
         self._size = 0
         self._is_lost = False
         self._is_closed = False
-        # When the client has last taken something, or had nothing to take.
+        # When the client last read something, or had nothing to read.
         self._taken = time.monotonic()
-        # Who waits for room does so on the loop: a thread each would be one that other work waits for.
+        # Waiting for room happens on the loop, because threads of the pool are needed for other work.
         self._moved = asyncio.Event()
         self._waiters = 0
         self._writer = threading.Thread(target=self._write, name="client-output", daemon=True)
@@ -115,11 +115,11 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        """How many bytes the client has not taken yet."""
+        """How many bytes the client has not read yet."""
         return self._size
 
     async def wait_for_capacity(self, max_bytes: int) -> None:
-        """Wait until no more than so many bytes wait for the client, or nobody does any more."""
+        """Wait until at most `max_bytes` are unread, or the client is gone."""
         self._waiters += 1
         try:
             while self._size > max_bytes and not (self._is_closed or self._is_lost):
@@ -131,7 +131,7 @@ class Outbox:
             self._waiters -= 1
 
     def put(self, line: bytes) -> None:
-        """Have a line written. Returns at once; what comes after the client is lost is dropped."""
+        """Queue a line to be written. Returns at once; after the client is lost, lines are dropped."""
         with self._changed:
             if self._is_lost or self._is_closed:
                 return
@@ -145,9 +145,9 @@ class Outbox:
             self._changed.notify_all()
 
     async def close(self, since: float | None = None) -> None:
-        """Wait until all of it is written, but no longer than two seconds.
+        """Wait until everything is written, at most two seconds.
 
-        `since` is when the client has said its last: one that has taken nothing from then on had that time already.
+        `since` is when the client's input ended: the time in which it has read nothing since then is deducted.
         """
         with self._changed:
             self._is_closed = True

@@ -32,12 +32,11 @@ from codex_py.services.git import GitReader
 
 
 class Opening(Value):
-    """A session that a client wants: where, under which settings, and what it goes on with.
+    """A session that a client asks for: its directory, its settings, and the stored session it continues.
 
     `cwd` is a real path. `settings` are values of configuration keys, dotted or nested, that count like flags of the
-    command line. `originator` is what the client calls itself, `source` the kind of program that session lists show.
-    `instructions` stand in the place of the built-in base instructions. `servers` are tables of MCP servers for this
-    session alone.
+    command line. `originator` is the client's name, `source` the type of program that session lists show.
+    `instructions` replace the built-in base instructions. `servers` are tables of MCP servers for this session only.
     """
 
     cwd: Path
@@ -52,7 +51,7 @@ class Opening(Value):
 
 
 class ServerHostProtocol(Protocol):
-    """Who starts a server: knows the command line."""
+    """What a server needs from the command line that started it."""
 
     @property
     def home(self) -> Path:
@@ -65,7 +64,7 @@ class ServerHostProtocol(Protocol):
         ...
 
     def request(self, cwd: Path, settings: Mapping[str, Any]) -> ConfigRequest:
-        """What decides the configuration of a directory, under these settings."""
+        """The request for a directory's configuration with these settings."""
         ...
 
     def load(self, cwd: Path, settings: Mapping[str, Any]) -> LoadedConfig:
@@ -73,7 +72,7 @@ class ServerHostProtocol(Protocol):
         ...
 
     def open(self, opening: Opening, loaded: LoadedConfig) -> AbstractAsyncContextManager[Session]:
-        """A session whose questions are answered, closed at the end; raise `UserError` when there can be none."""
+        """A session that can ask questions, closed at the end. Raise `UserError` when it cannot be opened."""
         ...
 
 
@@ -81,15 +80,15 @@ Hear: TypeAlias = "Callable[[LiveThread, events.Event], None]"
 
 
 class NoTurnRuns(UserError):
-    """A running turn is needed, and there is none."""
+    """The request needs a running turn, and there is none."""
 
 
 class TurnRuns(UserError):
-    """What has to wait for the end of a turn."""
+    """The request is only possible when no turn is running."""
 
 
 class LiveThread:
-    """A session, and the turn it is at. Its methods return while turns run; their results are reported by events.
+    """A session and its running turn. Methods return while turns run; results are reported by events.
 
     `turn_id` is that of the running turn, None while none runs.
     """
@@ -107,7 +106,7 @@ class LiveThread:
         self.session: Final = session
         self.opening: Final = opening
         self.loaded: Final = loaded
-        # What asks git about the directory the session works in.
+        # A reader of the repository in which the session works.
         self.git: Final = lambda: GitReader(session.settings.cwd, env, session.settings.sandbox_policy)
         self.turn_id: str | None = None
         self._hear = hear
@@ -127,15 +126,15 @@ class LiveThread:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """Those that wait for an answer, the oldest first."""
+        """The open questions, the oldest first."""
         return tuple(self._open.values())
 
     def attach(self, keeper: asyncio.Task[None], leave: asyncio.Event) -> None:
-        """The task that keeps the session, and what makes it close that."""
+        """Note the task that keeps the session open, and the event that makes it close the session."""
         self._keeper, self._leave = keeper, leave
 
     async def begin(self) -> None:
-        """Have the session send its settings and warnings."""
+        """Let the session emit its settings and warnings."""
         await self.session.submit(Begin())
 
     async def start_turn(self, inputs: tuple[UserInput, ...], *, schema: dict[str, Any] | None = None) -> str:
@@ -154,11 +153,11 @@ class LiveThread:
         return await self._begun(Compact(focus))
 
     async def accept_plan(self) -> str:
-        """Leave plan mode and begin the turn that carries the plan out; gives back its id."""
+        """Leave plan mode and start the turn that carries out the plan; gives back its id."""
         return await self._begun(AcceptPlan()) or ""
 
     async def steer(self, inputs: tuple[UserInput, ...]) -> str:
-        """Say something to the running turn; gives back the id of the turn that takes it: the next one, when the
+        """Add input to the running turn; gives back the id of the turn that takes it, which is the next one if the
         running one has just ended. Raises `NoTurnRuns`, and `UserError` for an input that cannot be read.
         """
         turn_id = self.turn_id
@@ -167,7 +166,7 @@ class LiveThread:
         return await self._begun(Steer(inputs)) or turn_id
 
     async def override(self, op: OverrideTurnContext) -> None:
-        """Change settings from the next turn on. Raises `UserError` for those that cannot be."""
+        """Change settings from the next turn on. Raises `UserError` for invalid ones."""
         await self.session.submit(op)
 
     def shell(self, command: str) -> None:
@@ -184,14 +183,14 @@ class LiveThread:
         return True
 
     async def answer(self, question_id: str, value: QuestionAnswer | None) -> bool:
-        """Answer a question, as `ops.AnswerQuestion`; False for one that is not open, or no longer."""
+        """Answer a question, as `ops.AnswerQuestion`; False if it is not open."""
         if self._open.pop(question_id, None) is None:
             return False
         await self.session.submit(AnswerQuestion(question_id, value))
         return True
 
     def answer_by(self, question_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Have work find the answer to a question and give it. Where a bug ends that there is none: nobody waits on."""
+        """Run the work that finds and gives the answer to a question. If it fails, the question gets no answer."""
         task = asyncio.create_task(work)
         task.add_done_callback(lambda done: self._note_answered(question_id, done))
         return task
@@ -211,7 +210,7 @@ class LiveThread:
             await asyncio.wait([self._keeper])
 
     async def _begun(self, op: Op) -> str | None:
-        """Carry an op out; gives back the id of the turn that begins with it, None when it is over without one."""
+        """Submit an op; gives back the id of the turn it starts, None when it ends without one."""
         self._check_open()
         begins: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._begins.append(begins)
@@ -243,7 +242,7 @@ class LiveThread:
         if error is not None and not isinstance(error, UserError):
             message = self._note_crash(error)
         if self.turn_id is not None and task is self._turn_task:
-            # Whatever became of it, nobody may wait for the end of a turn that is over.
+            # The turn is over either way; end it for those who wait for its end.
             self._note_event(events.TurnFailed(self.turn_id, message))
 
     def _note_crash(self, error: BaseException) -> str:
@@ -279,16 +278,16 @@ class LiveThread:
 
 
 class _OpenedSession(NamedTuple):
-    """What a keeper's session is, once it is open, and what makes the keeper close it."""
+    """The session of a keeper task once it is open, and the event that makes the task close it."""
 
     ready: asyncio.Future[Session]
     leave: asyncio.Event
 
 
 class Threads:
-    """Opens and closes sessions. Each has a task of its own, which opens it, keeps it, and closes it.
+    """Opens and closes sessions. Each has a task, its keeper, which opens it, keeps it open, and closes it.
 
-    `report_crash` writes down what must not happen and gives back a line about it.
+    `report_crash` logs a bug and gives back a line about it.
     """
 
     def __init__(self, host: ServerHostProtocol, report_crash: Callable[[BaseException], str]) -> None:
@@ -309,10 +308,10 @@ class Threads:
     async def open(self, opening: Opening, hear: Hear) -> LiveThread:
         """Open a session; `hear` is called with every event of it, on the loop's thread.
 
-        No event is sent before `LiveThread.begin`. Raises `UserError` for settings that cannot be, and for a session
-        that is not there or that another process writes to.
+        No event is sent before `LiveThread.begin`. Raises `UserError` for invalid settings, and for a session that does
+        not exist or that another process writes to.
         """
-        # Files are read for this, on slow disks too: the other threads go on meanwhile.
+        # Reads files, maybe from a slow disk, so not on the loop.
         loaded = await asyncio.to_thread(self._host.load, opening.cwd, opening.settings)
         if self._is_closing:
             raise _ending()
@@ -332,12 +331,12 @@ class Threads:
         return thread
 
     async def close(self, thread_id: str) -> None:
-        """Stop what a thread does, and end its session in order. One that is not live is closed already."""
+        """Stop a thread's work and close its session in order; nothing for a thread that is not live."""
         if (thread := self._live.get(thread_id)) is not None:
             await thread.close()
 
     async def close_all(self) -> None:
-        """The same for every thread, all at once. What is only about to be opened never is."""
+        """Close every thread, all at once; threads that are being opened are not."""
         self._is_closing = True
         for keeper, opened in self._keepers.items():
             if not opened.ready.done():
@@ -369,7 +368,7 @@ class Threads:
 
 
 def _stop(keeper: asyncio.Task[None], opened: _OpenedSession) -> None:
-    """Have a session closed, or not opened at all: what it waits for at its beginning, nobody waits for any more."""
+    """Close a session, or cancel its opening."""
     opened.leave.set()
     if not opened.ready.done():
         keeper.cancel()

@@ -180,7 +180,7 @@ def test_an_open_session_is_loaded_again_but_not_while_it_works(place: Place) ->
         client.prompt(session, "go")
         client.ask("session/load", sessionId=session, cwd=str(place.repo), mcpServers=[])
         client.begin_prompt(session, "again")
-        with pytest.raises(Refused, match="is at work"):
+        with pytest.raises(Refused, match="is busy"):
             client.ask("session/load", sessionId=session, cwd=str(place.repo), mcpServers=[])
 
 

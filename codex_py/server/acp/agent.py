@@ -1,4 +1,4 @@
-"""What a client can ask for: the methods of the Agent Client Protocol, version 1, and its login."""
+"""The methods of the Agent Client Protocol, version 1, that clients call, and the login they ask for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HOW: Final = "run `codex-py login` in a terminal, or set `OPENAI_API_KEY` where
 
 
 def auth_methods(*, has_terminal: bool) -> list[Json]:
-    """The ways to log in. With `has_terminal` the client starts a program in one."""
+    """The ways to log in. With `has_terminal` the client can start a program in a terminal."""
     methods: list[Json] = [
         {"id": _LOGIN, "name": "Log in with codex-py", "description": "Run `codex-py login` in a terminal first"},
     ]
@@ -94,7 +94,7 @@ class AcpAgent:
         self._threads = threads
         self._peer = peer
         self._conversations: dict[str, AcpSession] = {}
-        # Sessions that are about to be open, or closed: what is asked of one waits for that.
+        # Sessions that are being opened or closed: requests about one wait for that.
         self._changing: dict[str, asyncio.Event] = {}
         self._abilities = Abilities()
         self._methods: Mapping[str, _Method] = {
@@ -113,7 +113,7 @@ class AcpAgent:
         }
 
     async def carry_out(self, method: str, params: object) -> tuple[Json, Callable[[], Awaitable[None]] | None]:
-        """The answer to a request, and what is to be done once it is on its way. Raises `RpcError`."""
+        """The answer to a request, and what to run after it is sent. Raises `RpcError`."""
         work = self._methods.get(method)
         if work is None:
             raise RpcError(f"there is no method `{method[:80]}`", code=_METHOD_NOT_FOUND)
@@ -125,16 +125,16 @@ class AcpAgent:
         return result, opened.begin if isinstance(opened, AcpSession) else None
 
     async def cancel(self, session_id: object) -> None:
-        """Stop what a session does; of one that there is not nothing is stopped."""
+        """Stop the work of a session; an unknown id is ignored."""
         if not isinstance(session_id, str):
             return
-        # A prompt that came before this may wait for the same.
+        # A prompt sent earlier may be waiting for the same session to open.
         await self._settled(session_id)
         if (conversation := self._conversations.get(session_id)) is not None:
             conversation.cancel()
 
     def stop(self) -> None:
-        """Stop what every session does, and drop what waits."""
+        """Stop the work of every session, and drop prompts that wait."""
         for conversation in self._conversations.values():
             conversation.cancel()
 
@@ -157,7 +157,7 @@ class AcpAgent:
         except LoginNeeded:
             raise
         except UserError as error:
-            # Nothing is wrong with the request: a setting is, or a server that has to be there.
+            # The request is valid; a setting is wrong, or a required server is missing.
             raise RpcError(str(login_error(error)), code=INTERNAL_ERROR) from error
 
     async def _load(self, params: Params) -> Json:
@@ -172,13 +172,13 @@ class AcpAgent:
         return await self._open(params, ResumeTarget(session_id, any_directory=True, fork=True))
 
     async def _take_up(self, params: Params, *, replays: bool) -> Json:
-        """Go on with a stored session, or with one that is open here: as what the client says it is to be now."""
+        """Open a stored session with the settings in the request; one that is open here is closed first."""
         session_id = _stored_id(params)
         async with self._alone_with(session_id):
             live = self._conversations.get(session_id)
             if live is not None:
                 if live.is_busy:
-                    raise RpcError(f"invalid request: the session `{session_id[:80]}` is at work")
+                    raise RpcError(f"invalid request: the session `{session_id[:80]}` is busy")
                 await self._end(session_id)
             result = await self._open(params, ResumeTarget(session_id, any_directory=True))
             if replays:
@@ -252,7 +252,7 @@ class AcpAgent:
 
     @asynccontextmanager
     async def _alone_with(self, session_id: str) -> AsyncGenerator[None, None]:
-        """Nothing else opens, closes or uses the session meanwhile."""
+        """Keep other requests from opening, closing or using the session meanwhile."""
         await self._settled(session_id)
         done = self._changing[session_id] = asyncio.Event()
         try:
@@ -262,7 +262,7 @@ class AcpAgent:
             done.set()
 
     async def _settled(self, session_id: str) -> None:
-        """Wait until nobody opens or closes the session."""
+        """Wait until no request is opening or closing the session."""
         while (changing := self._changing.get(session_id)) is not None:
             await changing.wait()
 
@@ -270,7 +270,7 @@ class AcpAgent:
         conversation = self._conversations.get(session_id)
         if conversation is not None:
             conversation.cancel()
-            # It hears what becomes of its turn.
+            # Closed before it is forgotten, so that it sees the end of its turn.
             await self._threads.close(session_id)
             del self._conversations[session_id]
 
@@ -281,7 +281,7 @@ class AcpAgent:
 
 
 def _stored_id(params: Params) -> str:
-    """The id of a stored session; a name is none here, where every message about a session carries its id."""
+    """The id of a stored session. Names are not accepted, because every message about a session carries its id."""
     session_id = params.text("sessionId")
     if not is_uuid(session_id):
         raise RpcError(f"there is no session `{session_id[:80]}`", code=_NOT_FOUND)
@@ -289,12 +289,12 @@ def _stored_id(params: Params) -> str:
 
 
 def _page_start(cursor: str | None, found: list[SessionSummary]) -> int:
-    """Where a page begins: behind the session that the page before ended with."""
+    """The index at which a page begins: after the last session of the page before."""
     if cursor is None:
         return 0
     index = next((position for position, session in enumerate(found) if session.id == cursor), None)
     if index is None:
-        raise RpcError("invalid request: `cursor` is none that was given out, or its session is gone")
+        raise RpcError("invalid request: `cursor` is unknown, or its session is gone")
     return index + 1
 
 

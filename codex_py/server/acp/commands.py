@@ -1,4 +1,4 @@
-"""Slash commands of a client: ours that need no terminal, the prompts of MCP servers, and skills by their names."""
+"""Slash commands for clients: built-in ones that need no terminal, prompts of MCP servers, and skills by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_DESCRIPTION_LENGTH: Final = 300
 
 
 class CommandTarget(Protocol):
-    """The session a command acts on. `usage` is that of the whole session."""
+    """The session a command acts on. `usage` counts the tokens of the whole session."""
 
     usage: TokenUsage
 
@@ -37,12 +37,12 @@ class CommandTarget(Protocol):
         ...
 
     async def turn(self, start: Callable[[], Awaitable[object]]) -> Json:
-        """Have a turn begin and wait for its end."""
+        """Start a turn and wait for its end."""
         ...
 
 
 class CommandRequest(NamedTuple):
-    """A command and what stands behind it: words, and pictures."""
+    """A command with the words and pictures that follow it."""
 
     run: Callable[[CommandTarget, CommandRequest], Awaitable[Json | None]]
     words: str
@@ -50,7 +50,7 @@ class CommandRequest(NamedTuple):
 
 
 class _Command(NamedTuple):
-    """`hint` shows what may follow it. What it runs gives back how the turn ended, None where there was none."""
+    """A built-in command. `hint` shows its arguments. `run` gives back how the turn ended, or None."""
 
     name: str
     purpose: str
@@ -59,7 +59,7 @@ class _Command(NamedTuple):
 
 
 def find_command(prompt: AcpPrompt, session: Session) -> CommandRequest | None:
-    """The command that a prompt is; None for a message."""
+    """The command in a prompt; None for an ordinary message."""
     text = prompt.text.strip()
     name, _, rest = text.removeprefix("/").partition(" ")
     if not text.startswith("/") or not name or name.split() != [name]:

@@ -1,4 +1,4 @@
-"""Content as clients are shown it: texts, outputs in a fence, what MCP tools gave back, and patches as diffs."""
+"""Content blocks for clients: texts, fenced outputs, results of MCP tools, and patches as diffs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from codex_py.protocol.events import FileChange
 
 Json: TypeAlias = dict[str, Any]
 
-# What a client is sent of one output: it draws all of it.
+# The most that is sent of one output, because clients draw all of it.
 MAX_SHOWN_BYTES: Final = 128 * 1024
 _MAX_PICTURE: Final = 8 * 1024 * 1024
-# A patch as the model wrote it does not say where its lines stand.
+# A patch as the model writes it has no line numbers.
 _HUNK: Final = re.compile(r"^@@(?: -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@)?")
 _TICKS: Final = re.compile(r"^\s*(`{3,})", re.MULTILINE)
 _COLOR: Final = re.compile(r"\x1b\[[0-9;:]*[A-Za-z]")
@@ -31,7 +31,7 @@ def text_content(text: str) -> Json:
 
 
 def output_content(output: str, language: str = "") -> list[Json]:
-    """What a command printed, as it stands; nothing where it printed nothing."""
+    """The output of a command in a fence; empty for no output."""
     shown = ends(_COLOR.sub("", output)).strip("\n")
     return [text_content(fenced(shown, language))] if shown.strip() else []
 
@@ -52,7 +52,7 @@ def ends(text: str, max_bytes: int = MAX_SHOWN_BYTES) -> str:
 
 
 def mcp_content(result: Mapping[str, Any] | None, output: str) -> list[Json]:
-    """What a tool of an MCP server gave back: its blocks are the protocol's own, as far as they are whole."""
+    """The result of an MCP tool: its valid blocks, which this protocol shares, else its text output."""
     blocks = [block for item in as_list((result or {}).get("content")) if (block := _mcp_block(as_object(item)))]
     if not blocks:
         return output_content(output)
@@ -76,9 +76,9 @@ def _mcp_block(block: Json) -> Json | None:
 
 
 def diff_content(changes: Sequence[FileChange]) -> list[Json]:
-    """The files of a patch as diffs, one for each place that changes.
+    """The files of a patch as diffs, one for each hunk.
 
-    Taken from the unified diff, which has no secrets in it any more, and not from the files, which have.
+    Taken from the redacted unified diff and not from the files, which may hold secrets.
     """
     return [block for change in changes for block in _diffs_of(change)]
 
@@ -97,7 +97,7 @@ def _diffs_of(change: FileChange) -> Iterator[Json]:
 
 
 def change_locations(changes: Sequence[FileChange]) -> list[Json]:
-    """Where a client that follows along looks: each file at the first line that changes."""
+    """The files of a patch, each with its first changed line, for clients that follow along."""
     located: list[Json] = []
     for change in changes:
         line = next((line for line, _, _ in _hunks(change.diff)), None)
@@ -107,7 +107,7 @@ def change_locations(changes: Sequence[FileChange]) -> list[Json]:
 
 
 def _hunks(diff: str) -> Iterator[tuple[int | None, str, str]]:
-    """The places of a unified diff: the line in the new file if it is given, the text before and the text after."""
+    """The hunks of a unified diff: the line in the new file if it is known, the old text and the new text."""
     hunk: _Hunk | None = None
     for row in diff.split("\n"):
         if begins := _HUNK.match(row):

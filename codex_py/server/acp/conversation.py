@@ -1,4 +1,4 @@
-"""One session with its client: prompts in order, the updates sent, and how work is stopped."""
+"""One session of a client: its prompts in order, the updates it sends, and how work is cancelled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PICTURE: Final = re.compile(r"data:(image/[a-z]+);base64,([A-Za-z0-9+/=]+)")
 
 
 def replay_turns(turns: Sequence[PastTurn], updates: SessionUpdates) -> Iterator[Json]:
-    """The updates for these turns, in their order; a call stands where it was made, with what came of it."""
+    """The updates for these turns in order; a call is placed where it was made, with its result."""
     for turn in turns:
         for item in turn.items:
             match item.happened:
@@ -69,7 +69,7 @@ def _event_updates(event: events.Event, updates: SessionUpdates) -> Iterator[Jso
 
 _Ended: TypeAlias = events.TurnCompleted | events.TurnFailed | events.TurnInterrupted
 _MAX_TITLE_LENGTH: Final = 100
-# How a turn that failed by one of these ends, in the protocol's words.
+# The protocol's stop reasons for turns that failed with these codes.
 _STOPS: Final = {
     "content_filter": "refusal",
     "prompt_refused": "refusal",
@@ -79,7 +79,7 @@ _STOPS: Final = {
 
 
 class AcpSession:
-    """Give it every event of its thread."""
+    """A session as its client sees it. `hear` must be given every event of its thread."""
 
     def __init__(self, thread: LiveThread, peer: AcpPeer, abilities: Abilities) -> None:
         self.thread: Final = thread
@@ -99,7 +99,7 @@ class AcpSession:
             is_stopped=lambda: self._is_cancelled,
         )
         self._turns = asyncio.Lock()
-        # How often the client has stopped the work, and how often it had when the prompt came that is worked on.
+        # How often the client has cancelled, and how often it had when the current prompt came.
         self._cancels = self._cancels_before = 0
         self._ended: asyncio.Future[_Ended] | None = None
         self._plan: str | None = None
@@ -108,13 +108,13 @@ class AcpSession:
         self._sent_options = self._options.shown(settings)
         self._sent_commands: list[Json] = []
         self._has_title = len(thread.session.history) > 0
-        # What the running turn may give the session as its title, until it does.
+        # The title the session gets from the running turn once its message is recorded.
         self._coming_title = ""
         self.usage = TokenUsage()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a prompt is being worked on."""
+        """Whether a prompt is running."""
         return self._turns.locked()
 
     @property
@@ -128,7 +128,7 @@ class AcpSession:
         return {"modes": self._modes.state(settings), "configOptions": self._sent_options}
 
     async def begin(self) -> None:
-        """The client knows the session: send its first updates."""
+        """Send the first updates, once the client knows the session."""
         await self.thread.begin()
         self._send_commands()
 
@@ -151,9 +151,9 @@ class AcpSession:
         self.update(self._updates.answer_update(text))
 
     def hear(self, event: events.Event) -> None:
-        """An event of the session."""
+        """Handle an event of the session."""
         if isinstance(event, events.CommandOutput | events.McpCallProgress) and self._peer.is_behind:
-            # What only shows progress; all of it follows.
+            # Only shows progress; the whole output follows.
             return
         for update in self._updates.translate(event):
             self.update(update)
@@ -183,7 +183,7 @@ class AcpSession:
                 pass
 
     async def prompt(self, prompt: AcpPrompt) -> Json:
-        """Work on what the user says when everything before it is done; the answer to that request.
+        """Run a prompt after all earlier ones; gives back the answer to the request.
 
         Raises `RpcError` for a turn that failed, and `UserError` for an input that cannot be read.
         """
@@ -199,7 +199,7 @@ class AcpSession:
             return await self.turn(lambda: self.thread.start_turn(prompt.inputs))
 
     async def turn(self, start: Callable[[], Awaitable[object]]) -> Json:
-        """Have a turn begin and wait for its end, and for that of the turn that carries out its plan."""
+        """Start a turn and wait for its end, and for the end of the turn that carries out its plan."""
         ended = await self._until_ended(start)
         while isinstance(ended, events.TurnCompleted) and (plan := self._plan) and not self._is_cancelled:
             self._plan = None
@@ -210,33 +210,33 @@ class AcpSession:
         return _stopped("cancelled") if self._is_cancelled else self._stop(ended)
 
     def cancel(self) -> None:
-        """Stop what is being done, and drop what waits."""
+        """Stop the running prompt, and drop those that wait."""
         self._cancels += 1
         if self._question is not None:
             self._question.cancel()
         self.thread.interrupt()
 
     async def set_mode(self, mode: str) -> None:
-        """Go into a mode, from the next turn on. Raises `UserError`."""
+        """Change the mode from the next turn on. Raises `UserError`."""
         op = self._modes.change_to(mode)
         self._sent_mode = mode
         await self.thread.override(op)
 
     async def set_option(self, option: str, value: object) -> list[Json]:
-        """Give an option a value, from the next turn on; all options as they are then. Raises `UserError`."""
+        """Set an option from the next turn on; gives back all options. Raises `UserError`."""
         op = self._options.change(option, value, self.thread.session.settings)
         await self.thread.override(op)
         self._sent_options = self._options.shown(self.thread.session.settings)
         return self._sent_options
 
     async def _until_ended(self, start: Callable[[], Awaitable[object]]) -> _Ended | None:
-        """The end of the turn that begins; None when none did."""
+        """Start a turn and wait for its last event; None when no turn started."""
         ended = self._ended = asyncio.get_running_loop().create_future()
         try:
             if not await start():
                 return None
             if self._is_cancelled:
-                # The word came before there was a turn to stop.
+                # Cancelled before the turn had started.
                 self.thread.interrupt()
             await self.thread.idle()
             if not ended.done():
@@ -248,7 +248,7 @@ class AcpSession:
     async def _accepts(self, plan: str) -> bool:
         self._question = asyncio.create_task(self._questions.plan_is_accepted(plan))
         try:
-            # Not `await`: it tells a question that was cancelled from the end of this program.
+            # Not `await`: this way a cancelled question differs from the end of this program.
             await asyncio.wait([self._question])
             return not self._question.cancelled() and self._question.result()
         finally:
@@ -292,7 +292,7 @@ class AcpSession:
 
 
 def _is_users(item: ResponseItem) -> bool:
-    """Whether it is what the user said: hooks have let it through then."""
+    """Whether it is the user's message; a recorded one has passed the hooks."""
     view = item.view()
     return isinstance(view, Message) and view.role == "user" and not is_host_text(view.text)
 

@@ -1,4 +1,4 @@
-"""What a client lets the user choose in a session: the mode, the model, and how long it thinks."""
+"""The options of a session that a client shows: the mode, the model, and the reasoning effort."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PLANNING: Final = {
 
 
 class Modes:
-    """The modes that one session offers: those the administrator allows, and that of its configuration."""
+    """The modes of one session: those the administrator allows, and the configured one."""
 
     def __init__(self, loaded: LoadedConfig, settings: TurnSettings) -> None:
         rules = loaded.requirements
@@ -51,7 +51,7 @@ class Modes:
         self._configured = settings
 
     def current(self, settings: TurnSettings) -> str:
-        """The mode that the settings are."""
+        """The mode that the settings amount to."""
         return _PLAN if settings.plan else _mode_of(settings)
 
     def offered(self) -> Sequence[Json]:
@@ -70,7 +70,7 @@ class Modes:
         return {"currentModeId": self.current(settings), "availableModes": list(self.offered())}
 
     def change_to(self, mode: str) -> OverrideTurnContext:
-        """What makes the session go into a mode. Raises `UserError` for one that it does not offer."""
+        """The override that changes the mode. Raises `UserError` for a mode that is not offered."""
         if mode == _PLAN:
             return OverrideTurnContext(plan=True)
         if chosen := next((candidate for candidate in self._allowed if candidate.id == mode), None):
@@ -117,7 +117,7 @@ class Options:
         ]
 
     def change(self, option: str, value: object, settings: TurnSettings) -> OverrideTurnContext:
-        """What gives an option a value. Raises `UserError` for what is not offered."""
+        """The override that sets an option. Raises `UserError` for a value that is not offered."""
         shown = next((choice for choice in self.shown(settings) if choice["id"] == option), None)
         if shown is None:
             raise UserError(

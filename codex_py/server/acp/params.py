@@ -1,4 +1,4 @@
-"""What a client sends, read: what it can do, its directories and MCP servers, and the blocks of a prompt."""
+"""Reads what a client sends: its capabilities, directories and MCP servers, and the blocks of a prompt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUPPORTED_TRANSPORTS: Final = ("stdio", "http")
 
 
 def directory_of(params: Params) -> Path:
-    """The directory of a session, which clients name by its absolute path."""
+    """The working directory of a session, which must be an absolute path."""
     directory = params.directory("cwd")
     if directory is None:
         raise params.missing("cwd")
@@ -42,7 +42,7 @@ def directories_of(params: Params) -> tuple[Path, ...]:
 
 
 def servers_of(params: Params) -> dict[str, dict[str, Any]]:
-    """The servers by name. Raises `RpcError` for what is none, and for a kind that is not taken."""
+    """The MCP servers by name. Raises `RpcError` for an invalid entry or an unsupported transport."""
     servers = params.nested_list("mcpServers") or []
     if len(servers) > _MAX_SERVERS:
         raise RpcError(f"invalid request: {len(servers)} entries in `mcpServers`, and {_MAX_SERVERS} are the most")
@@ -73,7 +73,7 @@ _MAX_BLOCKS: Final = 10_000
 
 
 class AcpPrompt(NamedTuple):
-    """What the user says: pictures, and everything else as one `text`, in the order it came."""
+    """A prompt: its pictures, and everything else as one `text` in the order of the blocks."""
 
     text: str
     pictures: tuple[UserInput, ...]
@@ -84,9 +84,9 @@ class AcpPrompt(NamedTuple):
 
 
 def read_prompt(params: Params) -> AcpPrompt:
-    """Read the content blocks of a request's `prompt`. Raises `RpcError` for what is none, or of a kind we do not take.
+    """Read the content blocks of a request's `prompt`. Raises `RpcError` for an invalid or unsupported block.
 
-    What a file holds that was attached stands behind what the user wrote, which names the file where it was mentioned.
+    The contents of attached files follow the user's text, which names each file where it was attached.
     """
     blocks = params.raw("prompt")
     if not isinstance(blocks, list):
@@ -109,7 +109,7 @@ def read_prompt(params: Params) -> AcpPrompt:
                 pictures.append(piece)
     text = "\n\n".join(["".join(texts), *attached]) if attached else "".join(texts)
     if not text.strip() and not pictures:
-        raise RpcError("invalid request: `prompt` says nothing")
+        raise RpcError("invalid request: `prompt` is empty")
     return AcpPrompt(text, tuple(pictures))
 
 
@@ -159,7 +159,7 @@ def _linked_picture(uri: str) -> UserInput:
 
 
 def _mention(uri: str, name: str) -> str:
-    """A file or an address as the model reads it in the middle of what the user wrote."""
+    """A file or an address as a Markdown link within the user's text."""
     path = _path_of(uri)
     target = uri if path is None else str(path)
     title = name or target.rstrip("/").rpartition("/")[2] or target
@@ -167,7 +167,7 @@ def _mention(uri: str, name: str) -> str:
 
 
 def _path_of(uri: str) -> Path | None:
-    """The file that a `file:` address means; None for any other."""
+    """The path of a `file:` URI; None for any other URI."""
     try:
         address = urlsplit(uri)
     except ValueError:
@@ -182,7 +182,7 @@ def _quoted(text: str) -> str:
 
 
 class Abilities(Value):
-    """`forms` for its user to write into, `notices` that are part of no conversation, and a `terminal` to log in."""
+    """What a client can show: forms, notices outside of the conversation, and a terminal to log in."""
 
     forms: bool = False
     notices: bool = False
@@ -190,7 +190,7 @@ class Abilities(Value):
 
 
 def read_abilities(capabilities: Mapping[str, Any]) -> Abilities:
-    """What is in a client's `clientCapabilities`; what makes no sense there counts as not there."""
+    """Read a client's `clientCapabilities`; invalid entries count as missing."""
     return Abilities(
         forms=isinstance(as_object(capabilities.get("elicitation")).get("form"), dict),
         notices=isinstance(as_object(capabilities.get("session")).get("notices"), dict),

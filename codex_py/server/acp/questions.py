@@ -44,7 +44,7 @@ from codex_py.text.sanitize import sanitize_line
 
 PermissionOptionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 
-# The answer in words of the user's own, for clients that have a form for it.
+# The option to write an answer, for clients with forms.
 WRITE: Final = "write"
 
 
@@ -71,7 +71,7 @@ class PermissionRequest(NamedTuple):
 
 
 def permission_request_of(question: Question, *, writes: bool = False) -> PermissionRequest | None:
-    """How a question is put to the user; None for one that options cannot carry. `writes` offers an answer in words."""
+    """A question as a permission request; None where options cannot express it. `writes` offers a written answer."""
     match question:
         case ApprovalQuestion():
             return _approval(question)
@@ -91,7 +91,7 @@ def permission_request_of(question: Question, *, writes: bool = False) -> Permis
 
 
 def answer_of(request: PermissionRequest, outcome: object) -> PermissionOption | None:
-    """The option a client says was chosen; None when none was, whatever it says instead."""
+    """The option that was chosen; None when none was, or the answer is invalid."""
     match as_object(outcome):
         case {"outcome": "selected", "optionId": str(chosen)}:
             return next((offer for offer in request.choices if offer.id == chosen), None)
@@ -103,7 +103,7 @@ _NO: Final = PermissionOption("no", "No", "reject_once")
 
 
 def _worded(wording: QuestionWording, yes: PermissionOptionKind) -> PermissionRequest:
-    """A question with its wording as it is; `yes` says how long a yes counts."""
+    """A question in its standard wording; `yes` is the option kind of a yes."""
     kinds: dict[str | None, PermissionOptionKind] = {None: "reject_once", "never": "reject_always"}
     options = [
         PermissionOption(choice.value or "no", choice.label, kinds.get(choice.value, yes), choice.value)
@@ -170,14 +170,14 @@ _OF_SCHEMA: Final = ("title", "description", "required")
 
 
 def answer_form(question: ChoiceQuestion) -> Json:
-    """A form for an answer in words of the user's own."""
+    """A form for a written answer to a question."""
     field = {"type": "string", "title": question.header or "Answer", "maxLength": _MAX_ANSWER_LENGTH}
     schema = {"type": "object", "properties": {"answer": field}, "required": ["answer"]}
     return {"mode": "form", "message": question.question, "requestedSchema": schema}
 
 
 def read_answer(result: Mapping[str, Any] | None) -> str | None:
-    """What was written there; None where nothing was."""
+    """The written answer; None if there is none."""
     match result:
         case {"action": "accept", "content": content}:
             answer = as_object(content).get("answer")
@@ -187,7 +187,7 @@ def read_answer(result: Mapping[str, Any] | None) -> str | None:
 
 
 def server_form(form: McpForm) -> Json | None:
-    """A form with all that an MCP server asks; None for what is none, such as an address to be opened."""
+    """The form of an MCP server for the client; None where there are no fields, as for an address to open."""
     form_schema = form.schema or {}
     fields = {name: _field(as_object(field)) for name, field in as_object(form_schema.get("properties")).items()}
     if not fields:
@@ -198,7 +198,7 @@ def server_form(form: McpForm) -> Json | None:
 
 
 def _field(field: Json) -> Json:
-    """A field as this protocol has it, which names choices in one way only."""
+    """A field in this protocol's form, where titled choices are always `oneOf`."""
     values, names = as_list(field.get("enum")), as_list(field.get("enumNames"))
     if not names or len(names) != len(values):
         return field
@@ -207,7 +207,7 @@ def _field(field: Json) -> Json:
 
 
 def read_server_form(result: Mapping[str, Any] | None) -> FormReply:
-    """What was filled in, as the answer to the question that had the form."""
+    """The reply to an MCP server's form."""
     match result:
         case {"action": "accept", "content": content}:
             return read_form_content(content)
@@ -228,7 +228,7 @@ _PLAN: Final = PermissionRequest(
 
 
 class SessionQuestions:
-    """`update` sends the client an update of the session; `is_stopped` says that the client has stopped the work."""
+    """Asks the client. `update` sends it an update; `is_stopped` says whether it has cancelled the work."""
 
     def __init__(
         self,
@@ -249,17 +249,17 @@ class SessionQuestions:
         self._open: dict[str, asyncio.Task[None]] = {}
 
     def begin(self, question: Question) -> None:
-        """Put a question to the client; its answer goes to the session when it comes."""
+        """Ask the client a question; its answer is passed to the session."""
         task = self._open[question.id] = self._thread.answer_by(question.id, self._ask(question))
         task.add_done_callback(lambda _: self._open.pop(question.id, None))
 
     def withdraw(self, question_id: str) -> None:
-        """Nobody needs the answer any more."""
+        """Withdraw a question whose answer is no longer needed."""
         if (task := self._open.pop(question_id, None)) is not None:
             task.cancel()
 
     async def plan_is_accepted(self, plan: str) -> bool:
-        """Whether a plan is to be carried out."""
+        """Ask whether a plan is to be carried out."""
         request = _PLAN._replace(content=(text_content(plan),))
         chosen = await self._put(f"plan {self._thread.id}", request)
         return chosen is not None and chosen.answer == "yes"
@@ -287,7 +287,7 @@ class SessionQuestions:
         await self._thread.answer(question.id, answer)
 
     async def _put(self, call_id: str, request: PermissionRequest, *, of_call: bool = False) -> PermissionOption | None:
-        """Show a question and wait for what is chosen. One of a call that goes on leaves that to the call's events."""
+        """Show a question and wait for the choice. A question of a call leaves the call's end to its events."""
         calls, content = self._updates.calls, list(request.content)
         wire, update = calls.ask(call_id, request.title, request.kind, content=content, **request.details)
         if update is not None:
@@ -319,7 +319,7 @@ class SessionQuestions:
         return chosen
 
     async def _filled(self, form: Json) -> Mapping[str, Any] | None:
-        """What the user has filled in."""
+        """Show a form; gives back what the user has filled in."""
         params = {"sessionId": self._thread.id, **form}
         return await self._peer.request("elicitation/create", params, is_stopped=self._is_stopped)
 

@@ -1,4 +1,4 @@
-"""The server of the Agent Client Protocol: takes what the client says line by line, and ends in order."""
+"""The server of the Agent Client Protocol: reads messages line by line, and closes sessions in order at the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INVALID_PARAMS: Final = -32602
 
 
 async def run_acp(host: ServerHostProtocol, report_crash: Callable[[BaseException], str]) -> int:
-    """Serve the client at stdin and stdout; the exit status. `report_crash` keeps a bug and gives a line about it."""
+    """Serve the client at stdin and stdout; the exit status. `report_crash` logs a bug and gives a line about it."""
 
     def begin(outbox: Outbox) -> _Server:
         peer, threads = AcpPeer(outbox), Threads(host, report_crash)
@@ -40,15 +40,15 @@ class _Server:
         self._agent = agent
         self._threads = threads
         self._requests = requests
-        # The sessions of prompts that are worked on, by the ids of their requests.
+        # The sessions of running prompts, by the ids of their requests.
         self._prompts: dict[RequestId, object] = {}
 
     async def serve(self, source: LineSource) -> None:
-        """Until the input ends, and what was asked last is answered, but for prompts."""
+        """Serve until the input ends and the last requests, except prompts, are answered."""
         await self._requests.read(source, self._take)
 
     async def close(self) -> None:
-        """End every session in order; with it ends what was asked of one."""
+        """Close every session in order, and with it the requests about it."""
         self._agent.stop()
         await self._threads.close_all()
         await self._requests.settle()
@@ -64,7 +64,7 @@ class _Server:
                 if isinstance(number, str | int) and number in self._prompts:
                     self._cancel(self._prompts[number])
             case _:
-                # A notification that we do not know asks for no answer.
+                # Unknown notifications need no answer.
                 pass
 
     def _begin(self, call: ClientCall) -> None:
@@ -79,14 +79,14 @@ class _Server:
             task.add_done_callback(lambda _: self._prompts.pop(call.id, None))
 
     def _cancel(self, session_id: object) -> None:
-        # In its turn: what came before it is begun by then.
+        # As a task, so that requests that came before it have started by then.
         self._requests.begin(self._agent.cancel(session_id), complain)
 
     async def _answer(self, request: ClientRequest) -> None:
         try:
             result, then = await self._agent.carry_out(request.call.method, request.call.params)
         except RpcError as error:
-            # The code for all that is wrong with a request is one of the app-server's; here it has a finer one.
+            # The app-server has one code for all invalid requests; this protocol has a finer one.
             code = _INVALID_PARAMS if error.code == INVALID_REQUEST else error.code
             request.refuse(RpcError(str(error), code=code))
             return

@@ -1,4 +1,4 @@
-"""The tool calls sent to a client: each has a title and an id of its own, begins once, and ends once."""
+"""The tool calls sent to a client: each has a title and a unique id, and is started once and ended once."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _MAX_TITLE_LENGTH: Final = 400
 
 
 def titled(text: str) -> str:
-    """A title on one line, in which nothing hides."""
+    """A sanitized title on one line."""
     return first_words(sanitize(text[: 4 * _MAX_TITLE_LENGTH]), _MAX_TITLE_LENGTH)
 
 
 class ToolCalls:
-    """Calls by the ids the model gave them. It may give two the same one, so that clients get others."""
+    """Calls by the model's ids. The model may use an id twice, so clients get ids of ours."""
 
     def __init__(self) -> None:
         self._count = 0
         self._open: dict[str, list[str]] = {}
         # Announced by a question, and not begun yet.
         self._pending: set[str] = set()
-        # Those that go on beside the turns, by the model's id.
+        # Calls that outlast their turns, by the model's id.
         self._outlasting: dict[str, str] = {}
 
     def ask(self, call_id: str, title: str, kind: ToolKind, **more: Any) -> tuple[str, Json | None]:
-        """A call the user is asked about: its id, and its first update if none was sent yet."""
+        """Announce a call that the user is asked about: its id, and its first update if none was sent yet."""
         if opened := self._open.get(call_id):
             return opened[0], None
         wire = self._new(call_id)
@@ -43,7 +43,7 @@ class ToolCalls:
         return wire, _call(wire, title, kind, {"status": "pending", **more})
 
     def begin(self, call_id: str, title: str, kind: ToolKind, **more: Any) -> Json:
-        """A call begins."""
+        """Start a call."""
         pending = next((wire for wire in self._open.get(call_id, ()) if wire in self._pending), None)
         if pending is None:
             return _call(self._new(call_id), title, kind, {"status": "in_progress", **more})
@@ -51,13 +51,13 @@ class ToolCalls:
         return _update(pending, title=titled(title), kind=kind, status="in_progress", **more)
 
     def change(self, call_id: str, **more: Any) -> Json | None:
-        """Something about a call that is under way; None for one that is not."""
+        """Update a running call; None for a call that is not running."""
         opened = self._open.get(call_id)
         wire = opened[0] if opened else self._outlasting.get(call_id)
         return None if wire is None else _update(wire, **more)
 
     def end(self, call_id: str, ending: Ending, **more: Any) -> Json | None:
-        """A call is over; None for one that is not known."""
+        """End a call; None for an unknown one."""
         opened = self._open.get(call_id)
         wire = opened.pop(0) if opened else self._outlasting.pop(call_id, None)
         if not opened:
@@ -68,17 +68,17 @@ class ToolCalls:
         return _update(wire, status=ending, **more)
 
     def complete(self, title: str, kind: ToolKind, ending: Ending, **more: Any) -> Json:
-        """A call for which no update was sent before it ended."""
+        """A call that is sent only once, after its end."""
         self._count += 1
         return _call(f"call_{self._count}", title, kind, {"status": ending, **more})
 
     def outlast(self, call_id: str) -> None:
-        """A call goes on beside the turns, until it is ended."""
+        """Let a call outlast its turn, until `end`."""
         for wire in self._open.pop(call_id, ()):
             self._outlasting[call_id] = wire
 
     def end_all(self) -> Iterator[Json]:
-        """The turn is over: what has not ended never will."""
+        """End all open calls as stopped, because their turn is over."""
         for wire in [wire for opened in self._open.values() for wire in opened]:
             yield _update(wire, status="failed", content=[text_content("stopped")])
         self._open.clear()
@@ -103,7 +103,7 @@ _MAX_NAMED: Final = 3
 
 
 def command_title(command: str) -> str:
-    """What a person calls a command: its script, as clients draw code."""
+    """A command's script as Markdown code, without the shell that runs it."""
     script = script_and_shell(command)[0].strip()
     first, _, rest = script.partition("\n")
     shown = f"{first} …" if rest else first
@@ -121,7 +121,7 @@ def patch_title(changes: tuple[FileChange, ...]) -> str:
 
 
 def tool_kind_of_patch(changes: tuple[FileChange, ...]) -> ToolKind:
-    """What kind of change a patch is as a whole."""
+    """The protocol's kind of tool call for a patch."""
     if all(change.kind == "delete" for change in changes):
         return "delete"
     return "move" if all(change.move_path and not change.diff for change in changes) else "edit"

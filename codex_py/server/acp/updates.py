@@ -24,7 +24,7 @@ from codex_py.server.acp.content import (
 from codex_py.server.acp.tool_calls import Ending, ToolCalls, ToolKind, command_title, patch_title, tool_kind_of_patch
 from codex_py.text.display import script_and_shell
 
-# What is shown of a command that runs: its end, now and then.
+# While a command runs, the end of its output is sent now and then.
 _TAIL: Final = 8 * 1024
 _OUTPUT_INTERVAL: Final = 0.25
 _NEVER_SENT: Final = (float("-inf"), "")
@@ -45,25 +45,25 @@ _AGENT_ENDS: Final[Mapping[AgentStatus, Ending]] = {"completed": "completed", "s
 
 
 class ToolCallUpdates:
-    """`clock` counts seconds."""
+    """Translates events about work into tool call updates. `clock` counts seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.calls: Final = ToolCalls()
         self._clock = clock
-        # The commands that run: when their output was shown last, and its end.
+        # The running commands: when their output was sent last, and its end.
         self._tails: dict[str, tuple[float, str]] = {}
         # The activity sent last for each agent at work.
         self._doing: dict[str, str] = {}
 
     def end_turn(self) -> Iterator[Json | None]:
-        """What has not ended with its turn. Commands that go on get an update now and another when they end."""
+        """End the calls that outlived their turn. Commands that go on get an update now and another when they end."""
         for call_id, (_, tail) in self._tails.items():
             yield self.calls.change(call_id, status="completed", content=_so_far(tail))
             self.calls.outlast(call_id)
         yield from self.calls.end_all()
 
     def translate(self, event: events.Event) -> Iterator[Json | None]:
-        """The updates for an event that is about work; none for others."""
+        """The updates for an event about a tool call; none for other events."""
         match event:
             case events.CommandStarted() | events.CommandOutput() | events.CommandInput() | events.CommandFinished():
                 yield self._command(event)
@@ -170,7 +170,7 @@ class ToolCallUpdates:
         content = output_content(event.output)
         ended = self.calls.end(event.call_id, ending, content=content)
         tool_type = tool_type_of(event.tool)
-        # Plans and questions are shown in other ways.
+        # Plans and questions have updates of their own.
         if ended is not None or (event.ok and tool_type in ("plans", "asks")):
             return ended
         kind: ToolKind = _TOOL_KINDS.get(tool_type, "other")
@@ -199,7 +199,7 @@ def _so_far(output: str) -> list[Json]:
 
 
 def _raw_input(arguments: str) -> Json:
-    """The arguments of a call as the model wrote them, taken apart where they are JSON."""
+    """The arguments of a call as an object; as text where they are not JSON."""
     try:
         return as_object(decode_json(arguments)) or ({"text": ends(arguments)} if arguments.strip("{} ") else {})
     except ValueError:
@@ -220,7 +220,7 @@ _APART: Final = "\n\n"
 
 
 class MessageChunks:
-    """Clients put chunks of one kind together until something else comes: between two messages goes an empty line."""
+    """Streams messages in chunks. Clients join chunks of one type, so two messages are parted by an empty line."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -228,7 +228,7 @@ class MessageChunks:
         self._ended: ChunkType | None = None
 
     def chunk(self, chunk_type: ChunkType, text: str) -> Json:
-        """The next piece of a message that is coming."""
+        """The next chunk of a message that is being streamed."""
         sent = self._sent.get(chunk_type)
         if sent is None:
             sent = self._begin(chunk_type)
@@ -240,7 +240,7 @@ class MessageChunks:
         return self._chunk(chunk_type, text_sent)
 
     def complete(self, chunk_type: ChunkType, text: str) -> Json | None:
-        """A message has ended with this full text: the chunk for what was not sent yet."""
+        """The last chunk of a message with this full text: the part that was not sent yet."""
         sent = "".join(self._sent.get(chunk_type, ()))
         rest = text[len(sent) :] if text.startswith(sent) else ""
         more = self.chunk(chunk_type, rest) if rest else None
@@ -248,12 +248,12 @@ class MessageChunks:
         return more
 
     def cut(self, chunk_type: ChunkType) -> None:
-        """No more of a message comes; whatever comes next is another one."""
+        """End a message; later text of the same type is another message."""
         if self._sent.pop(chunk_type, None) is not None:
             self._ended = chunk_type
 
     def interrupt(self) -> None:
-        """Another kind of update is sent now, which separates messages by itself."""
+        """Note that another type of update is sent, which separates messages by itself."""
         self._ended = None
 
     def _begin(self, chunk_type: ChunkType) -> list[str]:
@@ -271,7 +271,7 @@ _THOUGHT: Final = "agent_thought_chunk"
 class SessionUpdates:
     """Translates every event, in order. `clock` counts seconds; with `hides_reasoning` no reasoning is sent.
 
-    With `notices` the client shows those; others read what we have to say among the thoughts.
+    With `notices` the client shows notices; other clients get them as reasoning text.
     """
 
     def __init__(self, clock: Callable[[], float], *, hides_reasoning: bool = False, notices: bool = False) -> None:
@@ -294,7 +294,7 @@ class SessionUpdates:
                 yield update
 
     def note(self, text: str, severity: Literal["info", "warning"] = "info") -> Json:
-        """Something of ours that the user should know and that is no part of an answer."""
+        """A notice of this program that is not part of an answer."""
         if self._notices:
             return {"sessionUpdate": "notice", "severity": severity, "title": text}
         if severity == "warning":
@@ -305,7 +305,7 @@ class SessionUpdates:
         return update
 
     def answer_update(self, text: str) -> Json:
-        """Something of ours that is the answer to what the user said."""
+        """A message of this program that answers the user's command."""
         self.chunks.cut(_MESSAGE)
         update = self.chunks.chunk(_MESSAGE, text)
         self.chunks.cut(_MESSAGE)
@@ -322,7 +322,7 @@ class SessionUpdates:
             case events.ReasoningDone(text) if not self._hides_reasoning:
                 yield self.chunks.complete(_THOUGHT, text)
             case events.Retrying(message, attempt, limit):
-                # What was said so far is said again.
+                # The text so far is streamed again.
                 self.chunks.cut(_MESSAGE)
                 self.chunks.cut(_THOUGHT)
                 yield self.note(f"Reconnecting{f' {attempt}/{limit}' if limit else ''}: {message}")

@@ -1,4 +1,4 @@
-"""Questions as the protocol puts them, and what an answer of the client means. Whatever makes no sense is a no."""
+"""Questions in the protocol's words, and how the client's answers are read. An answer that makes no sense is a no."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ AnswerReader: TypeAlias = Callable[[Mapping[str, Any]], QuestionAnswer | None]
 
 
 class QuestionPayload(NamedTuple):
-    """Questions with options, and what of the client's answer is the answer; `refused` is it where there is none."""
+    """Questions with options, and the function that reads the client's answer; `refused` is used if there is none."""
 
     questions: list[dict[str, Any]]
     read: AnswerReader
@@ -43,7 +43,7 @@ class QuestionPayload(NamedTuple):
 
 
 def decisions_for(question: ApprovalQuestion) -> list[Any]:
-    """What a client may decide about a command."""
+    """The decisions that a client may make about a command."""
     decisions: list[Any] = ["accept"]
     if "session" in question.scopes:
         decisions.append("acceptForSession")
@@ -53,7 +53,7 @@ def decisions_for(question: ApprovalQuestion) -> list[Any]:
 
 
 def approval_reader(question: ApprovalQuestion) -> AnswerReader:
-    """Reads the `decision` about a command or a patch."""
+    """The function that reads the `decision` about a command or a patch."""
 
     def read(answer: Mapping[str, Any]) -> QuestionAnswer | None:
         match answer.get("decision"):
@@ -89,7 +89,7 @@ def tool_choice(question: ApprovalQuestion) -> QuestionPayload:
 
 
 def model_asks(asks: ModelAsks) -> QuestionPayload:
-    """All that one call of the model's asks, by its own ids; the user may write something else."""
+    """All questions of one call of the model, with its ids; the user may also write an answer."""
     questions = [
         _question_object(
             question.id,
@@ -108,7 +108,7 @@ def model_asks(asks: ModelAsks) -> QuestionPayload:
 
 
 def server_choice(question: ChoiceQuestion) -> QuestionPayload:
-    """Something an MCP server wants decided; the user may write something else."""
+    """A choice that an MCP server asks for; the user may also write an answer."""
     options = [(option.label, option.description) for option in question.options]
     return _question_payload(
         question.id, question.header, question.question, options, lambda answer: answer, is_other=True
@@ -116,7 +116,7 @@ def server_choice(question: ChoiceQuestion) -> QuestionPayload:
 
 
 def form_payload(question_id: str, form: McpForm) -> dict[str, Any]:
-    """What an MCP server asks, as it asked."""
+    """The form or address that an MCP server asks with, as it was sent."""
     if form.url:
         return {"mode": "url", "message": form.message, "url": form.url, "elicitationId": question_id}
     schema: dict[str, Any] = {"type": "object", "properties": {}, **(form.schema or {})}
@@ -124,7 +124,7 @@ def form_payload(question_id: str, form: McpForm) -> dict[str, Any]:
 
 
 def read_form(answer: Mapping[str, Any]) -> FormReply | None:
-    """The `action` on a form, with its `content`."""
+    """Read the `action` on a form and its `content`."""
     match answer.get("action"):
         case "accept":
             return read_form_content(answer.get("content"))
@@ -168,7 +168,7 @@ def install(question: McpInstallQuestion) -> QuestionPayload:
 
 
 def permissions_payload(question: PermissionsQuestion) -> dict[str, Any]:
-    """What commands would be allowed."""
+    """The permissions that commands would get."""
     return {
         "network": {"enabled": True} if question.network else None,
         "fileSystem": {"read": None, "write": [str(directory) for directory in question.write]}
@@ -178,7 +178,7 @@ def permissions_payload(question: PermissionsQuestion) -> dict[str, Any]:
 
 
 def permissions_reader(question: PermissionsQuestion) -> AnswerReader:
-    """A yes has to grant all that was asked for: what is granted in part is not granted."""
+    """The function that reads a grant: it must cover everything that was asked for, or it counts as a no."""
 
     def read(answer: Mapping[str, Any]) -> str | None:
         granted = as_object(answer.get("permissions"))
@@ -229,13 +229,13 @@ def _question_object(
 
 
 def _first_answer(answer: Mapping[str, Any], question_id: str) -> str | None:
-    """The first answer to a question: a label, or what the user wrote."""
+    """The first answer to a question: a label, or text that the user wrote."""
     answers = _all_answers(answer, question_id)
     return answers[0] if answers else None
 
 
 def _all_answers(answer: Mapping[str, Any], question_id: str) -> list[str]:
-    """All of them: labels, and what the user wrote beside. What is no text ends them."""
+    """All answers to a question, labels and written text, up to the first that is not text."""
     answers = as_list(as_object(as_object(answer.get("answers")).get(question_id)).get("answers"))
     return list(takewhile(_is_text, answers))
 

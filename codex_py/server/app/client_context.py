@@ -1,4 +1,4 @@
-"""What the requests of one client share: who it is, its threads, and their event translators."""
+"""The state that all requests of one client share: its name, its threads, and their event translators."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from codex_py.services.single_command import SingleCommand
 from codex_py.services.skill_admin import SkillWatch
 
 _LOOK_SECONDS: Final = 1.0
-# Programs of the same house: only these may be asked to install what a skill needs.
+# OpenAI's own clients: only these may be asked to install the MCP servers that a skill needs.
 _FIRST_PARTY: Final = frozenset({"codex_cli_rs", "codex-tui", "codex_vscode"})
 
 
 class MethodResult(NamedTuple):
-    """The result of a request, `follow_up` runs when it has been sent, `opened_thread` is the thread it has opened."""
+    """The result of a request. `follow_up` runs after it is sent; `opened_thread` is the thread it has opened."""
 
     result: Mapping[str, Any]
     follow_up: Callable[[], Awaitable[None]] | None = None
@@ -35,7 +35,7 @@ class MethodResult(NamedTuple):
 
 
 class Client(Value):
-    """Who is at the other end, as it says."""
+    """The client program, as it introduces itself."""
 
     name: str
     version: str
@@ -46,8 +46,9 @@ class Client(Value):
 
 
 class ClientContext:
-    """`client` is None before it has introduced itself. `extra_roots` are more directories of skills, `commands` the
-    client's own that run, by the ids it gave them.
+    """One client. `client` is None until it has introduced itself.
+
+    `extra_roots` are more directories of skills; `commands` are the client's own running commands, by its ids for them.
     """
 
     def __init__(
@@ -122,13 +123,13 @@ class ClientContext:
         self.connection.notify("thread/status/changed", status)
 
     async def use_extra_roots(self, roots: tuple[Path, ...]) -> None:
-        """Look for skills in these directories too, in all sessions."""
+        """Also search these directories for skills, in all sessions."""
         self.extra_roots = roots
         for thread in self.threads:
             thread.session.skills.use_extra_roots(roots)
 
     async def use_skill_rules(self) -> None:
-        """Let what the configuration says of skills now count in all sessions."""
+        """Apply the configuration's current rules for skills to all sessions."""
         for thread in self.threads:
             loaded = await asyncio.to_thread(self.host.load, thread.opening.cwd, thread.opening.settings)
             thread.session.skills.use_rules(skill_rules(loaded.config))
@@ -153,7 +154,7 @@ class ClientContext:
 
     def _note_unwatched(self, watching: asyncio.Task[None]) -> None:
         if not watching.cancelled() and (error := watching.exception()) is not None:
-            complain(f"warning: skills are watched no longer: {self._report_crash(error)}")
+            complain(f"warning: changes of skills are no longer noticed: {self._report_crash(error)}")
 
     async def _look_at_skills(self) -> None:
         async with self._looking:

@@ -1,4 +1,4 @@
-"""Puts the questions of one thread to the client, as requests of ours, and passes its answers to the session."""
+"""Sends the questions of one thread to the client as requests, and passes its answers to the session."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _INPUT = "waitingOnUserInput"
 
 
 class _Form(NamedTuple):
-    """A request of ours, and what of its answer is the answer to the question; `refused` is it for an error."""
+    """A request to the client, and the function that reads its answer; `refused` is used for an error."""
 
     method: str
     params: dict[str, Any]
@@ -43,25 +43,25 @@ class _Form(NamedTuple):
 
 
 class _OpenQuestion(NamedTuple):
-    """A question under way: our request, None where the client is not asked, and who waits for its answer."""
+    """An open question: our request, None where the client is not asked, and the task that waits for the answer."""
 
     request_id: RequestId | None
     waiting: asyncio.Task[None]
 
 
 class ClientQuestions:
-    """A listener. `installs` says whether this client may be asked to add MCP servers that a skill needs."""
+    """Asks the client. `installs` says whether this client may be asked to add MCP servers that a skill needs."""
 
     def __init__(self, connection: AppServerPeer, translator: EventTranslator, *, installs: bool) -> None:
         self._connection = connection
         self._translator = translator
         self._installs = installs
         self._open: dict[str, _OpenQuestion] = {}
-        # What agents ask about, by the question: its item is begun and ended here, as their work has no events.
+        # The items that agents ask about, by question. They are started and ended here: an agent's work has no events.
         self._agents_items: dict[str, str] = {}
 
     def note_event(self, thread: LiveThread, event: events.Event) -> None:
-        """Ask what the session asks, and take back what it no longer wants to know."""
+        """Ask what the session asks, and withdraw questions that it has closed."""
         match event:
             case events.QuestionRaised(question):
                 self._ask(thread, question)
@@ -177,7 +177,7 @@ def _choice(scope: dict[str, str], item_id: str, choice: answers.QuestionPayload
 
 
 def _reason(question: ApprovalQuestion) -> str:
-    """Why we ask, and then what the model says, marked as its words."""
+    """Why the user is asked, followed by the model's justification, marked as such."""
     words = sanitize_line(question.justification)
     return f"{question.reason}; model: {words}" if words else question.reason
 

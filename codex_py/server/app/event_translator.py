@@ -1,4 +1,4 @@
-"""Tells the client what happens in one thread: a session's events as the protocol's notifications."""
+"""Translates the events of one thread's session into the protocol's notifications."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _STREAMED: Final = ("message", "reasoning")
 
 
 class EventTranslator:
-    """A listener of one thread's session. `settings_payload` makes the settings object for the client.
+    """A listener of one thread's session. `settings_payload` makes the settings object sent to the client.
 
-    Notifications held back are sent when `release` is called: the answer to a request goes before what the
-    request has caused.
+    Notifications can be held back until `release`, so that the answer to a request is sent before the notifications
+    that the request causes.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class EventTranslator:
         self._began = 0.0
         self._count = 1
         self._last_message: Item | None = None
-        # What has come so far of the message or the thought that is coming.
+        # The deltas of the message or reasoning that is being streamed.
         self._coming: list[str] = []
         self._comes_again = False
         self._phase: str | None = None
@@ -65,7 +65,7 @@ class EventTranslator:
 
     @contextmanager
     def holding_back(self) -> Generator[None]:
-        """Hold back what a request causes; when it fails, send it at once."""
+        """Hold back the notifications that a request causes; send them at once when it fails."""
         self.hold_back()
         try:
             yield
@@ -74,19 +74,19 @@ class EventTranslator:
             raise
 
     async def released(self) -> None:
-        """Tell what was held back: the request has been answered."""
+        """Send what was held back: the request has been answered."""
         self.release()
 
     def expecting(self, content: Sequence[Item]) -> AbstractContextManager[None]:
-        """The client sends this to the session; it becomes an item when a turn takes it."""
+        """Register input that the client sends to the session; it becomes an item when a turn takes it."""
         return self._pending.expecting(content)
 
     def forget_expected(self) -> None:
-        """What was said and not taken up never will be."""
+        """Drop input that no turn has taken: none will take it any more."""
         self._pending.forget()
 
     def close(self) -> None:
-        """The thread is over, and tells nothing more."""
+        """End every open item: the thread is closed and sends no more notifications."""
         self._items.close()
 
     def __call__(self, event: events.Event) -> None:
@@ -120,7 +120,7 @@ class EventTranslator:
                 self._translate_call(event)
 
     def wait_for(self, question_id: str, flag: str) -> None:
-        """The turn waits for an answer of the client; `flag` says of what kind."""
+        """Note that the turn waits for an answer of the client; `flag` is the protocol's name for that kind of wait."""
         self._waits[question_id] = flag
         self._set_active()
 
@@ -130,24 +130,24 @@ class EventTranslator:
         if self._is_running or self._waits:
             self._set_active()
         else:
-            # An agent has asked, which goes on when no turn runs.
+            # An agent has asked; it may run while no turn does.
             self._set_status({"type": "idle"})
 
     def begin_item(self, item: Item, *, of_agent: bool = False) -> None:
-        """A question is about something that has not begun: the client sees it before it is asked.
+        """Show the client an item before it is asked about it.
 
-        What an agent asks about ends by `end_item`: no events are sent about its work.
+        The item of an agent's question is ended with `end_item`, because no events are sent about an agent's work.
         """
         self._items.begin_pending(str(item["id"]), item, keep=of_agent)
 
     def end_item(self, item_id: str, status: str) -> None:
-        """What a question was about is over, as far as events are sent here."""
+        """End the item that an agent's question was about."""
         if opened := self._items.get(item_id):
             self._items.end(item_id, {**opened, "status": status})
 
     @property
     def turn_id(self) -> str:
-        """The running turn, or the one before."""
+        """The id of the running turn, or of the last one."""
         return self._turn_id
 
     def _translate_call(self, event: events.Event) -> None:
@@ -239,7 +239,7 @@ class EventTranslator:
         self._notify("turn/completed", threadId=self._thread_id, turn=turn)
 
     def _unfinished(self, item: Item) -> Item | None:
-        """The final form of an item its turn leaves unfinished; None for one that has no failed state."""
+        """An item as it ends when its turn ends before it; None for an item without a failed state."""
         match item["type"]:
             case "agentMessage":
                 return {**item, "text": "".join(self._coming)}
@@ -252,16 +252,16 @@ class EventTranslator:
         self._end_turn("failed", turn_error(message))
 
     def _take_up(self, content: Sequence[Item]) -> None:
-        """A turn takes a message of the client."""
+        """Show the client that a turn has taken its message."""
         if content:
             self._settle_stream()
             self._items.end("said", items.user_message(self._new_id(), content))
             self._count += 1
 
     def _settle_stream(self, key: str = "") -> None:
-        """What was streamed before a request was sent again goes on as the same item, if the like of it comes again.
+        """After a retry, continue the streamed item if the same kind of item is streamed again, else end it as it is.
 
-        If something else does, which would have its number, it ends as it is.
+        `key` is the kind of item that is streamed now. A different item would otherwise get the same number.
         """
         if not self._comes_again:
             return
@@ -296,7 +296,7 @@ class EventTranslator:
         self._notify_turn("item/reasoning/summaryTextDelta", itemId=item_id, delta=text, summaryIndex=0)
 
     def _new_id(self) -> str:
-        """The id of the item that comes next, or has begun to come, of those that no call gives one."""
+        """The id of the next item, or the one being streamed, for items without the id of a call."""
         return items.numbered(self._turn_id, self._count)
 
     def _notify_diff(self, changes: Sequence[events.FileChange]) -> None:

@@ -25,7 +25,7 @@ _SEARCHES: Final = {"search": "search", "open_page": "openPage", "find_in_page":
 
 
 def user_message(item_id: str, content: Sequence[Item]) -> Item:
-    """`content` are inputs as a client hands them in."""
+    """`content` are inputs in the form in which clients send them."""
     return {"type": "userMessage", "id": item_id, "clientId": None, "content": list(content)}
 
 
@@ -144,12 +144,12 @@ def plan(item_id: str, text: str) -> Item:
 
 
 def numbered(turn_id: str, number: int) -> str:
-    """The id of an item that no call gives one: the same while it happens and when the thread is read later."""
+    """The id of an item without the id of a call: the same while it is streamed and when the thread is read later."""
     return f"{turn_id}-{number}"
 
 
 def past_item(item_id: str, past: PastItem) -> Item | None:
-    """An item of an earlier turn; None for what the protocol has no item for."""
+    """An item of an earlier turn; None where the protocol has no item for it."""
     match past.happened:
         case PastUserMessage(text, pictures):
             content = [text_content(text)] if text else []
@@ -184,7 +184,7 @@ def _change(change: events.FileChange) -> Item:
 
 
 def _bare_diff(change: events.FileChange) -> str:
-    """As the protocol has it: the content of a file that comes or goes, else the hunks without the file's names."""
+    """A diff as the protocol has it: the content of a file that is added or deleted, else the hunks without headers."""
     lines = change.diff.splitlines(keepends=True)
     body = lines[2:] if change.diff.startswith("--- ") else lines
     sign = {"add": "+", "delete": "-"}.get(change.kind)
@@ -241,7 +241,7 @@ def turn_payload(
     began: float | None = None,
     ended: float | None = None,
 ) -> dict[str, Any]:
-    """A turn; times are seconds since the epoch. `items`, where there are some, are a summary of it."""
+    """A turn; times are seconds since the epoch. `items`, if any, are a summary of it."""
     took = None if began is None or ended is None else max(0, round((ended - began) * 1000))
     return {
         "id": turn_id,
@@ -257,9 +257,9 @@ def turn_payload(
 
 
 def past_turn(turn: PastTurn, *, running: str | None) -> dict[str, Any]:
-    """A turn of a stored session with all its items; `running` is the id of the one that is under way.
+    """A turn of a stored session with all its items; `running` is the id of the running turn.
 
-    One that just stops in the file was killed, which is an interrupt too.
+    A turn without an end in the file was killed, which counts as interrupted.
     """
     status = "inProgress" if turn.id == running else turn.end or "interrupted"
     number = count(1)

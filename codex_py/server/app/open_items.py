@@ -1,4 +1,4 @@
-"""The items of a thread that have begun and not ended: each begins once and ends once."""
+"""The items of a thread that have started and not ended; each is started once and ended once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.server.app.items import Item
 
-# Those that end with their turn, whatever became of them; commands may go on after it.
+# The one type of item that may outlast its turn.
 _OUTLASTS: Final = "commandExecution"
 
 
 class _Open(NamedTuple):
-    """An item, when it began, and in which turn: it ends as one of that."""
+    """An item, when it started, and its turn, which is also the one it ends in."""
 
     item: Item
     began: int
@@ -21,7 +21,7 @@ class _Open(NamedTuple):
 
 
 class OpenItems:
-    """By a key: the id of a call, or a word for what there is one of at a time.
+    """Open items by key: the id of a call, or a word for items of which one is open at a time.
 
     `notify` sends a notification about an item of a turn; `turn_id` gives the running turn.
     """
@@ -30,13 +30,13 @@ class OpenItems:
         self._notify = notify
         self._turn_id = turn_id
         self._open: dict[str, list[_Open]] = {}
-        # Begun by a question, before the work.
+        # Announced by a question, before the work starts.
         self._pending: set[str] = set()
-        # Those whose question ends them, whatever turns do.
+        # Ended by their question and not by a turn.
         self._held: set[str] = set()
 
     def get(self, key: str) -> Item | None:
-        """The item that is open under a key, the one that began first."""
+        """The open item with this key; of several the first."""
         opened = self._open.get(key)
         return opened[0].item if opened else None
 
@@ -55,7 +55,7 @@ class OpenItems:
             (self._held if keep else self._pending).add(key)
 
     def begin(self, key: str, item: Item) -> None:
-        """Notify that an item begins, unless a question has announced it already."""
+        """Notify that an item has started, unless a question has announced it already."""
         if key in self._pending:
             self._pending.discard(key)
             return
@@ -65,7 +65,7 @@ class OpenItems:
         self._notify("item/started", opened.turn_id, stamped, {"startedAtMs": opened.began})
 
     def end(self, key: str, item: Item) -> Item:
-        """Notify that an item has ended, and first that it began if that was not sent; gives back the item sent."""
+        """Notify that an item has ended, and first that it started if that was not sent; gives back the item sent."""
         if not self._open.get(key):
             self.begin(key, item)
         self._pending.discard(key)
@@ -76,9 +76,10 @@ class OpenItems:
         return self._end(opened, item)
 
     def end_turn(self, unfinished: Callable[[Item], Item | None]) -> None:
-        """End what its turn leaves behind, but for commands, which may go on.
+        """End the open items of a turn that has ended, except commands, which may go on.
 
-        What was only asked about is declined. `unfinished` makes the item sent for any other, None to send nothing.
+        Items that were only asked about are declined. `unfinished` gives the final form of the others, None to send
+        nothing.
         """
         left, self._open = self._open, {}
         pending, self._pending = self._pending, set()
@@ -92,7 +93,7 @@ class OpenItems:
                     self._end(open_item, item)
 
     def close(self) -> None:
-        """The thread is over, and with it the commands that its turns have left running."""
+        """End the items that are left: the commands that turns have left running end with the thread."""
         left, self._open = self._open, {}
         for open_item in (open_item for opened in left.values() for open_item in opened):
             self._end(open_item, {**open_item.item, "status": "failed"})

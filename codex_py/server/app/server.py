@@ -1,4 +1,4 @@
-"""The app-server: takes requests line by line, has them carried out beside each other, and ends in order."""
+"""The app-server: reads requests line by line, runs them concurrently, and closes threads in order at the end."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ METHODS: Final[Mapping[str, Method]] = {
 }
 
 
-# The version of the protocol that is spoken here, where clients look for that of the program it was made for.
+# The protocol version, sent where clients look for the version of Codex CLI.
 PROTOCOL: Final = "0.169.0"
 _MAX_NAME_LENGTH: Final = 128
 
 
 def initialize(context: ClientContext, params: Params) -> MethodResult:
-    """Take the client in, once. Raises `RpcError`."""
+    """Handle the client's introduction, which it may send once. Raises `RpcError`."""
     if context.client is not None:
         raise RpcError("already initialized")
     info = params.nested("clientInfo")
@@ -88,14 +88,14 @@ def initialize(context: ClientContext, params: Params) -> MethodResult:
     )
 
 
-# These must not wait for what they are about.
+# Requests that must not wait for earlier requests about the same thread.
 _AT_ONCE: Final = frozenset({"turn/interrupt"})
-# This takes as long as the client lets it.
+# The one request whose duration the client decides.
 _LONG: Final = "command/exec"
 
 
 async def run_app_server(host: ServerHostProtocol, report_crash: Callable[[BaseException], str]) -> int:
-    """Serve the client at stdin and stdout; the exit status. `report_crash` keeps a bug and gives a line about it."""
+    """Serve the client at stdin and stdout; the exit status. `report_crash` logs a bug and gives a line about it."""
 
     def begin(outbox: Outbox) -> AppServer:
         connection = AppServerPeer(outbox)
@@ -105,7 +105,7 @@ async def run_app_server(host: ServerHostProtocol, report_crash: Callable[[BaseE
 
 
 class AppServer:
-    """Requests about one thread are carried out in the order they came, all others at once."""
+    """Runs requests about the same thread in the order they came, and all others at once."""
 
     def __init__(self, context: ClientContext, report_crash: Callable[[BaseException], str]) -> None:
         self._context = context
@@ -123,7 +123,7 @@ class AppServer:
         await self._context.close()
 
     def _take(self, line: bytes | LineTooLong) -> None:
-        # What a client only tells, such as `initialized`, changes nothing here.
+        # Notifications of the client, such as `initialized`, change nothing here.
         if isinstance(call := self._connection.receive(line), ClientCall):
             self._begin(call)
 
@@ -161,7 +161,7 @@ class AppServer:
         else:
             task = asyncio.current_task()
             if task is not None and answered.opened_thread is not None and answered.opened_thread not in self._last:
-                # Its client knows the thread now, and it is open when what follows has been done.
+                # The client knows the thread now; later requests about it wait until it is open.
                 self._let_wait_for(task, answered.opened_thread)
             request.answer(answered.result)
             if answered.follow_up is not None:
@@ -179,7 +179,7 @@ class AppServer:
 
 
 def _thread_of(call: ClientCall) -> str | None:
-    """The thread whose requests this one waits for."""
+    """The thread whose earlier requests this request waits for."""
     params = call.params
     if call.method in _AT_ONCE or not isinstance(params, dict):
         return None

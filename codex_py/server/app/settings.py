@@ -1,4 +1,4 @@
-"""The settings of a thread as the protocol writes them: read from the parameters, and shown to the client."""
+"""The settings of a thread: read from the parameters of requests, and sent to the client."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_approval(params: Params, name: str = "approvalPolicy") -> ApprovalPolic
 
 
 def read_sandbox(params: Params, name: str = "sandboxPolicy") -> SandboxPolicy | None:
-    """The sandbox policy among the parameters. One that is only read in has no network here."""
+    """The sandbox policy among the parameters. A read-only one has no network here."""
     policy = params.nested(name)
     if policy is None:
         return None
@@ -61,7 +61,7 @@ def read_sandbox(params: Params, name: str = "sandboxPolicy") -> SandboxPolicy |
                 exclude_slash_tmp=policy.flag("excludeSlashTmp"),
             )
         case "dangerFullAccess" | "externalSandbox":
-            # In a sandbox of the client's own, commands are not held a second time.
+            # The client has a sandbox of its own, so commands get no second one.
             return DangerFullAccess()
         case _:
             raise policy.missing("type")
@@ -89,7 +89,7 @@ def sandbox_payload(policy: SandboxPolicy) -> dict[str, Any]:
 
 
 def settings_payload(settings: TurnSettings, config: Config, plan: bool) -> dict[str, Any]:
-    """What holds from the next turn on."""
+    """The settings of the next turn."""
     model = settings.model
     mode = {"model": model.model, "reasoning_effort": model.effort, "developer_instructions": None}
     return {
@@ -112,7 +112,7 @@ def settings_payload(settings: TurnSettings, config: Config, plan: bool) -> dict
 
 
 def opening_payload(settings: TurnSettings, config: Config) -> dict[str, Any]:
-    """The settings beside a thread that was opened."""
+    """The settings that are returned with an opened thread."""
     return {
         "model": settings.model.model,
         "modelProvider": config.model_provider,
@@ -122,7 +122,7 @@ def opening_payload(settings: TurnSettings, config: Config) -> dict[str, Any]:
         "runtimeWorkspaceRoots": [str(settings.cwd)],
         "instructionSources": [],
         "approvalPolicy": approval_value(settings.approval),
-        # Nobody else answers here, whoever the client would like to.
+        # Only the user reviews approvals here, whatever the client asks for.
         "approvalsReviewer": "user",
         "sandbox": sandbox_payload(settings.sandbox_policy),
         "activePermissionProfile": None,
@@ -140,12 +140,12 @@ _KEYS: Final[Mapping[str, str]] = {
     "personality": "personality",
     "permissions": "default_permissions",
 }
-# What would do something else than the client believes is refused, where it is really asked for.
+# Parameters that cannot be honoured: a request that sets one is refused.
 _REFUSED: Final = ("dynamicTools", "history", "selectedCapabilityRoots")
 
 
 def read_opening(params: Params, *, cwd: Path, originator: str, target: ResumeTarget | None = None) -> Opening:
-    """The session that is asked for, in `cwd` unless the client names a directory. Raises `RpcError`."""
+    """The session that a client asks for, in `cwd` unless it names a directory. Raises `RpcError`."""
     for name in _REFUSED:
         if params.raw(name):
             raise RpcError(f"`{name}` is not supported")
@@ -165,7 +165,7 @@ def read_opening(params: Params, *, cwd: Path, originator: str, target: ResumeTa
 
 
 def read_override(params: Params) -> OverrideTurnContext | None:
-    """What a turn changes for itself and those after it; None when that is nothing. Raises `RpcError`."""
+    """The settings that a request changes for its turn and later ones; None for no change. Raises `RpcError`."""
     mode = params.nested("collaborationMode")
     settings = mode.nested("settings") if mode is not None else None
     op = OverrideTurnContext(
@@ -182,7 +182,7 @@ def read_override(params: Params) -> OverrideTurnContext | None:
 
 
 def read_live_override(params: Params) -> OverrideTurnContext | None:
-    """What the parameters of an opening change of a thread that is open; None when that is nothing."""
+    """The settings that a resume request changes of a live thread; None for no change."""
     op = OverrideTurnContext(
         model=params.text_or_none("model"),
         sandbox=params.choice("sandbox", SANDBOX_MODES),

@@ -33,7 +33,7 @@ async def start(context: ClientContext, params: Params) -> MethodResult:
 
 
 async def resume(context: ClientContext, params: Params) -> MethodResult:
-    """`thread/resume`: a stored thread, or one that is live already, whose settings change where that is asked for."""
+    """`thread/resume`: open a stored thread, or return a live one after applying the settings in the request."""
     thread_id = _thread_id(params)
     if (live := context.threads.get(thread_id)) is not None:
         if (op := read_live_override(params)) is not None:
@@ -48,7 +48,7 @@ async def resume(context: ClientContext, params: Params) -> MethodResult:
 
 
 async def fork(context: ClientContext, params: Params) -> MethodResult:
-    """`thread/fork`: a new thread that goes on from a stored one, from its end or from the end of a turn."""
+    """`thread/fork`: a new thread that continues a stored one from its end or from the end of a turn."""
     thread_id = _thread_id(params)
     stored = await _stored(context, thread_id)
     target = ResumeTarget(thread_id=thread_id, any_directory=True, fork=True, turn=await _turn_number(stored, params))
@@ -101,7 +101,7 @@ async def unarchive(context: ClientContext, params: Params) -> MethodResult:
 
 
 async def unsubscribe(context: ClientContext, params: Params) -> MethodResult:
-    """`thread/unsubscribe`: nobody wants to hear of the thread any more, so that it ends."""
+    """`thread/unsubscribe`: the client is done with the thread, so it is closed."""
     live = context.threads.get(_thread_id(params))
     if live is None:
         return MethodResult({"status": "notLoaded"})
@@ -133,9 +133,9 @@ async def turns_list(context: ClientContext, params: Params) -> MethodResult:
 
 
 async def _reopen(context: ClientContext, params: Params, stored: SessionSummary, target: ResumeTarget) -> MethodResult:
-    """Open a stored thread. Only its conversation comes from the file, which may be somebody else's.
+    """Open a stored thread. Only the conversation is taken from its file, which another person may have written.
 
-    As in `exec resume`, approvals, sandbox, model, provider and directory are the client's or the user's own.
+    As in `exec resume`, approvals, sandbox, model, provider and directory come from the client or the user's settings.
     """
     thread = await context.open(read_opening(params, cwd=here(), originator=context.name, target=target))
     return await _opened(context, thread, stored, turns=not params.flag("excludeTurns"))
@@ -144,7 +144,7 @@ async def _reopen(context: ClientContext, params: Params, stored: SessionSummary
 async def _opened(
     context: ClientContext, thread: LiveThread, stored: SessionSummary | None, *, turns: bool
 ) -> MethodResult:
-    """The answer to opening a thread; `stored` is what it goes on with. If that fails, the thread is closed again."""
+    """The result of opening a thread, which `stored` continues. The thread is closed again if that fails."""
     try:
         payload = await _thread_payload(context, thread, turns=False)
         if stored is not None and stored.id != thread.id:
@@ -188,14 +188,14 @@ async def _thread_payload(context: ClientContext, thread: LiveThread, *, turns: 
 
 
 async def _turns_of(path: Path, running: str | None, *, through: ResumeTarget | None = None) -> list[dict[str, Any]]:
-    """The turns of a file, up to the one at whose end a fork leaves."""
+    """The turns of a file, up to the last one that a fork contains."""
     end = through.turn if through else None
     found = await asyncio.to_thread(past_turns, path)
     return [past_turn(turn, running=running) for turn in (found if end is None else _first_turns(found, end))]
 
 
 def _first_turns(turns: Sequence[PastTurn], number: int) -> Sequence[PastTurn]:
-    """The turns up to the one of this number: counted are those in which the user said something."""
+    """The turns up to this number; only turns with a message of the user are counted."""
     user_turns = [index for index, turn in enumerate(turns) if turn.is_users]
     return turns[: user_turns[number - 1] + 1] if number <= len(user_turns) else turns
 
@@ -221,7 +221,7 @@ async def _notify(context: ClientContext, method: str, thread_id: str) -> None:
 
 
 async def _turn_number(stored: SessionSummary, params: Params) -> int | None:
-    """Which turn a fork leaves at the end of, counted from 1 among those in which the user said something."""
+    """The number of the last turn that a fork contains; only turns with a message of the user are counted."""
     through, before = params.text_or_none("lastTurnId"), params.text_or_none("beforeTurnId")
     if through is None and before is None:
         return None
@@ -259,7 +259,7 @@ _AGENTS: Final = ("subAgent", "subAgentThreadSpawn")
 
 
 async def list_threads(context: ClientContext, params: Params) -> MethodResult:
-    """The newest first, unless the client wants it otherwise; those of agents only when it asks for them."""
+    """`thread/list`: a page of the stored threads, by default the newest first and without those of agents."""
     key = params.choice("sortKey", _SORT_KEYS) or "created_at"
     descending = params.choice("sortDirection", ("asc", "desc")) != "asc"
     found = [

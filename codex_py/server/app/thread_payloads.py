@@ -1,4 +1,4 @@
-"""Threads in the protocol's words: those that are live, and those that are stored."""
+"""Live and stored threads in the protocol's words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_LOADED: Final = {"type": "notLoaded"}
 def live_thread_payload(
     thread: LiveThread, status: dict[str, Any], summary: SessionSummary | None, *, preview: str = ""
 ) -> dict[str, Any]:
-    """A live thread; `summary` is what its file says, None where there is none yet."""
+    """A live thread; `summary` is read from its file, None while there is no file."""
     settings = thread.session.settings
     now = time.time()
     stored = {} if summary is None else stored_thread_payload(summary, status)
@@ -74,7 +74,7 @@ def stored_thread_payload(summary: SessionSummary, status: dict[str, Any], turns
 
 
 def _blank(thread_id: str) -> dict[str, Any]:
-    """What every thread has, and what there is nothing of here."""
+    """The fields that every thread has, and those that this server leaves empty."""
     return {
         "id": thread_id,
         "environments": None,
@@ -120,7 +120,7 @@ def _seconds(stamp: str) -> float:
 
 
 def _begun(thread_id: str) -> float | None:
-    """When an id of version 7 was made."""
+    """When a version 7 UUID was created."""
     try:
         return int(thread_id.replace("-", "")[:12], 16) / 1000
     except ValueError:
