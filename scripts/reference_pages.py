@@ -8,8 +8,19 @@ from pathlib import Path
 from typing import Any, cast
 
 from codex_py.config.keys import toml_key, toml_value
-from codex_py.config.kinds import AnyTable, ListOf, MapOf, Shape, ValueType, WordChoice
-from codex_py.config.record import REQUIRED, ConfigRecord, RecordSection, Setting, settings_of
+from codex_py.config.value_types import (
+    REQUIRED,
+    AnyTable,
+    ConfigRecord,
+    ListOf,
+    MapOf,
+    RecordSection,
+    Setting,
+    Shape,
+    ValueType,
+    WordChoice,
+    settings_of,
+)
 from codex_py.config.schema import Config
 from codex_py.hooks.schema import HOOK_EVENTS
 
