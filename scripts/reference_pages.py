@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from codex_py.config.keys import toml_key, toml_value
+from codex_py.config.schema import Config
 from codex_py.config.value_types import (
     REQUIRED,
     AnyTable,
@@ -21,7 +22,6 @@ from codex_py.config.value_types import (
     WordChoice,
     settings_of,
 )
-from codex_py.config.schema import Config
 from codex_py.hooks.schema import HOOK_EVENTS
 
 PACKAGE = Path(__file__).resolve().parents[1] / "codex_py"
