@@ -179,7 +179,7 @@ LAZY: Final = {
     # Only for a file with a fault, and for one with dots by the dozen.
     ("config/layers.py", "codex_py.config.toml_faults"),
     # Only for who goes back.
-    ("cli/repl.py", "codex_py.checkpoints.stored"),
+    ("cli/repl.py", "codex_py.cli.rewind_host"),
     # Only when a file is changed.
     ("config/edit.py", "tomlkit"),
     ("tools/apply_patch.py", "codex_py.tools.patching"),

@@ -22,8 +22,11 @@ from codex_py.checkpoints.rewind import (
     relative_path,
     rewind_files,
 )
-from codex_py.checkpoints.store import CheckpointStore, require_store, store_of
+from codex_py.checkpoints.snapshot import changes_between, load_snapshot
+from codex_py.checkpoints.store import CheckpointStore, Missing, require_store, store_of
 from codex_py.errors import UsageError, UserError
+from codex_py.protocol.status import FilesChanged
+from codex_py.rollout.format import StoredSession
 from codex_py.rollout.listing import find_exactly
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.recorder import RolloutRecorder
@@ -33,6 +36,7 @@ from codex_py.text.sanitize import sanitize_line
 _LATEST: Final = "latest"
 _LAST: Final = "last"
 _SHOWN: Final = 20
+_MAX_COUNTED: Final = 50
 _DONE: Final = ("restored", "deleted", "brought_back")
 
 
@@ -44,6 +48,15 @@ class RewindChoice(NamedTuple):
     conversation: bool = True
     copies_conflicts: bool = False
     dry_run: bool = False
+
+
+class CheckpointedTurn(NamedTuple):
+    """A turn that can be gone back before. `changed` is None where it changed nothing, or that is not known."""
+
+    number: int
+    timestamp: str
+    message: str
+    changed: FilesChanged | None
 
 
 class RewindOutcome(NamedTuple):
@@ -84,39 +97,90 @@ def rewind_stored(
     home: Path, name: str, choice: RewindChoice, *, env: Mapping[str, str], warn: Callable[[str], None]
 ) -> RewindOutcome:
     """Rewind the session of an id or a name. Raises `UserError`, also where another process has the session open."""
+    session = _open(home, name)
+    if choice.dry_run:
+        return _plan(session, choice, env).outcome
+    # Held until the end: nobody else writes to the session meanwhile.
+    recorder = RolloutRecorder.resume(session.stored, warn=warn)
+    try:
+        planned = _plan(session, choice, env)
+        outcome, workspace = planned.outcome, planned.workspace
+        files, conversation = outcome.files, outcome.conversation
+        if workspace is not None:
+            copies = choice.copies_conflicts
+            files = rewind_files(workspace, files, copies_conflicts=copies, with_conversation=conversation is not None)
+        if conversation is not None:
+            recorder.record("event_msg", conversation.payload)
+            if workspace is None:
+                note_conversation(session.store, "")
+        return outcome._replace(files=files)
+    finally:
+        recorder.close()
+
+
+def list_turns(home: Path, name: str) -> list[CheckpointedTurn]:
+    """The turns a session can be rewound to, the first one first. Raises `UserError`."""
+    session = _open(home, name)
+    turns = read_turns(session.path)
+    states: dict[str, dict[str, str]] = {}
+    for record in session.store.checkpoints():
+        if record.kind in ("begin", "end"):
+            states.setdefault(record.turn, {}).setdefault(record.kind, record.snapshot)
+    # Old ones are not looked at: each may take a while.
+    recent = {turn.id for turn in turns[-_MAX_COUNTED:]}
+    return [
+        CheckpointedTurn(
+            turn.number,
+            turn.timestamp,
+            turn.prompt,
+            _count_changes(session.store, states.get(turn.id, {})) if turn.id in recent else None,
+        )
+        for turn in turns
+    ]
+
+
+def _count_changes(store: CheckpointStore, states: Mapping[str, str]) -> FilesChanged | None:
+    if "end" not in states or states.get("begin") == states["end"]:
+        return None
+    try:
+        begin, end = load_snapshot(store, states["begin"]), load_snapshot(store, states["end"])
+        deleted = [change.after is None for change in changes_between(begin, end)]
+    except (KeyError, Missing, UserError):
+        return None
+    return FilesChanged("", len(deleted) - sum(deleted), sum(deleted)) if deleted else None
+
+
+class _Planned(NamedTuple):
+    outcome: RewindOutcome
+    workspace: Workspace | None
+
+
+def _plan(session: _Session, choice: RewindChoice, env: Mapping[str, str]) -> _Planned:
+    wanted = _wanted(session, choice.to, files=choice.files, conversation=choice.conversation)
+    files, workspace = FileRewind(Plan(()), None, None), None
+    if wanted.target is not None:
+        workspace = open_workspace(session.store, wanted.target, home=session.home, env=env, cwd=session.cwd)
+        files = plan_files(workspace, wanted.target)
+    diffs = tuple(_diffs(workspace, files))
+    return _Planned(RewindOutcome(session.cwd, files, wanted.conversation, diffs, choice.dry_run), workspace)
+
+
+def _open(home: Path, name: str) -> _Session:
     path = find_exactly(home, name)
     stored = load_session(path)
     cwd = Path(str((stored.turn_context or {}).get("cwd") or stored.meta.cwd))
-    session = _Session(home, path, stored.meta.id, cwd)
-    # Held until the end: nobody else writes to the session meanwhile.
-    recorder = RolloutRecorder.resume(stored, warn=warn)
-    try:
-        wanted = _wanted(session, choice.to, files=choice.files, conversation=choice.conversation)
-        done, workspace = FileRewind(Plan(()), None, None), None
-        if wanted.target is not None:
-            workspace = open_workspace(session.store, wanted.target, home=home, env=env, cwd=cwd)
-            done = plan_files(workspace, wanted.target)
-        outcome = RewindOutcome(cwd, done, wanted.conversation, tuple(_diffs(workspace, done)), choice.dry_run)
-        if choice.dry_run:
-            return outcome
-        both = wanted.conversation is not None
-        if workspace is not None:
-            copies = choice.copies_conflicts
-            done = rewind_files(workspace, done, copies_conflicts=copies, with_conversation=both)
-        if wanted.conversation is not None:
-            recorder.record("event_msg", wanted.conversation.payload)
-            if workspace is None:
-                note_conversation(session.store, "")
-        return outcome._replace(files=done)
-    finally:
-        recorder.close()
+    return _Session(home, path, stored, cwd)
 
 
 class _Session(NamedTuple):
     home: Path
     path: Path
-    id: str
+    stored: StoredSession
     cwd: Path
+
+    @property
+    def id(self) -> str:
+        return self.stored.meta.id
 
     @property
     def store(self) -> CheckpointStore:

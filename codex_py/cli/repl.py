@@ -32,7 +32,7 @@ from codex_py.paths import codex_home
 from codex_py.protocol.policy import SandboxMode
 from codex_py.rollout.files import thread_of
 from codex_py.text.tokens import count_lines
-from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession, RewindRequest, Rewound
+from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession, RewindHost
 from codex_py.ui.repl.terminal import is_capable
 
 _ORIGINATOR: Final = "codex_cli_rs"
@@ -154,15 +154,11 @@ class _Host:
         self._options.sandbox = mode
         self._options.bypass = self._options.full_auto = False
 
-    def rewind(self, thread_id: str, request: RewindRequest) -> Rewound:
-        """Rewind a session that is closed. Raises `UserError`."""
-        from codex_py.checkpoints.stored import RewindChoice, rewind_stored  # only for who goes back
+    def rewinds(self) -> RewindHost:
+        """What goes back before a turn."""
+        from codex_py.cli.rewind_host import StoredRewinds  # only for who goes back
 
-        choice = RewindChoice(request.to, files=request.files, conversation=request.conversation)
-        notes: list[str] = []
-        outcome = rewind_stored(self.home, thread_id, choice, env=os.environ, warn=notes.append)
-        message = outcome.conversation.message if outcome.conversation else ""
-        return Rewound((*outcome.lines(), *outcome.notices(), *notes), message)
+        return StoredRewinds(self.home)
 
     def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:
         """A session, closed at the end; raise `UserError` when there can be none."""

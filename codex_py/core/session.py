@@ -164,6 +164,8 @@ class Session:
                 self._services.skills.reload()
             case ops.Interrupt():
                 self.interrupt()
+            case ops.StopWork():
+                await self._stop_work()
             case ops.AnswerQuestion(question_id, value):
                 self._questions.answer(question_id, value)
 
@@ -187,6 +189,16 @@ class Session:
         coming = self._turn_lock.locked() or not (stopped or self._conversation.has_begun)
         self._conversation.interrupt(coming=coming)
         self.hooks.stop_waiting()
+
+    async def _stop_work(self) -> None:
+        """Stop the turn, the agents and every command; returns when nothing of them runs any more."""
+        if self._turn_lock.locked():
+            self.interrupt()
+        self._runs.stop_user_shells()
+        for process in self.processes():
+            await self.stop_process(process.id)
+        async with self._turn_lock:
+            pass
 
     async def close(self) -> None:
         """Stop every process, close the connection and the rollout. Safe to call more than once."""

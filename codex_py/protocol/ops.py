@@ -91,6 +91,10 @@ class Interrupt(Value):
     """Stop the running turn; what was done is kept, what was not is answered `aborted`."""
 
 
+class StopWork(Value):
+    """Stop the running turn, the agents and every command; it is carried out when none of them runs any more."""
+
+
 class Compact(Value):
     """Replace the history by a summary and by what must not be lost; `focus` is what the summary should dwell on."""
 
@@ -133,6 +137,7 @@ Op: TypeAlias = (
     | AcceptPlan
     | Begin
     | Interrupt
+    | StopWork
     | Compact
     | OverrideTurnContext
     | ReloadSkills

@@ -11,6 +11,7 @@ import pytest
 from tests.drills.crash import crash_drill
 from tests.drills.disk import disk_drill
 from tests.drills.mutations import mutated, recorded
+from tests.drills.rewind import rewind_drill
 from tests.drills.sse import sse_drill
 
 WIRES = ("responses", "messages")
@@ -27,6 +28,12 @@ def test_a_disk_that_fills_up_costs_the_record_and_not_the_work(tmp_path: Path) 
     report = disk_drill(tmp_path, rounds=4, seed=1)
     assert (report.rounds, report.problems) == (4, [])
     assert report.counts["with a full disk"] > 0
+
+
+def test_a_rewind_that_is_stopped_leaves_each_file_as_before_or_after(tmp_path: Path) -> None:
+    report = rewind_drill(tmp_path, rounds=30, seed=2)
+    assert (report.rounds, report.problems) == (30, [])
+    assert min(report.counts["rewind killed"], report.counts["undo with a full disk"]) > 0
 
 
 @pytest.mark.parametrize(("wire", "seed"), [("responses", 1), ("responses", 2), ("messages", 1)])

@@ -31,3 +31,59 @@ def test_undo_brings_back_the_files_and_returns_the_message(place: Place, ready:
             assert not (place.repo / "a.txt").exists()
     said = [text for text in model.requests[2].texts("user") if not text.startswith("<")]
     assert said == ["tidy up again"]
+
+
+def test_escape_twice_lists_the_turns_shows_what_would_happen_and_goes_back(place: Place, ready: Ready) -> None:
+    place.write("a.txt", "one\n")
+    place.write("b.txt", "one\n")
+    script = (work("echo two > a.txt; echo two > b.txt"), [say("first done")], [say("second done")])
+    with FakeResponses(*script, excuse={"threads", "prefix", "replay"}) as model:
+        ready(model, 'sandbox_mode = "workspace-write"')
+        with Terminal(place, width=100, height=50) as terminal:
+            terminal.wait_for_prompt().type("make it two\r")
+            terminal.wait_for("first done").wait_for("2 files changed")
+            terminal.wait_for_prompt().type("and then\r")
+            terminal.wait_for("second done")
+            terminal.wait_for_prompt()
+            place.write("b.txt", "mine\n")
+            terminal.type("\x1b")
+            terminal.type("\x1b")
+            terminal.wait_for("Go back before which turn?").wait_for("1  make it two")
+            terminal.wait_for("2 files changed")
+            terminal.type("\x1b[B\r")
+            terminal.wait_for("Bring back what?").type("b")
+            terminal.wait_for("Go back?").wait_for("would be restored: a.txt").wait_for("in conflict: b.txt")
+            terminal.wait_for("-mine").wait_for("+one").wait_for("would go back by 2 turns")
+            assert (place.repo / "a.txt").read_text() == "two\n"
+            terminal.type("o")
+            terminal.wait_for("the conversation goes back by 2 turns").wait_for_prompt()
+            assert terminal.text.rstrip().count("› make it two") > 1
+    assert [(place.repo / name).read_text() for name in ("a.txt", "b.txt")] == ["one\n", "one\n"]
+    assert (place.repo / "b.txt.rewind-conflict").read_text() == "mine\n"
+
+
+def test_a_preview_that_is_refused_changes_nothing(place: Place, ready: Ready) -> None:
+    with FakeResponses(work("echo x > new.txt"), [say("first done")], excuse={"threads"}) as model:
+        ready(model, 'sandbox_mode = "workspace-write"')
+        with Terminal(place, width=100, height=50) as terminal:
+            terminal.wait_for_prompt().type("go\r")
+            terminal.wait_for("first done")
+            terminal.wait_for_prompt().type("/rewind\r")
+            terminal.wait_for("Go back before which turn?").type("\r")
+            terminal.wait_for("Bring back what?").type("f")
+            terminal.wait_for("would be deleted: new.txt").type("n")
+            terminal.wait_for_prompt()
+    assert (place.repo / "new.txt").exists()
+
+
+def test_a_running_command_is_stopped_before_going_back(place: Place, ready: Ready) -> None:
+    script = (work("echo x > new.txt; sleep 600; echo y > late.txt"), [say("never")])
+    with FakeResponses(*script, excuse={"threads", "prefix", "replay", "unplayed"}) as model:
+        ready(model, 'sandbox_mode = "workspace-write"')
+        with Terminal(place, width=100, height=50) as terminal:
+            terminal.wait_for_prompt().type("go on\r")
+            terminal.wait_for("sleep 600")
+            terminal.wait_for(lambda _: (place.repo / "new.txt").exists())
+            terminal.type("/undo\r")
+            terminal.wait_for("deleted: new.txt").wait_for("› go on")
+    assert not (place.repo / "new.txt").exists()

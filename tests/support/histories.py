@@ -64,14 +64,22 @@ class State(NamedTuple):
 def tree_of(top: Path) -> Tree:
     """Every file and link below a directory outside of `.git`, with its mode and content."""
     found: Tree = {}
-    for directory, _, _ in os.walk(top):
-        for path in Path(directory).iterdir():
-            inside = path.relative_to(top)
-            if ".git" in inside.parts or (path.is_dir() and not path.is_symlink()):
-                continue
-            status = path.lstat()
-            content = str(path.readlink()).encode() if stat.S_ISLNK(status.st_mode) else path.read_bytes()
-            found[str(inside)] = (status.st_mode, content)
+    for name in files_of(top):
+        path = top / name
+        status = path.lstat()
+        content = str(path.readlink()).encode() if stat.S_ISLNK(status.st_mode) else path.read_bytes()
+        found[name] = (status.st_mode, content)
+    return found
+
+
+def files_of(top: Path) -> list[str]:
+    """The names of every file and link below a directory outside of `.git`."""
+    found: list[str] = []
+    for directory, inner, names in os.walk(top):
+        links = [name for name in inner if Path(directory, name).is_symlink()]
+        inner[:] = [name for name in inner if name != ".git"]
+        inside = directory[len(str(top)) + 1 :]
+        found += [f"{inside}/{name}" if inside else name for name in (*names, *links) if name != ".git"]
     return found
 
 
@@ -140,7 +148,7 @@ class History:
         """One change of the files, of any sort."""
         chance = self.random
         path = self.repo / (chance.choice(self._directories()) + chance.choice(_NAMES))
-        present = [self.repo / name for name in sorted(tree_of(self.repo))]
+        present = [self.repo / name for name in sorted(map(str, files_of(self.repo)))]
         match chance.randint(0, 10):
             case 0 | 1 | 2:
                 self._write(path)

@@ -63,6 +63,7 @@ class Actions:
             "expand": self._expand,
             "plan_mode": lambda: self._run_command("plan"),
             "help": lambda: self._run_command("help"),
+            "rewind": lambda: self._run_command("rewind"),
         }
 
     def _expand(self) -> None:

@@ -60,6 +60,7 @@ class ActiveSession(Protocol):
 
 
 _QUIT_SECONDS: Final = 2.0
+_AGAIN_SECONDS: Final = 1.0
 
 
 class Controls:
@@ -79,6 +80,17 @@ class Controls:
         self._quit_early = quit_early
         self._submits_when_ready = False
         self._quit_pressed_at = -_QUIT_SECONDS
+        self._escape_pressed_at = -_AGAIN_SECONDS
+
+    def escape(self) -> None:
+        """Stop the turn; pressed twice on an empty input, go back before a turn."""
+        again = time.monotonic() - self._escape_pressed_at < _AGAIN_SECONDS
+        self._escape_pressed_at = time.monotonic()
+        if again and not self._composer.text:
+            self._escape_pressed_at = -_AGAIN_SECONDS
+            self.press("rewind")
+        else:
+            self.interrupt()
 
     @property
     def quits_next(self) -> bool:
@@ -283,7 +295,7 @@ def _escape(composer: Composer, controls: Controls) -> None:
     if composer.menu.is_open:
         composer.close_menu()
     else:
-        controls.interrupt()
+        controls.escape()
 
 
 def _escape_is_ours() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -54,6 +54,24 @@ class RewindRequest(Value):
     to: str
     files: bool = True
     conversation: bool = True
+    copies_conflicts: bool = False
+
+
+class RewindTurn(Value):
+    """A turn that can be gone back before; `files` says in words what it changed, and is empty for nothing."""
+
+    number: int
+    time: str
+    message: str
+    files: str
+
+
+class RewindPreview(Value):
+    """What a rewind would do, in lines; `diffs` are those of the files in conflict, of which there are `conflicts`."""
+
+    lines: tuple[str, ...]
+    diffs: tuple[str, ...]
+    conflicts: int
 
 
 class Rewound(Value):
@@ -61,6 +79,22 @@ class Rewound(Value):
 
     lines: tuple[str, ...]
     message: str = ""
+
+
+class RewindHost(Protocol):
+    """Knows the states that a session can go back to. Its methods block: for a thread. They raise `UserError`."""
+
+    def turns(self, thread_id: str) -> Sequence[RewindTurn]:
+        """The turns of a session, the first one first."""
+        ...
+
+    def preview(self, thread_id: str, request: RewindRequest) -> RewindPreview:
+        """What a rewind would do; nothing in the workspace is written."""
+        ...
+
+    def rewind(self, thread_id: str, request: RewindRequest) -> Rewound:
+        """Rewind a session that is closed."""
+        ...
 
 
 class LaunchHost(Protocol):
@@ -88,8 +122,8 @@ class LaunchHost(Protocol):
         """Hold commands in this sandbox from now on, whatever settings and flags say."""
         ...
 
-    def rewind(self, thread_id: str, request: RewindRequest) -> Rewound:
-        """Rewind a session that is closed. Blocks: for a thread. Raises `UserError`."""
+    def rewinds(self) -> RewindHost:
+        """What goes back before a turn."""
         ...
 
     def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:

@@ -30,7 +30,7 @@ from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize
 from codex_py.ui.repl.commands import commands_now
 from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unknown_command
-from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
+from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions, RewindHost
 from codex_py.ui.repl.panels.askers import LineAsker
 from codex_py.ui.repl.panels.questions import QuestionQueue
 from codex_py.ui.repl.session_start import banner_of, first_destination, reach_a_model, settle_start, way_back
@@ -68,11 +68,11 @@ async def run_in_lines(host: LaunchHost, launch: LaunchContext, options: LaunchO
     while isinstance(destination, OpenSession):
         try:
             if (target := destination.target) and destination.rewind and target.thread_id:
-                rewound = await asyncio.to_thread(host.rewind, target.thread_id, destination.rewind)
+                rewound = await asyncio.to_thread(host.rewinds().rewind, target.thread_id, destination.rewind)
                 talk.write("\n".join(rewound.lines))
                 destination = OpenSession(target)
             async with host.open(launch, destination.target) as session:
-                destination = await _LineSession(talk, asker, launch, session).run(options)
+                destination = await _LineSession(talk, asker, launch, session, host.rewinds).run(options)
                 before = way_back(session, is_ephemeral=host.is_ephemeral)
                 options = LaunchOptions()
         except LoginNeeded:
@@ -179,7 +179,9 @@ class _LineOutput:
 class _LineSession:
     """One session, and the front end of its commands."""
 
-    def __init__(self, talk: _Talk, asker: LineAsker, launch: LaunchContext, session: Session) -> None:
+    def __init__(
+        self, talk: _Talk, asker: LineAsker, launch: LaunchContext, session: Session, rewinds: Callable[[], RewindHost]
+    ) -> None:
         self._talk = talk
         self._session = session
         self._launch = launch
@@ -187,7 +189,7 @@ class _LineSession:
         self._waiting: list[Op] = []
         self._running: asyncio.Task[None] | None = None
         self._output = _LineOutput(talk)
-        self._context = CommandContext(launch, session, asker=asker, output=self._output, front=self)
+        self._context = CommandContext(launch, session, asker=asker, output=self._output, front=self, rewinds=rewinds)
         self._questions = QuestionQueue(asker, lambda question, value: session.submit(AnswerQuestion(question, value)))
         self.run_program = talk.run_program
 
@@ -219,6 +221,9 @@ class _LineSession:
 
     def begin(self, op: Op) -> None:
         self._waiting.append(op)
+
+    def interrupt(self) -> None:
+        """Commands are read between turns here."""
 
     def insert_skill(self, name: str, path: Path) -> None:
         self._output.note(f"to use it, write ${name} in your message")

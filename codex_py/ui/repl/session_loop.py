@@ -113,7 +113,7 @@ class SessionLoop:
         target, request = destination.target, destination.rewind
         if target is None or request is None or target.thread_id is None:
             return destination
-        rewound = await asyncio.to_thread(self._host.rewind, target.thread_id, request)
+        rewound = await asyncio.to_thread(self._host.rewinds().rewind, target.thread_id, request)
         self._printer.note("\n".join(rewound.lines))
         if rewound.message:
             self._front.composer.set_text(rewound.message)
@@ -131,7 +131,13 @@ class SessionLoop:
         """One session, until it is left."""
         next_destination: asyncio.Future[Destination] = asyncio.get_running_loop().create_future()
         front = _SessionFront(self._front, next_destination)
-        context = CommandContext(self._launch, session, asker=self._asker, output=self._printer, front=front)
+        context = CommandContext(
+            *(self._launch, session),
+            asker=self._asker,
+            output=self._printer,
+            front=front,
+            rewinds=self._host.rewinds,
+        )
         async with asyncio.TaskGroup() as tasks:
             live = self._live()
             conversation = MessageQueue(
@@ -262,6 +268,7 @@ class _SessionFront:
         self._conversation: MessageQueue | None = None
         self.set_theme = front.set_theme
         self.run_program = front.run_program
+        self.interrupt = front.controls.interrupt
         self.emit = front.screen.emit
 
     def begin_with(self, conversation: MessageQueue) -> None:

@@ -21,7 +21,7 @@ from codex_py.protocol.value import Value
 from codex_py.render.entry import ScrollbackEntry
 from codex_py.services.git import GitReader
 from codex_py.skills.model import SkillCatalog
-from codex_py.ui.repl.launch import LaunchContext, RewindRequest
+from codex_py.ui.repl.launch import LaunchContext, RewindHost, RewindRequest
 from codex_py.ui.repl.panels.forms import FormAsker
 
 _SHOWN: Final = 80
@@ -126,6 +126,10 @@ class Front(Protocol):
         """Begin a turn of another kind."""
         ...
 
+    def interrupt(self) -> object:
+        """Stop the turn; what was queued comes back into the input."""
+        ...
+
     def insert_skill(self, name: str, path: Path) -> None: ...
 
     def set_theme(self, name: str) -> None:
@@ -147,9 +151,17 @@ class CommandContext:
     """Everything a command may use. `usage` is that of the whole session."""
 
     def __init__(
-        self, launch: LaunchContext, session: Session, *, asker: FormAsker, output: OutputSink, front: Front
+        self,
+        launch: LaunchContext,
+        session: Session,
+        *,
+        asker: FormAsker,
+        output: OutputSink,
+        front: Front,
+        rewinds: Callable[[], RewindHost],
     ) -> None:
         self.launch = launch
+        self.rewinds = rewinds
         self.session = session
         self.asker = asker
         self.output = output

@@ -9,6 +9,7 @@ from codex_py.core.ports import McpClients
 from codex_py.core.session import Session
 from codex_py.protocol.status import PromptCommand
 from codex_py.ui.repl.commands.look import LOOK, show_help
+from codex_py.ui.repl.commands.rewind import REWIND
 from codex_py.ui.repl.commands.session import LEAVE, WORK
 from codex_py.ui.repl.commands.settings import SETTINGS
 from codex_py.ui.repl.panels.forms import waited_for
@@ -22,7 +23,7 @@ async def _help(context: CommandContext, words: str) -> None:
 
 _HELP: Final = SlashCommand("help", "list commands and keys", _help)
 COMMANDS: Final[tuple[SlashCommand, ...]] = tuple(
-    sorted((_HELP, *LOOK, *SETTINGS, *WORK, *LEAVE), key=lambda command: command.name == "quit")
+    sorted((_HELP, *LOOK, *SETTINGS, *WORK, *REWIND, *LEAVE), key=lambda command: command.name == "quit")
 )
 
 

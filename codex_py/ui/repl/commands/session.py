@@ -10,7 +10,6 @@ from codex_py.core.build import ResumeTarget
 from codex_py.core.resume import load_stored
 from codex_py.errors import UserError
 from codex_py.protocol.ops import Compact
-from codex_py.rollout.transcript import read_turns
 from codex_py.services.review import (
     BranchChanges,
     CommitChanges,
@@ -22,9 +21,7 @@ from codex_py.services.review import (
     recent_commits,
     review_prompt,
 )
-from codex_py.text.display import first_words
 from codex_py.ui.repl.clipboard import copy_text
-from codex_py.ui.repl.launch import RewindRequest
 from codex_py.ui.repl.panels.forms import ListEntry, ListForm, Option, Sheet
 from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
 from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, Quit, SlashCommand
@@ -72,54 +69,6 @@ def _leave(context: CommandContext, destination: Destination, reason: str) -> No
     context.front.leave(destination)
 
 
-async def _undo(context: CommandContext, words: str) -> None:
-    _rewind_to(context, RewindRequest("last"))
-
-
-async def _rewind(context: CommandContext, words: str) -> None:
-    """`N` or `latest`, and what goes back; alone it lists the turns."""
-    to, _, what = words.partition(" ")
-    what = what.strip() or "both"
-    if what not in ("files", "conversation", "both"):
-        raise UserError(f"`{what[:40]}` is none of `files`, `conversation`, `both`")
-    if to:
-        if not (to == "latest" or (to.isascii() and to.isdigit() and int(to))):
-            raise UserError("`/rewind` needs the number of a turn, or `latest`", hint="`/rewind` alone lists the turns")
-        _rewind_to(context, RewindRequest(to, files=what != "conversation", conversation=what != "files"))
-        return
-    turns = await asyncio.to_thread(read_turns, context.session.rollout) if context.session.rollout else ()
-    entries = tuple(
-        ListEntry(str(turn.number), f"{turn.number}  {first_words(turn.prompt, 100)}", turn.timestamp[:16])
-        for turn in turns
-    )
-    chosen = await context.asker.pick(ListForm("Go back before which turn?", entries[::-1], empty="no turn yet"))
-    part = await context.asker.choose(_REWIND_SHEET) if chosen else ""
-    if chosen and part:
-        _rewind_to(context, RewindRequest(chosen, files=part != "conversation", conversation=part != "files"))
-
-
-_REWIND_SHEET: Final[Sheet[str]] = Sheet(
-    title="Bring back what?",
-    subject=(),
-    options=(
-        Option("b", "Files and conversation", "both"),
-        Option("f", "Files", "files"),
-        Option("c", "Conversation", "conversation"),
-        Option("n", "Cancel", ""),
-    ),
-    refusal="",
-)
-
-
-def _rewind_to(context: CommandContext, request: RewindRequest) -> None:
-    """The session is closed, which stops its commands and agents, and opened again behind the rewind."""
-    if not len(context.session.history) or context.session.rollout is None:
-        raise UserError("there is no turn of this session to go back before")
-    target = ResumeTarget(context.session.thread_id, any_directory=True)
-    context.session.hooks.end_reason = "resume"
-    context.front.leave(OpenSession(target, request))
-
-
 async def _quit(context: CommandContext, words: str) -> None:
     context.front.leave(Quit())
 
@@ -132,14 +81,6 @@ LEAVE: Final = (
         "go on with a copy of a session, or of this one up to a turn",
         _fork,
         "[SESSION|TURN]",
-        while_running=False,
-    ),
-    SlashCommand("undo", "bring back files and conversation before the last turn", _undo, while_running=False),
-    SlashCommand(
-        "rewind",
-        "go back before a turn, or undo the last rewind",
-        _rewind,
-        "[TURN|latest] [files|conversation|both]",
         while_running=False,
     ),
     SlashCommand("quit", "leave", _quit, also="exit"),
