@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "sandbox": ("codex_py.cli.sandbox:run", "run a command in the sandbox of the model's commands"),
     "completions": ("codex_py.cli.completions:run", "print what a shell needs to complete commands and skill names"),
     "doctor": ("codex_py.cli.doctor:run", "check this machine, settings, login and sandbox"),
+    "update": ("codex_py.cli.update:run", "ask the package index for a newer version"),
 }
 # The terminal session, imported like a subcommand.
 _TERMINAL: Final = "codex_py.cli.repl"
@@ -116,6 +117,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     if arguments and arguments[0] in ("-V", "--version", "version"):
+        if "--verbose" in arguments or "-v" in arguments:
+            return import_module("codex_py.cli.update").print_version()
         print(f"codex-py {__version__}")
         return 0
     if arguments[:1] == ["help"]:
@@ -134,8 +137,7 @@ def _dispatch(arguments: list[str]) -> int:
         # These clean up after an interrupt; `exec` has nothing to clean up until it listens for signals itself.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     module, _, function = COMMANDS[name][0].partition(":")
-    status: int = getattr(import_module(module), function)(rest)
-    return status
+    return getattr(import_module(module), function)(rest)
 
 
 def _help_words(words: list[str]) -> list[str]:
@@ -212,7 +214,7 @@ commands:
 shorter: {short} for `sessions …`, `review` for `exec review`
 
 options:
-  -V, --version  print the version
+  -V, --version  print the version; with --verbose, paths too
   -h, --help     print this; `codex-py help COMMAND` explains one command
 
 first steps:
