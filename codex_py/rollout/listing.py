@@ -151,6 +151,17 @@ def damaged_sessions(home: Path, cwd: Path | None, *, archived: bool = False) ->
     return [damaged for damaged in found if not (wanted and damaged.cwd) or _real(damaged.cwd) == wanted]
 
 
+def describe_damaged(home: Path, cwd: Path | None, *, archived: bool = False) -> str:
+    """How many sessions no list shows because their files are damaged, those of `cwd` or of no known directory; empty
+    without any."""
+    count = len(damaged_sessions(home, cwd, archived=archived))
+    if not count:
+        return ""
+    flags = ("" if cwd else " --all") + (" --archived" if archived else "")
+    these, names = ("session is", "it") if count == 1 else ("sessions are", "them")
+    return f"{count} damaged {these} not listed; `codex-py sessions list{flags}` names {names}"
+
+
 def _read_entries(home: Path, *, archived: bool) -> dict[str, _Entry]:
     cache = home / "cache" / f"sessions{'-archived' if archived else ''}.json"
     known = _load(cache)

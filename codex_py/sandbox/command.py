@@ -292,7 +292,7 @@ class Sandbox:
             directories = [mount.path for mount in mounts if mount.type == "missing"]
             files = [mount.path for mount in mounts if mount.type == "missing-file"]
             temporary = [root.path for root in roots if root.is_temporary]
-            brief = [path for path in directories if path.parent in temporary]
+            brief = [path for path in directories if path.name == ".git" and path.parent in temporary]
             held = self._placeholders.hold(directories, files, briefly=brief)
         return [mount for mount in mounts if not mount.type.startswith("missing") or mount.path in held]
 

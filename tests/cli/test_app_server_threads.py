@@ -156,6 +156,22 @@ def test_a_fork_leaves_at_a_turn(place: Place) -> None:
     assert unknown == (-32600, f"no turn `none` in thread {thread}")
 
 
+def test_damaged_threads_are_said_to_be_left_out(place: Place) -> None:
+    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        assert run(place, "exec", "one").status == 0
+        assert run(place, "exec", "two").status == 0
+        first, second = sorted(place.rollouts())
+        first.write_bytes(b"damaged\n" + first.read_bytes())
+        with app_server(place) as client:
+            listed = client.ask("thread/list")["data"]
+            client.ask("thread/list", cursor="9999|x")
+            client.close()
+        assert [thread["id"] for thread in listed] == [second.stem[-36:]]
+        line = "1 damaged session is not listed; `codex-py sessions list --all` names it"
+        assert client.notified("warning") == [{"threadId": None, "message": line}]
+
+
 def test_stored_threads_are_listed_named_and_put_away(place: Place) -> None:
     with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
         place.use_model(model.base_url)

@@ -40,6 +40,14 @@ async def test_a_session_is_renamed_where_it_is_chosen(tmp_path: Path) -> None:
     assert await chosen(tmp_path, "\x12", "see: › the one", "esc", "see: ^R rename", "esc") is None
 
 
+async def test_a_damaged_session_is_said_to_be_left_out(tmp_path: Path) -> None:
+    stored(tmp_path, conversation(), meta(FIRST))
+    path = stored(tmp_path, conversation(), meta(SECOND))
+    path.write_bytes(b"damaged\n" + path.read_bytes())
+    keys = ("see: 1 damaged session is not listed; `codex-py sessions list --all` names it", "enter")
+    assert await chosen(tmp_path, *keys) == FIRST
+
+
 async def test_a_session_is_archived_and_another_deleted_after_a_yes(tmp_path: Path) -> None:
     stored(tmp_path, conversation(), meta(FIRST))
     stored(tmp_path, conversation(), meta(SECOND, cwd="/elsewhere"))

@@ -15,13 +15,14 @@ from codex_py.errors import LoginNeeded, UserError
 from codex_py.protocol import events
 from codex_py.protocol.encoding import is_uuid
 from codex_py.rollout.archive import delete_session
-from codex_py.rollout.listing import SessionQuery, list_sessions
+from codex_py.rollout.listing import SessionQuery, describe_damaged, list_sessions
 from codex_py.rollout.summary import SessionSummary
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.conversation import AcpSession
 from codex_py.server.acp.params import Abilities, directories_of, directory_of, read_abilities, read_prompt, servers_of
 from codex_py.server.messages import INTERNAL_ERROR, Params, RpcError
 from codex_py.server.peer import AcpPeer
+from codex_py.server.pipes import complain
 from codex_py.server.threads import LiveThread, Opening, ServerHostProtocol, Threads
 from codex_py.text.display import first_words
 
@@ -202,10 +203,12 @@ class AcpAgent:
 
     async def _list(self, params: Params) -> Json:
         directory = params.text_or_none("cwd")
-        found = await asyncio.to_thread(
-            list_sessions, self._host.home, SessionQuery(Path(directory) if directory else None)
-        )
-        start = _page_start(params.text_or_none("cursor"), found)
+        cwd = Path(directory) if directory else None
+        found = await asyncio.to_thread(list_sessions, self._host.home, SessionQuery(cwd))
+        cursor = params.text_or_none("cursor")
+        if cursor is None and (damaged := await asyncio.to_thread(describe_damaged, self._host.home, cwd)):
+            complain(f"warning: {damaged}")
+        start = _page_start(cursor, found)
         payload = {"sessions": [_listed(session) for session in found[start : start + _PAGE]]}
         more = found[start + _PAGE - 1 : start + _PAGE] if len(found) > start + _PAGE else []
         return {**payload, **({"nextCursor": more[0].id} if more else {})}

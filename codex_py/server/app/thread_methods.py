@@ -13,7 +13,14 @@ from codex_py.core.session_request import ResumeTarget
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import is_uuid
 from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
-from codex_py.rollout.listing import SessionQuery, find_exactly, list_sessions, load_summary, save_name
+from codex_py.rollout.listing import (
+    SessionQuery,
+    describe_damaged,
+    find_exactly,
+    list_sessions,
+    load_summary,
+    save_name,
+)
 from codex_py.rollout.stored_turns import PastTurn, past_turns
 from codex_py.rollout.summary import SessionSummary
 from codex_py.server.app.client_context import ClientContext, MethodResult
@@ -276,6 +283,11 @@ async def list_threads(context: ClientContext, params: Params) -> MethodResult:
             for session in found
             if (_sort_key(session, key) < (stamp, last)) == descending and session.id != last
         ]
+    archived = params.flag("archived")
+    if cursor is None and (
+        damaged := await asyncio.to_thread(describe_damaged, context.host.home, None, archived=archived)
+    ):
+        context.connection.notify("warning", {"threadId": None, "message": damaged})
     page = found[: params.integer("limit", maximum=_MAX_THREADS) or _PAGE]
     following = _cursor_at(page[-1], key) if page and len(page) < len(found) else None
     backwards = _cursor_at(page[0], key) if page else None

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from codex_py.errors import UserError
 from codex_py.paths import short_path
 from codex_py.rollout.archive import archive_session, delete_session
-from codex_py.rollout.listing import SessionQuery, list_sessions, name_complaint, save_name
+from codex_py.rollout.listing import SessionQuery, describe_damaged, list_sessions, name_complaint, save_name
 from codex_py.rollout.summary import SessionSummary
 from codex_py.text.display import describe_age
 from codex_py.ui.repl.panels.forms import Form, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
@@ -65,7 +65,9 @@ async def choose_session(asker: FormAsker, verb: Literal["resume", "fork"], watc
     async def listing() -> tuple[ListForm[str], Sequence[SessionSummary]]:
         found = await asyncio.to_thread(list_sessions, watcher.home, SessionQuery())
         own = await asyncio.to_thread(list_sessions, watcher.home, SessionQuery(watcher.cwd))
-        return session_listing(verb, own, found, user_home=watcher.user_home, now=watcher.now), found
+        damaged = await asyncio.to_thread(describe_damaged, watcher.home, None)
+        listed = session_listing(verb, own, found, user_home=watcher.user_home, now=watcher.now, damaged=damaged)
+        return listed, found
 
     listed, sessions = await listing()
     if asker.show is None:
@@ -141,13 +143,15 @@ def session_listing(
     *,
     user_home: str,
     now: float,
+    damaged: str = "",
 ) -> ListForm[str]:
-    """Two lists, each the other one's other."""
+    """Two lists, each the other one's other. `damaged` is a line about sessions that neither has."""
 
     def listing(sessions: Sequence[SessionSummary], where: str, other: str, *, with_directory: bool) -> ListForm[str]:
         return ListForm(
             title=f"{_TITLES[verb]} of {where}",
             entries=tuple(_entry(session, user_home, now, with_directory=with_directory) for session in sessions),
+            about=(TextLine(damaged, "warn"),) if damaged else (),
             empty=f"no session of {where}",
             enter=verb,
             other=at_all if where == "this directory" else here,
