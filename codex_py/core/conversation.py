@@ -200,7 +200,8 @@ class TurnRunner:
     def _take_settings(self) -> TurnSettings:
         """Let the user's settings hold, and look at the skills again."""
         settings = self.settings.take()
-        for warning in self.services.skills.refresh(settings.cwd, settings.model.context_window):
+        skills = self.services.skills
+        for warning in (*skills.refresh(settings.cwd, settings.model.context_window), *skills.take_changes()):
             self.listeners.warn_once(warning)
         return settings
 

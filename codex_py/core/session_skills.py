@@ -167,6 +167,15 @@ class SessionSkills:
             *shortened,
         )
 
+    def take_changes(self) -> list[str]:
+        """A line for each skill that has changed since this was last called; who changed it is not known."""
+        changed = set(self._service.take_changes())
+        return [
+            f"the skill `{skill.name}` has changed since the last turn (`{skill.path}`); the model uses it as it is now"
+            for skill in self._catalog.skills
+            if str(skill.path) in changed and skill.scope != "system" and self._catalog.is_enabled(skill)
+        ]
+
     def _settings_for(self, cwd: Path, context_window: int | None) -> SkillSettings:
         settings = self._settings
         if context_window != settings.context_window:

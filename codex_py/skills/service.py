@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 from codex_py.paths import is_there, real_path
 from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot, catalogue_key
-from codex_py.skills.record import FoundFile, Scan, are_current, load_scan, remarks_of, save_scan, skill_of
+from codex_py.skills.record import NEVER, FoundFile, Scan, are_current, load_scan, remarks_of, save_scan, skill_of
 from codex_py.skills.roots import SYSTEM_DIRECTORIES, SkillRootsRequest, skill_roots
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
@@ -147,6 +147,8 @@ class SkillService:
         self._may_read = may_read
         self._scans: dict[SkillRoot, Scan] = {}
         self._assembled: dict[_Key, tuple[tuple[Scan, ...], SkillCatalog]] = {}
+        self._last: tuple[Scan, ...] = ()
+        self._changed: dict[str, None] = {}
 
     def catalog(
         self, request: SkillRootsRequest, rules: Sequence[SkillSwitch] = (), *, force_reload: bool = False
@@ -164,6 +166,8 @@ class SkillService:
         own_first = sorted(roots, key=lambda root: root.scope == "repo")
         found = {root: self._scan(root, until, force_reload=force_reload) for root in own_first}
         scans = tuple(found[root] for root in roots)
+        self._changed |= dict.fromkeys(_changed_files(self._last, scans))
+        self._last = scans
         key = (roots, tuple(rules), request.follow_links)
         known = self._assembled.get(key)
         if known is None or any(old is not new for old, new in zip(known[0], scans, strict=True)):
@@ -171,6 +175,11 @@ class SkillService:
             known = (scans, catalog)
             _keep(self._assembled, key, known)
         return known[1]
+
+    def take_changes(self) -> tuple[str, ...]:
+        """The `SKILL.md` files that have changed, or come, since this was last called, as reached from the root."""
+        changed, self._changed = tuple(self._changed), {}
+        return changed
 
     def _may_list(self, file: FoundFile) -> bool:
         return (not self._checks_plain and file.path == file.real) or self._may_read(Path(file.path))
@@ -187,6 +196,22 @@ class SkillService:
                 save_scan(self._cache, earlier)
         _keep(self._scans, root, earlier)
         return earlier
+
+
+def _changed_files(before: Sequence[Scan], now: Sequence[Scan]) -> list[str]:
+    """In roots that were looked at before. A search that was cut short, and what was written while it was read, tell
+    of no change."""
+    known = {scan.root: scan for scan in before}
+    changed: list[str] = []
+    for scan in now:
+        earlier = known.get(scan.root)
+        if earlier is None or earlier is scan:
+            continue
+        for path in (record.file.path for record in scan.records):
+            is_new = path not in earlier.stamps
+            if (not earlier.notes) if is_new else earlier.stamps[path] not in (NEVER, scan.stamps.get(path)):
+                changed.append(path)
+    return changed
 
 
 def assemble(

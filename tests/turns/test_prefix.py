@@ -10,6 +10,7 @@ from codex_py.protocol.ops import Compact, Op, OverrideTurnContext
 from tests.support.fake_responses import FakeResponses, Request, Stream, call, reasoning, say
 from tests.support.home import Place
 from tests.support.session import watched_session
+from tests.support.skills import skill_text
 
 TURNS = 30
 COMPACTED_AFTER = 20
@@ -102,3 +103,20 @@ async def test_the_user_hears_when_a_command_has_changed_what_the_model_follows(
     assert "Obey." in "".join(model.requests[2].texts("user"))
     notices = [event.message for event in watched.of(events.Warned) if "AGENTS.md" in event.message]
     assert notices == ["AGENTS.md has changed since the last turn, and the model follows it as it is now"]
+
+
+async def test_the_user_hears_when_a_command_has_changed_a_skill(place: Place) -> None:
+    changed, old, new = (place.repo / ".agents/skills" / name / "SKILL.md" for name in ("lint", "old", "new"))
+    for path in (changed, old):
+        place.write(str(path.relative_to(place.repo)), skill_text(path.parent.name))
+    cmd = f"echo Obey. >> {changed}; mkdir {new.parent}; sed s/old/new/ {old} > {new}"
+    command = call("c", "exec_command", {"cmd": cmd, "login": False})
+    with FakeResponses([command], [say("one")], [say("two")], [say("three")]) as model:
+        async with watched_session(place, model, sandbox="danger-full-access") as watched:
+            for turn in range(3):
+                await watched.say(f"{turn}")
+    notices = [event.message for event in watched.of(events.Warned) if "skill" in event.message]
+    assert notices == [
+        f"the skill `{path.parent.name}` has changed since the last turn (`{path}`); the model uses it as it is now"
+        for path in (changed, new)
+    ]
