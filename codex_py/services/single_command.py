@@ -26,6 +26,7 @@ Stream: TypeAlias = Literal["stdout", "stderr"]
 _TIMED_OUT: Final = 124
 _CHUNK: Final = 1 << 16
 _LEFT_SECONDS: Final = 1.0
+_MAX_WAITS: Final = 10
 
 
 class SandboxCommand(Value):
@@ -63,6 +64,7 @@ class SingleCommand:
         self._hear = hear
         self._process: asyncio.subprocess.Process | None = None
         self._is_stopped = False
+        self._bytes_read = 0
         self._begun = asyncio.Event()
 
     def stop(self) -> None:
@@ -166,17 +168,26 @@ class SingleCommand:
             self._kill()
             await _wait_briefly(process)
         finally:
-            # What it has left running may hold its output open for ever.
-            await asyncio.wait([reading], timeout=_LEFT_SECONDS)
-            reading.cancel()
+            await self._finish(reading)
         code = process.returncode or 0
         exit_code = _TIMED_OUT if timed_out else code if code >= 0 else 128 - code
         return CommandResult(exit_code, bytes(captured["stdout"]), bytes(captured["stderr"]))
+
+    async def _finish(self, reading: asyncio.Future[tuple[None, None]]) -> None:
+        """Wait for the end of the output for as long as more of it comes: on a busy machine that takes a while, and
+        what the command has left running may hold its output open for ever."""
+        before = -1
+        waits = 0
+        while not reading.done() and before < self._bytes_read and waits < _MAX_WAITS:
+            before, waits = self._bytes_read, waits + 1
+            await asyncio.wait([reading], timeout=_LEFT_SECONDS)
+        reading.cancel()
 
     async def _collect(self, stream: Stream, pipe: asyncio.StreamReader, captured: bytearray) -> None:
         """Read to the end; what is over the cap is read and dropped."""
         left = self._request.cap
         while chunk := await pipe.read(_CHUNK):
+            self._bytes_read += len(chunk)
             taken = chunk if left is None else chunk[:left]
             left = None if left is None else left - len(taken)
             if not taken:

@@ -222,9 +222,11 @@ def test_a_thread_is_compacted(place: Place) -> None:
 def test_single_commands_run_in_the_sandbox(place: Place) -> None:
     script = "echo out; echo err >&2; echo x > new; exit 3"
     with app_server(place) as client:
-        held = client.ask("command/exec", command=["sh", "-c", script], cwd=str(place.repo))
+        # Ten seconds, without a limit, are not enough for a sandbox on a machine that is busy.
+        held = client.ask("command/exec", command=["sh", "-c", script], cwd=str(place.repo), timeoutMs=60_000)
         free = client.ask(
             "command/exec",
+            timeoutMs=60_000,
             command=["sh", "-c", f"{script}; echo $MARK"],
             cwd=str(place.repo),
             sandboxPolicy={"type": "dangerFullAccess"},
