@@ -14,8 +14,10 @@ from codex_py.text.sanitize import sanitize
 # One byte more than a patch may have, so that too long is not mistaken for complete.
 _MAX_BYTES: Final = 8 * 1024 * 1024 + 1
 
-_USAGE: Final = "usage: codex-py apply-patch PATCH\n       codex-py apply-patch < PATCH_FILE\n"
-_HELP: Final = f"""{_USAGE}
+_SEE: Final = "; see `codex-py apply-patch --help`\n"
+_HELP: Final = """usage: codex-py apply-patch PATCH
+       codex-py apply-patch < PATCH_FILE
+
 Applies a patch in the format models write (`*** Begin Patch` ... `*** End Patch`). Its paths start
 at the current directory and may lead out of it. All of it is applied, or nothing is.
 
@@ -40,15 +42,15 @@ def run_apply_patch(arguments: Sequence[str], stdin: BinaryIO, stdout: TextIO, s
         arguments = arguments[1:]
     elif arguments and arguments[0].startswith("-"):
         # A patch never begins like an option.
-        return _fail(stderr, f"error: unknown option `{arguments[0]}`\n{_USAGE}", 2)
+        return _fail(stderr, f"error: unknown option `{arguments[0]}`{_SEE}", 2)
     if len(arguments) > 1:
-        return _fail(stderr, f"error: one patch at a time, got {len(arguments)} arguments\n{_USAGE}", 2)
+        return _fail(stderr, f"error: one patch at a time, got {len(arguments)} arguments{_SEE}", 2)
     if not arguments and stdin.isatty():
-        return _fail(stderr, f"error: no patch given\n{_USAGE}", 2)
+        return _fail(stderr, f"error: no patch given{_SEE}", 2)
     try:
         raw = arguments[0].encode("utf-8", "surrogateescape") if arguments else stdin.read(_MAX_BYTES)
         if not arguments and not raw.strip():
-            return _fail(stderr, f"error: no patch on stdin\n{_USAGE}", 2)
+            return _fail(stderr, f"error: no patch on stdin{_SEE}", 2)
         summary = apply_patch_by_hand(raw, cwd)
     except ToolError as error:
         return _fail(stderr, f"{error}\n", 1)

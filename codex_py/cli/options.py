@@ -63,6 +63,7 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=_HelpFormatter,
         )
+        self._arguments: tuple[str, ...] = ()
 
     def flags(self) -> list[str]:
         """Every flag that the help lists."""
@@ -76,6 +77,7 @@ class Parser(argparse.ArgumentParser):
         if long_dash := next((word for word in arguments if _LONG_DASH.fullmatch(word)), None):
             plain = _LONG_DASH.sub(r"--\1", long_dash)
             raise UsageError(f"unknown option `{long_dash}`: its dash is not a hyphen", hint=f"write `{plain}`")
+        self._arguments = tuple(arguments)
         parse = self.parse_known_args if words_first else self.parse_known_intermixed_args
         parsed, unknown = parse(list(arguments))
         if unknown:
@@ -84,14 +86,17 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise a mistake that argparse has found, in our words."""
-        match = re.match(r"argument (?P<flag>\S+?)(?:/\S+)*: (?P<reason>.*)", message)
-        flag, reason = (match["flag"], match["reason"]) if match else ("", message)
+        match = re.match(r"argument (?P<flags>\S+?): (?P<reason>.*)", message)
+        names, reason = (match["flags"].split("/"), match["reason"]) if match else ([""], message)
+        written = {argument.partition("=")[0] for argument in self._arguments}
+        flag = next((name for name in names if name in written), names[0])
         if reason.startswith("expected one argument"):
             raise UsageError(f"`{flag}` needs a value", hint=f"see `{self.prog} --help`")
         if reason.startswith("ignored explicit argument"):
             raise UsageError(f"`{flag}` takes no value", hint=f"write `{flag}` alone")
         if reason.startswith("invalid int value: "):
-            raise UsageError(f"`{flag}` needs a whole number, not `{reason.partition(': ')[2][1:-1]}`")
+            number = reason.partition(": ")[2][1:-1]
+            raise UsageError(f"`{flag}` needs a whole number, not `{number}`", hint=f"see `{self.prog} --help`")
         raise UsageError(message, hint=f"see `{self.prog} --help`")
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
@@ -105,7 +110,7 @@ class Parser(argparse.ArgumentParser):
 
     def _unknown_flag(self, flag: str) -> UsageError:
         if not flag.startswith("-"):
-            return UsageError(f"unexpected argument `{flag}`", hint=f"see `{self.prog} --help`")
+            return UsageError(f"unexpected argument `{flag}` after `{self.prog}`", hint=f"see `{self.prog} --help`")
         meant = _OF_OTHER_AGENTS.get(flag)
         guess = f"use {meant}" if meant else did_you_mean(flag, self.flags()) or f"see `{self.prog} --help`"
         return UsageError(f"unknown option `{flag}`", hint=guess)

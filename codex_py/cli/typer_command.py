@@ -93,6 +93,10 @@ def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: 
         return UsageError(f"unexpected argument `{words.split()[0]}` after `codex-py {whole}`", hint=help_hint)
     if found := re.match(r"Missing argument '(.*)'", message):
         return UsageError(f"`codex-py {whole}` needs `{found[1]}`", hint=help_hint)
+    if found := re.match(r"Option '(\S+?)' does not take a value", message):
+        return UsageError(f"`{found[1]}` takes no value", hint=f"write `{found[1]}` alone")
+    if found := re.match(r"Missing option '(\S+)'", message):
+        return UsageError(f"`codex-py {whole}` needs `{found[1]}`", hint=help_hint)
     if found := re.match(r"Option '(\S+?)' requires an argument", message):
         return UsageError(f"`{found[1]}` needs a value", hint=help_hint)
     if found := re.match(r"Invalid value for '(\S+?)'.* valid int", message):
