@@ -203,6 +203,8 @@ LAZY: Final = {
     # Only when a skill is named or used.
     # Only where the list is short of skills.
     ("core/session_skills.py", "codex_py.core.skill_guide"),
+    # Only when the index is filled, or passages are searched.
+    ("core/skill_guide.py", "codex_py.skills.finder"),
     ("core/session_skills.py", "codex_py.skills.implicit"),
     ("core/skill_requests.py", "codex_py.core.mentions"),
     # Only for who has roles of their own, and when an agent is started or looked for.

@@ -18,12 +18,11 @@ from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.table import known_servers
 from codex_py.paths import codex_home
+from codex_py.services import skill_admin
 from codex_py.services.skill_admin import (
     SkillAdmin,
     look_at_skills,
     named,
-    open_search,
-    priors_of,
     switch_skills,
     window_for,
 )
@@ -224,10 +223,8 @@ def rank_skills(
 ) -> int:
     """Show which skills fit a text, the best first, and why; the suggested ones are marked."""
     found = _look(cwd, overrides, profile)
-    skills = found.catalog.listed()
-    with open_search(found, skills) as search:
-        ranked = search.rank(text, priors_of(found))
-        view.print_ranking(ranked, search, sys.stdout, as_json=as_json)
+    ranked = skill_admin.rank_skills(found, text)
+    view.print_ranking(ranked, sys.stdout, as_json=as_json)
     if not ranked:
         print_note("no skill fits")
     return 0
@@ -245,15 +242,13 @@ def search_skills(
     """Find passages in the skills and their references, the best first."""
     found = _look(cwd, overrides, profile)
     skills = found.catalog.listed()
-    chosen = None
     if skill is not None:
         enabled = [entry for entry in choose_skills(found.catalog, skill).skills if found.catalog.is_enabled(entry)]
         if len(enabled) != 1:
             reason = "is switched off" if not enabled else "is the name of several skills: use the path of one"
             raise UserError(f"the skill `{skill}` {reason}")
-        chosen, skills = enabled[0], tuple(enabled)
-    with open_search(found, skills) as search:
-        passages = search.passages(question, limit, skill=chosen)
+        skills = tuple(enabled)
+    passages = skill_admin.search_passages(found, skills, question, limit)
     view.print_passages(passages, sys.stdout, as_json=as_json)
     if not passages:
         print_note("nothing found")

@@ -15,11 +15,11 @@ from codex_py.cli.console import aligned, print_json, print_table
 from codex_py.skills.dependencies import SkillNeed
 from codex_py.skills.doctor import Examination
 from codex_py.skills.lint import LintFinding
+from codex_py.skills.matching import RankedMatch
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
 from codex_py.skills.parse import SkillRefused, read_skill_text
-from codex_py.skills.ranking import RankedSkill, clear_winners
 from codex_py.skills.render import BudgetUse
-from codex_py.skills.search import MAX_SUGGESTED, FoundPassage, SkillSearch
+from codex_py.skills.search import FoundPassage
 from codex_py.skills.usage import SkillUsage
 from codex_py.text.sanitize import sanitize, sanitize_line
 
@@ -112,23 +112,20 @@ def print_usage(usages: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> 
     print_table(("NAME", "SCOPE", "EXPLICIT", "IMPLICIT", "LAST USED", "PATH"), rows, out)
 
 
-def print_ranking(ranked: Sequence[RankedSkill], search: SkillSearch, out: TextIO, *, as_json: bool) -> None:
+def print_ranking(ranked: Sequence[RankedMatch], out: TextIO, *, as_json: bool) -> None:
     """The skills that fit a text, the best first, with the reasons; a star marks what would be suggested."""
-    winners = {winner.path for winner in clear_winners(ranked, search.total, MAX_SUGGESTED)}
-    objects: list[dict[str, Any]] = []
-    for entry in ranked:
-        skill = search.skill_at(entry.path)
-        objects.append(
-            {
-                "skill": skill.name,
-                "path": str(skill.path),
-                "scope": skill.scope,
-                "score": round(entry.score, 3),
-                "evidence": round(entry.evidence, 3),
-                "suggested": entry.path in winners,
-                "reasons": list(entry.reasons),
-            }
-        )
+    objects: list[dict[str, Any]] = [
+        {
+            "skill": entry.skill.name,
+            "path": str(entry.skill.path),
+            "scope": entry.skill.scope,
+            "score": round(entry.score, 3),
+            "evidence": round(entry.evidence, 3),
+            "suggested": entry.is_clear,
+            "reasons": list(entry.reasons),
+        }
+        for entry in ranked
+    ]
     if as_json:
         print_json(objects, out)
         return

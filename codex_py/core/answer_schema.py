@@ -14,11 +14,10 @@ _TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "n
 
 def check_schema(schema: dict[str, Any], name: str = "the output schema") -> None:
     """Raise `UsageError` for a schema that is not valid; `name` is its name in messages. Loads the validator: 0.1 s."""
-    from jsonschema import SchemaError
-
+    library = _load_library()
     try:
         _validator_class(schema).check_schema(schema)
-    except SchemaError as error:
+    except library.SchemaError as error:
         raise UsageError(f"{name} is not a valid JSON schema: {_shown_mistake(error)}") from error
     except RecursionError as error:
         raise UsageError(f"{name} is nested too deeply") from error
@@ -45,9 +44,14 @@ def find_misfit(answer: str, schema: dict[str, Any]) -> str | None:
 
 
 def _validator_class(schema: dict[str, Any]) -> Any:
-    from jsonschema.validators import Draft202012Validator, validator_for
+    validators = _load_library().validators
+    return validators.validator_for(schema, default=validators.Draft202012Validator)
 
-    return validator_for(schema, default=Draft202012Validator)
+
+def _load_library() -> Any:
+    import jsonschema
+
+    return jsonschema
 
 
 def _shown_mistake(error: Any) -> str:

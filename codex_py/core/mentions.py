@@ -9,12 +9,12 @@ from codex_py.core.session_skills import MissingVariable, SkillSettings, SkillsT
 from codex_py.errors import ToolError
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
+from codex_py.skills.contents import references_item
 from codex_py.skills.dependencies import missing_env_warning, plan_dependencies
 from codex_py.skills.documents import find_files
 from codex_py.skills.inject import render_loaded, skill_body, skill_item
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.select import select_skills
-from codex_py.skills.suggest import references_item
 from codex_py.text.files import FileRefused
 from codex_py.text.nearest import nearest_names
 from codex_py.text.sanitize import sanitize_line

@@ -1,31 +1,33 @@
 """Pointing the model to skills that its list does not show: suggestions for a message, searches, what is referred to.
 
-Loaded only where skills were left out of the list or cut, or a skill has references.
+Loaded only where skills were left out of the list or cut, or a skill has references. On the way to the first request
+only the digest is read; SQLite is loaded beside the answer, and only when something has changed.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.errors import ToolError
+from codex_py.errors import CodexError, ToolError
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.events import SkillSuggested
 from codex_py.protocol.items import ResponseItem
 from codex_py.skills.budget import Preference
-from codex_py.skills.finder import SkillFinder
-from codex_py.skills.index import IndexUnavailable
+from codex_py.skills.matching import SkillMatcher
 from codex_py.skills.model import Skill, SkillCatalog
-from codex_py.skills.priors import SkillPast, make_priors, preference_of, read_past, repository_words
-from codex_py.skills.ranking import Prior
+from codex_py.skills.priors import SkillPast, read_past, repository_words
 from codex_py.skills.render import SkillShare
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.skills.search import MAX_SUGGESTED
 from codex_py.skills.suggest import SUGGESTIONS, suggestion_item
 from codex_py.skills.usage import record_suggestion
 from codex_py.text.sanitize import sanitize_line
 
+# So long the end of a session waits for the index, and for its filling to stop.
+_FIRST_SECONDS: Final = 1.5
+_STOP_SECONDS: Final = 0.3
 _MAX_ANSWER_BYTES: Final = 12_000
 _MAX_DESCRIPTION: Final = 300
 _MAX_PASSAGE: Final = 1_600
@@ -50,11 +52,16 @@ class SkillGuide:
         self._suggests = suggests
         self._keeps_ledger = keeps_ledger
         self._fills = fills
-        self._finder = SkillFinder(roots().home / "cache" / "skills", may_read)
+        self._directory = roots().home / "cache" / "skills"
         # The paths of those that were suggested in this session.
         self.suggested: set[Path] = set()
         self._past: dict[str, SkillPast] | None = None
-        self._priors: tuple[SkillCatalog, dict[str, Prior]] | None = None
+        self._matcher: tuple[tuple[Skill, ...], SkillMatcher] | None = None
+        self._filler: threading.Thread | None = None
+        self._filled: SkillCatalog | None = None
+        self._has_filled = threading.Event()
+        self._stops = threading.Event()
+        self._trouble: str | None = None
 
     @property
     def project(self) -> str:
@@ -64,7 +71,7 @@ class SkillGuide:
 
     def prefer(self, skills: Sequence[Skill]) -> Preference:
         """Which skills keep their place in the list: the same for the same skills, ledger and repository."""
-        return preference_of(skills, self._make_priors(skills))
+        return self._matcher_for(tuple(skills)).prefer()
 
     def suggest(
         self,
@@ -81,23 +88,13 @@ class SkillGuide:
         """
         if not (self._suggests and text.strip()):
             return None, []
-        skills = catalog.listed()
         full = [share.skill for share in shares if share.listed and share.shown == share.length]
         shown = ShownSkills(items, frozenset(skill.canonical_path for skill in (*full, *requested)))
-        search = self._finder.open(skills)
-        if search is None:
-            return None, []
-        if self._priors is None or self._priors[0] is not catalog:
-            self._priors = (catalog, self._make_priors(skills))
 
         def may_suggest(skill: Skill) -> bool:
             return not shown.has(skill) and self._may_read(skill.canonical_path)
 
-        try:
-            fitting = search.suggest(text, self._priors[1], MAX_SUGGESTED, may_suggest=may_suggest)
-        except IndexUnavailable as error:
-            self._finder.forget(error)
-            return None, []
+        fitting = self._matcher_for(catalog.listed()).suggest(text, may_suggest=may_suggest)
         if not fitting:
             return None, []
         item, count = suggestion_item(fitting)
@@ -110,55 +107,78 @@ class SkillGuide:
 
     def search(self, catalog: SkillCatalog, query: str, skill: Skill | None, limit: int) -> str:
         """What the tool answers: skills, or passages of one of them. Raises `ToolError`."""
+        if skill is None:
+            return self._search_skills(catalog, query, limit)
         try:
-            if skill is None:
-                return self._search_skills(catalog, query, limit)
             return self._search_passages(skill, query, limit)
-        except IndexUnavailable as error:
+        except CodexError as error:
             raise ToolError(f"skills cannot be searched: {error}") from error
 
     def start_filling(self, catalog: SkillCatalog) -> None:
-        """Bring the index up to date beside the work of the session, once."""
-        if self._fills:
-            self._finder.start_filling(catalog.listed())
+        """Bring the index up to date beside the work of the session, once for each catalogue."""
+        if self._fills and catalog is not self._filled and not (self._filler and self._filler.is_alive()):
+            self._filled = catalog
+            self._filler = threading.Thread(
+                target=self._fill, args=(catalog.listed(),), daemon=True, name="skill index"
+            )
+            self._filler.start()
 
     def take_trouble(self) -> str | None:
         """Why there is no search, once."""
-        trouble, self._finder.trouble = self._finder.trouble, None
+        trouble, self._trouble = self._trouble, None
         return trouble
 
     def close(self) -> None:
-        """Close the index."""
-        self._finder.close()
+        """Stop filling; the first index is waited for a little, so that short sessions get one too."""
+        if self._filler is not None:
+            self._filler.join(_FIRST_SECONDS)
+            self._stops.set()
+            self._filler.join(_STOP_SECONDS)
+        if self._matcher is not None:
+            self._matcher[1].close()
+            self._matcher = None
 
-    def _make_priors(self, skills: Iterable[Skill]) -> dict[str, Prior]:
+    def _fill(self, skills: Sequence[Skill]) -> None:
+        matcher = SkillMatcher(self._directory, skills)
+        try:
+            if matcher.is_current():
+                return
+            finder = _load_finder()
+            finder.fill_index(self._directory, skills, self._may_read, should_stop=self._stops.is_set, waits=False)
+            self._has_filled.set()
+        except CodexError as error:
+            self._trouble = f"skills cannot be searched: {error}"
+        finally:
+            matcher.close()
+
+    def _matcher_for(self, skills: tuple[Skill, ...]) -> SkillMatcher:
+        """What ranks these skills; opened again when there are others, and when the digest has been written anew."""
+        is_known = self._matcher is not None and self._matcher[0] == skills
+        if self._matcher is not None and is_known and not self._has_filled.is_set():
+            return self._matcher[1]
+        self._has_filled.clear()
+        if self._matcher is not None:
+            self._matcher[1].close()
         # Read once: the list stays as it is while skills are used.
         if self._past is None:
             self._past = read_past(self._roots().home, self.project)
-        return make_priors(skills, self._past, repository_words(self._roots().project_root))
+        repository = repository_words(self._roots().project_root)
+        self._matcher = (skills, SkillMatcher(self._directory, skills, self._past, repository))
+        return self._matcher[1]
 
     def _search_skills(self, catalog: SkillCatalog, query: str, limit: int) -> str:
-        skills = catalog.listed()
-        search = self._finder.open(skills)
-        if search is None:
-            raise ToolError(self.take_trouble() or "skills cannot be searched here")
-        lines: list[str] = []
-        for entry in search.rank(query, self._make_priors(skills)):
-            skill = search.skill_at(entry.path)
-            if self._may_read(skill.canonical_path):
-                about = sanitize_line(skill.description)[:_MAX_DESCRIPTION]
-                lines.append(f"- {sanitize_line(skill.name)}: {about} (file: {sanitize_line(str(skill.path))})")
-            if len(lines) == limit:
-                break
+        def may_read(skill: Skill) -> bool:
+            return self._may_read(skill.canonical_path)
+
+        lines = [
+            f"- {sanitize_line(skill.name)}: {sanitize_line(skill.description)[:_MAX_DESCRIPTION]}"
+            f" (file: {sanitize_line(str(skill.path))})"
+            for skill in self._matcher_for(catalog.listed()).search(query, limit, may_read=may_read)
+        ]
         return _within("\n".join(lines)) or "no skill fits: try other words, in English too"
 
     def _search_passages(self, skill: Skill, query: str, limit: int) -> str:
-        search = self._finder.open((skill,))
-        passages = search.passages(query, limit, skill=skill, may_read=self._may_read) if search else []
-        if not passages:
-            # The index may not have this skill yet.
-            search = self._finder.open_filled((skill,))
-            passages = search.passages(query, limit, skill=skill, may_read=self._may_read)
+        passages = _load_finder().find_passages(self._directory, (skill,), query, limit, may_read=self._may_read)
         parts = [
             f"{sanitize_line(str(passage.path))}:{passage.start_line}-{passage.end_line}\n"
             f"{passage.text[:_MAX_PASSAGE].rstrip()}"
@@ -167,6 +187,13 @@ class SkillGuide:
         return (
             _within("\n\n".join(parts)) or f"nothing found in the skill `{sanitize_line(skill.name)}`: try other words"
         )
+
+
+def _load_finder():
+    """What needs SQLite."""
+    from codex_py.skills import finder  # beside an answer, or when a tool is called
+
+    return finder
 
 
 class ShownSkills:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -15,13 +15,13 @@ from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
 from codex_py.model.providers import resolve_provider
 from codex_py.skills.bundled import sync_bundled
-from codex_py.skills.finder import SkillFinder
+from codex_py.skills.finder import fill_index, find_passages
 from codex_py.skills.index import IndexUnavailable
+from codex_py.skills.matching import RankedMatch, SkillMatcher
 from codex_py.skills.model import Skill, SkillCatalog
-from codex_py.skills.priors import make_priors, read_past, repository_words
-from codex_py.skills.ranking import Prior
+from codex_py.skills.priors import read_past, repository_words
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.skills.search import SkillSearch
+from codex_py.skills.search import FoundPassage
 from codex_py.skills.service import SkillService
 
 __all__ = ["Skill", "SkillAdmin", "look_at_skills", "named", "switch_skills", "window_for"]
@@ -77,24 +77,41 @@ def named(skills: Sequence[Skill]) -> str:
     return f"`{name}` ({skills[0].scope})" if len(skills) == 1 else f"{len(skills)} skills called `{name}`"
 
 
-@contextmanager
-def open_search(admin: SkillAdmin, skills: Sequence[Skill]) -> Generator[SkillSearch]:
-    """A search among some skills, with the index brought up to date first. Raises `UserError` where there is none."""
-    may_read = read_check(admin.loaded, home=admin.request.home, cwd=admin.request.cwd, env=admin.request.env)
-    finder = SkillFinder(admin.request.home / "cache" / "skills", may_read)
-    try:
-        yield finder.open_filled(skills)
-    except IndexUnavailable as error:
-        raise UserError(f"skills cannot be searched: {error}") from error
-    finally:
-        finder.close()
-
-
-def priors_of(admin: SkillAdmin) -> dict[str, Prior]:
-    """What is known of the skills before anything is asked."""
+def rank_skills(admin: SkillAdmin, text: str) -> list[RankedMatch]:
+    """The skills the model may choose that fit a text, the best first. Raises `UserError` where there is no index."""
+    skills = admin.catalog.listed()
+    directory, may_read = _where(admin)
+    with _search_errors():
+        fill_index(directory, skills, may_read)
     project = admin.sources.project_root
     past = read_past(admin.request.home, str(project or admin.sources.cwd))
-    return make_priors(admin.catalog.listed(), past, repository_words(project))
+    matcher = SkillMatcher(directory, skills, past, repository_words(project))
+    try:
+        return matcher.rank(text)
+    finally:
+        matcher.close()
+
+
+def search_passages(admin: SkillAdmin, skills: Sequence[Skill], question: str, limit: int) -> list[FoundPassage]:
+    """Passages of some skills, the best first. Raises `UserError` where there is no index."""
+    directory, may_read = _where(admin)
+    with _search_errors():
+        return find_passages(directory, skills, question, limit, may_read=may_read)
+
+
+def _where(admin: SkillAdmin) -> tuple[Path, Callable[[Path], bool]]:
+    request = admin.request
+    return request.home / "cache" / "skills", read_check(
+        admin.loaded, home=request.home, cwd=request.cwd, env=request.env
+    )
+
+
+@contextmanager
+def _search_errors() -> Generator[None]:
+    try:
+        yield
+    except IndexUnavailable as error:
+        raise UserError(f"skills cannot be searched: {error}") from error
 
 
 def window_for(admin: SkillAdmin) -> int | None:

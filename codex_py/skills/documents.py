@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.skills.digest import stamp_of
 from codex_py.skills.model import Skill
 from codex_py.skills.scan import SKILL_FILE, SKIPPED_DIRECTORIES
 from codex_py.text.files import FileRefused, read_inside
@@ -37,7 +38,7 @@ def find_files(skill: Skill, may_read: Callable[[Path], bool] = bool) -> SkillFi
     Links, hidden files and what `may_read` denies are left out.
     """
     top = str(skill.directory)
-    stamps: list[str] = [_stamp(str(skill.canonical_path))]
+    stamps: list[str] = [stamp_of(str(skill.canonical_path))]
     references: list[str] = []
     others: list[str] = []
     queue: list[tuple[str, int]] = [("", 0)]
@@ -90,11 +91,3 @@ def _entries(directory: str) -> list[tuple[str, bool, str]]:
     except OSError:
         return []
     return sorted(found)
-
-
-def _stamp(path: str) -> str:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - thousands of these
-    except OSError:
-        return ""
-    return f"{status.st_size} {status.st_mtime_ns}"

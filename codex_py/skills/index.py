@@ -1,32 +1,31 @@
 """The search index of skills and their references: SQLite FTS5 in a file of the user's own, shared by processes.
 
-It keeps the words of a text, not the text: passages are read from their files. What changed is added again under a new
-number and the old rows are no longer looked at, until a rebuild clears them away. A damaged file is built anew.
+It keeps the words of a text, not the text: passages are read from their files. Skills are kept as weighted words, from
+which the digest is written; passages as chunks in FTS5. What changed is added again under a new number and the old rows
+are no longer looked at, until a rebuild clears them away. A damaged file is built anew.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.errors import CodexError
 from codex_py.paths import lock, make_private_dir, open_private
-from codex_py.skills.analysis import TextChunk, cut_chunks, headings_of, prepare
-from codex_py.skills.documents import SkillFiles, find_files, read_text
+from codex_py.skills.chunks import cut_chunks, headings_of
+from codex_py.skills.digest import DIGEST_FILE, write_digest
+from codex_py.skills.documents import find_files, read_text
 from codex_py.skills.model import Skill
+from codex_py.skills.stems import StemTable, prepare
+from codex_py.skills.term_weights import SkillTerms, described_by, described_crc, weigh
 
 INDEX_FILE: Final = "search.sqlite"
-# The fields of a skill, in the order of the columns.
-FIELDS: Final = ("name", "description", "short_description", "headings", "files", "body")
-# What a skill says of itself.
-NAMED_FIELDS: Final = ("name", "description", "short_description")
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _MAX_HEADING_CHARS: Final = 4000
 _MAX_FILE_CHARS: Final = 4000
 # What FTS5 gathers in memory before it writes.
@@ -39,26 +38,18 @@ _POLL_SECONDS: Final = 0.02
 
 _SCHEMA: Final = f"""
 CREATE TABLE skill(
-    id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, stamp TEXT, described TEXT, has_references INTEGER
+    id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, stamp TEXT, crc INTEGER, terms TEXT, weights BLOB,
+    has_chunks INTEGER
 );
 CREATE TABLE chunk(id INTEGER PRIMARY KEY, skill INTEGER, file TEXT, start INTEGER, "end" INTEGER);
-CREATE TABLE dead(chunks INTEGER);
-INSERT INTO dead VALUES(0);
-CREATE VIRTUAL TABLE skill_text USING fts5({",".join(FIELDS)}, content='', tokenize='porter unicode61');
-CREATE VIRTUAL TABLE chunk_text USING fts5(heading, text, content='', tokenize='porter unicode61');
+CREATE TABLE state(dead INTEGER, has_digest INTEGER);
+INSERT INTO state VALUES(0, 0);
+CREATE VIRTUAL TABLE chunk_text
+    USING fts5(heading, text, content='', detail=column, tokenize='porter unicode61');
 CREATE INDEX chunk_skill ON chunk(skill);
-INSERT INTO skill_text(skill_text, rank) VALUES('hashsize', {_HASH_BYTES});
 INSERT INTO chunk_text(chunk_text, rank) VALUES('hashsize', {_HASH_BYTES});
 PRAGMA user_version = {_FORMAT};
 """
-
-
-class SkillScore(NamedTuple):
-    """How well a skill fits: BM25 over all weighted fields, and over what the skill says of itself alone."""
-
-    id: int
-    score: float
-    named: float
 
 
 class ChunkScore(NamedTuple):
@@ -75,24 +66,13 @@ class IndexUnavailable(CodexError):
     """This Python has no FTS5, or the file cannot be used."""
 
 
-def has_fts5() -> bool:
-    """Whether this build of SQLite can index text."""
-    with closing(sqlite3.connect(":memory:")) as database:
-        try:
-            database.execute("CREATE VIRTUAL TABLE t USING fts5(a)")
-        except sqlite3.OperationalError:
-            return False
-    return True
-
-
 class SkillSearchIndex:
-    """One connection to the index; not shared between threads. `path` None keeps it in memory."""
+    """One connection to the index; not shared between threads."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path) -> None:
         """Open the index, or make an empty one. Raises `IndexUnavailable`."""
         self._path = path
-        self._visible: frozenset[str] | None = None
-        self._has_others = True
+        self._stems = StemTable()
         try:
             self._database = self._open()
         except (sqlite3.Error, OSError):
@@ -112,45 +92,21 @@ class SkillSearchIndex:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def show(self, paths: Iterable[str]) -> dict[int, str]:
-        """Only these skills are found from now on; their paths by their numbers, of those that are indexed."""
+    def numbers_of(self, paths: Iterable[str]) -> dict[int, str]:
+        """The skills at these paths by their numbers, of those that are indexed."""
         wanted = frozenset(paths)
-        run = self._rows
-        if wanted != self._visible:
-            run("CREATE TEMP TABLE IF NOT EXISTS visible(id INTEGER PRIMARY KEY)")
-            run("DELETE FROM visible")
-            self._visible = wanted
-        rows = [(number, path) for number, path in run("SELECT id, path FROM skill") if path in wanted]
-        run("INSERT OR IGNORE INTO visible SELECT value FROM json_each(?)", (json.dumps([row[0] for row in rows]),))
-        self._has_others = len(rows) < run("SELECT count(*) FROM skill")[0][0]
-        return dict(rows)
+        return {number: path for number, path in self._rows("SELECT id, path FROM skill") if path in wanted}
 
-    def skills_for(self, terms: Sequence[str], weights: Mapping[str, float], limit: int) -> list[SkillScore]:
-        """The visible skills whose fields have one of the terms, the best by the weighted fields first."""
+    def chunks_for(self, terms: Sequence[str], limit: int, *, skills: Iterable[int]) -> list[ChunkScore]:
+        """The chunks of some skills that have one of the terms, the best first."""
         if not terms:
             return []
-        every = ",".join(str(weights[field]) for field in FIELDS)
-        named = ",".join(str(weights[field] if field in NAMED_FIELDS else 0.0) for field in FIELDS)
-        rows = self._rows(
-            f"SELECT rowid, -bm25(skill_text,{every}) AS score, -bm25(skill_text,{named}) FROM skill_text"
-            " WHERE skill_text MATCH ? AND +rowid IN (SELECT id FROM visible) ORDER BY score DESC, rowid LIMIT ?",
-            (_match(terms), limit),
-        )
-        return [SkillScore(*row) for row in rows]
-
-    def chunks_for(self, terms: Sequence[str], limit: int, *, skill: int | None = None) -> list[ChunkScore]:
-        """The visible chunks that have one of the terms, the best first; with `skill` those of one skill alone."""
-        if not terms:
-            return []
-        among = (
-            f" AND (SELECT skill FROM chunk WHERE id = chunk_text.rowid) = {int(skill)}" if skill is not None else ""
-        )
-        if skill is None and self._has_others:
-            among = " AND (SELECT skill FROM chunk WHERE id = chunk_text.rowid) IN (SELECT id FROM visible)"
+        among = ",".join(str(int(number)) for number in skills)
         rows = self._rows(
             'SELECT c.skill, c.file, c.start, c."end", f.score FROM'
             " (SELECT rowid AS number, -bm25(chunk_text, 2.0, 1.0) AS score FROM chunk_text"
-            f" WHERE chunk_text MATCH ?{among} ORDER BY score DESC LIMIT ?) f"
+            f" WHERE chunk_text MATCH ? AND (SELECT skill FROM chunk WHERE id = chunk_text.rowid) IN ({among})"
+            " ORDER BY score DESC LIMIT ?) f"
             " CROSS JOIN chunk c ON c.id = f.number ORDER BY f.score DESC, c.file, c.start",
             (_match(terms), limit),
         )
@@ -162,24 +118,6 @@ class SkillSearchIndex:
         counts = [(self._rows(found, (f'"{term}"',))[0][0], term) for term in terms]
         return [(term, count) for count, term in sorted(counts)]
 
-    def named_words(self, numbers: Sequence[int], terms: Sequence[str]) -> dict[int, tuple[str, ...]]:
-        """Those of some terms that the name or the descriptions of each of some skills have."""
-        words: dict[int, tuple[str, ...]] = {}
-        among = ",".join(str(int(number)) for number in numbers)
-        found = f"SELECT rowid FROM skill_text WHERE skill_text MATCH ? AND rowid IN ({among})"
-        named = " ".join(NAMED_FIELDS)
-        for term in terms if numbers else ():
-            for (number,) in self._rows(found, (f'{{{named}}} : "{term}"',)):
-                words[number] = (*words.get(number, ()), term)
-        return words
-
-    def add_described(self, skills: Iterable[Skill]) -> None:
-        """Add skills by what the catalogue knows of them, without looking at their files."""
-        self._database.execute("BEGIN")
-        for skill in skills:
-            self._add(skill, "", SkillFiles("", (), ()), read=lambda _: "")
-        self._database.execute("COMMIT")
-
     def update(
         self,
         skills: Sequence[Skill],
@@ -190,11 +128,9 @@ class SkillSearchIndex:
     ) -> bool:
         """Add what is new or changed of these skills, in short transactions; False when it was stopped before the end.
 
-        Another one that does the same at the moment is waited for so many seconds, and left to it. Raises
-        `IndexUnavailable`.
+        The digest comes first, because suggestions are made from it. Another process that does the same at the moment
+        is waited for so many seconds, and left to it. Raises `IndexUnavailable`.
         """
-        if self._path is None:
-            return self._update(skills, may_read, should_stop)
         try:
             descriptor = open_private(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
         except OSError as error:
@@ -210,98 +146,128 @@ class SkillSearchIndex:
     def _update(
         self, skills: Sequence[Skill], may_read: Callable[[Path], bool], should_stop: Callable[[], bool]
     ) -> bool:
-        try:
+        run = self._database.execute
+        with self._errors():
             self._drop_waste()
-            known = {
-                path: (stamp, described)
-                for path, stamp, described in self._database.execute("SELECT path, stamp, described FROM skill")
-            }
-            began = time.monotonic()
-            self._database.execute("BEGIN IMMEDIATE")
-            for skill in skills:
-                if should_stop():
-                    self._database.execute("COMMIT")
-                    return False
-                files = find_files(skill, may_read)
-                path = str(skill.canonical_path)
-                if known.get(path) != (files.stamp, _described(skill)):
-                    self._add(skill, files.stamp, files, read=lambda file, skill=skill: read_text(skill, file))
-                if time.monotonic() - began > _BATCH_SECONDS:
-                    self._database.execute("COMMIT")
-                    self._database.execute("BEGIN IMMEDIATE")
-                    began = time.monotonic()
-            self._database.execute("COMMIT")
-        except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
-                self._database.rollback()
-            if not isinstance(error, sqlite3.OperationalError):
-                self._remove()
-            raise IndexUnavailable(str(error)) from error
+            self._drop_gone({str(skill.canonical_path) for skill in skills})
+            known = {path: (stamp, crc) for path, stamp, crc in run("SELECT path, stamp, crc FROM skill")}
+            is_whole = self._add_all(skills, should_stop, lambda skill: self._add_terms(skill, known, may_read))
+            digest = self._path.with_name(DIGEST_FILE)
+            if not run("SELECT has_digest FROM state").fetchone()[0] or not digest.exists():
+                rows = run("SELECT path, crc, stamp, terms, weights FROM skill ORDER BY path")
+                write_digest(
+                    digest, (SkillTerms(path, crc, stamp.partition("\n")[0], *rest) for path, crc, stamp, *rest in rows)
+                )
+                run("UPDATE state SET has_digest = 1")
+            if not is_whole:
+                return False
+            lacking = {path: number for number, path in run("SELECT id, path FROM skill WHERE NOT has_chunks")}
+            rest = [skill for skill in skills if str(skill.canonical_path) in lacking]
+            return self._add_all(
+                rest, should_stop, lambda skill: self._add_chunks(skill, lacking[str(skill.canonical_path)], may_read)
+            )
+
+    def _add_all(self, skills: Sequence[Skill], should_stop: Callable[[], bool], add: Callable[[Skill], None]) -> bool:
+        """Add skill by skill, in short transactions; False when it was stopped."""
+        run = self._database.execute
+        began = time.monotonic()
+        run("BEGIN IMMEDIATE")
+        for skill in skills:
+            if should_stop():
+                run("COMMIT")
+                return False
+            add(skill)
+            if time.monotonic() - began > _BATCH_SECONDS:
+                run("COMMIT")
+                run("BEGIN IMMEDIATE")
+                began = time.monotonic()
+        run("COMMIT")
         return True
 
-    def _add(self, skill: Skill, stamp: str, files: SkillFiles, *, read: Callable[[str], str]) -> None:
-        run = self._database.execute
-        path = str(skill.canonical_path)
-        if old := run("SELECT id FROM skill WHERE path = ?", (path,)).fetchone():
-            gone = run("DELETE FROM chunk WHERE skill = ?", old).rowcount
-            run("DELETE FROM skill WHERE id = ?", old)
-            run("UPDATE dead SET chunks = chunks + ?", (gone + 1,))
-        body = prepare(read(path))
-        headings = headings_of(body)
-        row = (path, stamp, _described(skill), bool(files.references))
-        number = run("INSERT INTO skill(path, stamp, described, has_references) VALUES(?,?,?,?)", row).lastrowid
-        assert number is not None
-        fields = (
-            skill.name,
-            skill.description,
-            skill.short_description or (skill.interface and skill.interface.short_description) or "",
-            " ".join([heading.title for heading in headings])[:_MAX_HEADING_CHARS],
-            " ".join((*files.references, *files.others))[:_MAX_FILE_CHARS],
+    def _add_terms(self, skill: Skill, known: dict[str, tuple[str, int]], may_read: Callable[[Path], bool]) -> None:
+        files, path, crc = find_files(skill, may_read), str(skill.canonical_path), described_crc(skill)
+        if known.get(path) == (files.stamp, crc):
+            return
+        self._drop(path)
+        body = read_text(skill, path)
+        terms = weigh(
+            {
+                **{name: (text,) for name, text in described_by(skill).items()},
+                "headings": (" ".join([heading.title for heading in headings_of(body)])[:_MAX_HEADING_CHARS],),
+                "files": (" ".join((*files.references, *files.others))[:_MAX_FILE_CHARS],),
+                "body": (body,),
+                "references": (read_text(skill, f"{skill.directory}/{name}") for name in files.references),
+            },
+            self._stems,
         )
-        marks = ",".join("?" * (len(FIELDS) + 1))
-        run(
-            f"INSERT INTO skill_text(rowid,{','.join(FIELDS)}) VALUES({marks})",
-            (number, *map(prepare, fields), body),
+        self._database.execute(
+            "INSERT INTO skill(path, stamp, crc, terms, weights, has_chunks) VALUES(?,?,?,?,?,0)",
+            (path, files.stamp, crc, " ".join(terms), bytes(terms.values())),
         )
-        self._add_chunks(number, path, cut_chunks(body, headings), skill.name)
-        for name in files.references:
-            file = f"{skill.directory}/{name}"
-            text = prepare(read(file))
-            self._add_chunks(number, file, cut_chunks(text, headings_of(text)), name)
+        self._database.execute("UPDATE state SET has_digest = 0")
 
-    def _add_chunks(self, number: int, file: str, chunks: Iterable[TextChunk], title: str) -> None:
+    def _add_chunks(self, skill: Skill, number: int, may_read: Callable[[Path], bool]) -> None:
+        path = str(skill.canonical_path)
+        self._add_chunks_of(skill, number, path, skill.name)
+        for name in find_files(skill, may_read).references:
+            self._add_chunks_of(skill, number, f"{skill.directory}/{name}", name)
+        self._database.execute("UPDATE skill SET has_chunks = 1 WHERE id = ?", (number,))
+
+    def _add_chunks_of(self, skill: Skill, number: int, file: str, title: str) -> None:
+        text = read_text(skill, file)
         run = self._database.execute
-        for chunk in chunks:
+        for chunk in cut_chunks(text, headings_of(text)):
             rowid = run(
                 "INSERT INTO chunk_text(heading, text) VALUES(?,?)",
-                (f"{prepare(title)} {chunk.heading}", chunk.text),
+                (prepare(f"{title} {chunk.heading}"), prepare(chunk.text)),
             ).lastrowid
             run("INSERT INTO chunk VALUES(?,?,?,?,?)", (rowid, number, file, chunk.start, chunk.end))
 
-    def _rows(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
-        """All rows of a query. Raises `IndexUnavailable`, and a damaged file is removed."""
+    def _drop(self, path: str) -> None:
+        run = self._database.execute
+        if old := run("SELECT id FROM skill WHERE path = ?", (path,)).fetchone():
+            gone = run("DELETE FROM chunk WHERE skill = ?", old).rowcount
+            run("DELETE FROM skill WHERE id = ?", old)
+            run("UPDATE state SET dead = dead + ?, has_digest = 0", (gone + 1,))
+
+    def _drop_gone(self, present: set[str]) -> None:
+        """Forget skills whose files are no longer there; those of other projects stay."""
+        gone = [
+            path
+            for (path,) in self._database.execute("SELECT path FROM skill").fetchall()
+            if path not in present and not os.path.exists(path)  # noqa: PTH110 - thousands of these
+        ]
+        if gone:
+            self._database.execute("BEGIN IMMEDIATE")
+            for path in gone:
+                self._drop(path)
+            self._database.execute("COMMIT")
+
+    @contextmanager
+    def _errors(self) -> Generator[None]:
+        """Errors of SQLite as `IndexUnavailable`; a damaged file is removed."""
         try:
-            return self._database.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            if not isinstance(error, sqlite3.OperationalError):
+            yield
+        except (sqlite3.Error, OSError) as error:
+            with suppress(sqlite3.Error):
+                self._database.rollback()
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
                 self._remove()
             raise IndexUnavailable(str(error)) from error
 
+    def _rows(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
+        with self._errors():
+            return self._database.execute(statement, values).fetchall()
+
     def _drop_waste(self) -> None:
         """Begin again when too much of the index is no longer looked at, or it has grown too large."""
-        dead = self._database.execute("SELECT chunks FROM dead").fetchone()[0]
-        is_large = self._path is not None and self._path.stat().st_size > _MAX_BYTES
-        if dead > _MAX_DEAD or is_large:
+        dead = self._database.execute("SELECT dead FROM state").fetchone()[0]
+        if dead > _MAX_DEAD or self._path.stat().st_size > _MAX_BYTES:
             self._database.executescript(
-                "BEGIN; DROP TABLE skill_text; DROP TABLE chunk_text; DROP TABLE dead;"
-                f"DROP TABLE skill; DROP TABLE chunk; {_SCHEMA} COMMIT;"
+                f"BEGIN; DROP TABLE chunk_text; DROP TABLE state; DROP TABLE skill; DROP TABLE chunk; {_SCHEMA} COMMIT;"
             )
 
     def _open(self) -> sqlite3.Connection:
-        if self._path is None:
-            database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            database.executescript(_SCHEMA)
-            return database
         make_private_dir(self._path.parent)
         # SQLite gives the files beside it the mode of this one.
         os.close(open_private(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW))
@@ -321,15 +287,8 @@ class SkillSearchIndex:
         return database
 
     def _remove(self) -> None:
-        if self._path is not None:
-            for suffix in ("", "-wal", "-shm"):
-                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-
-
-def _described(skill: Skill) -> str:
-    """What the catalogue says of a skill beyond its file: another mind may come from `agents/openai.yaml`."""
-    short = skill.interface.short_description if skill.interface else None
-    return "\0".join((skill.name, skill.description, skill.short_description or "", short or ""))
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
 
 def _match(terms: Sequence[str]) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -15,7 +14,9 @@ from typing import Final, NamedTuple
 from codex_py.protocol.ops import SkillScope
 from codex_py.skills.budget import Preference
 from codex_py.skills.model import Skill
-from codex_py.skills.ranking import Prior
+from codex_py.skills.ranking import Postings, Prior
+from codex_py.skills.stems import stem
+from codex_py.skills.term_weights import DESCRIBED
 from codex_py.skills.usage import read_uses
 
 # Between 0 and 1 together.
@@ -28,7 +29,6 @@ _RECENT: Final = ((7, 1.0), (30, 0.75), (180, 0.5))
 _OLD: Final = 0.25
 _MAX_ENTRIES: Final = 500
 
-_WORD: Final = re.compile(r"[a-z0-9+#.]+")
 # What a file at the top of a repository says of it; in lower case.
 _FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "package.json": ("javascript", "node", "nodejs", "npm"),
@@ -46,11 +46,11 @@ _FILES: Final[Mapping[str, tuple[str, ...]]] = {
     "package.swift": ("swift",),
     "pubspec.yaml": ("flutter", "dart"),
     "mix.exs": ("elixir", "phoenix"),
-    "cmakelists.txt": ("cmake", "c++"),
+    "cmakelists.txt": ("cmake", "cpp"),
     "dockerfile": ("docker", "container"),
     "docker-compose.yml": ("docker", "compose"),
     "compose.yaml": ("docker", "compose"),
-    "next.config.js": ("next.js", "nextjs", "react"),
+    "next.config.js": ("nextjs", "react"),
     "vite.config.ts": ("vite",),
     "angular.json": ("angular",),
     "manage.py": ("django",),
@@ -76,7 +76,7 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     ".tf": ("terraform",),
     ".sql": ("sql",),
     ".tex": ("latex",),
-    ".csproj": ("c#", ".net", "dotnet"),
+    ".csproj": ("csharp", "dotnet"),
 }
 
 
@@ -125,35 +125,57 @@ def repository_words(project: Path | None) -> frozenset[str]:
     return frozenset(words)
 
 
-def make_priors(skills: Iterable[Skill], past: Mapping[str, SkillPast], repository: frozenset[str]) -> dict[str, Prior]:
-    """The prior of each skill by its canonical path."""
-    return {
-        path: _prior(skill, past.get(path), repository)
-        for path, skill in ((str(skill.canonical_path), skill) for skill in skills)
-    }
+class SkillPriors:
+    """What is known of each of some skills, which come by their numbers; `find` gives the postings of a stem."""
+
+    def __init__(
+        self,
+        skills: Mapping[int, Skill],
+        past: Mapping[str, SkillPast],
+        repository: frozenset[str],
+        find: Callable[[str], Postings],
+    ) -> None:
+        self._skills = skills
+        self._past = past
+        self._shared: dict[int, list[str]] = {}
+        for word in sorted(repository):
+            for entry in find(stem(word)).entries:
+                if entry & DESCRIBED:
+                    self._shared.setdefault(entry >> 8, []).append(word)
+
+    def value(self, number: int) -> float:
+        """From 0 to 1."""
+        skill = self._skills[number]
+        value = _SCOPES[skill.scope]
+        if self._past and (past := self._past.get(str(skill.canonical_path))):
+            value += _worth_of_uses(past)
+        if shared := self._shared.get(number):
+            value += min(_MAX_REPOSITORY, _PER_WORD * len(shared))
+        return round(value, 4)
+
+    def explained(self, number: int) -> Prior:
+        """The same with the reasons."""
+        skill = self._skills[number]
+        reasons = [f"scope {skill.scope}"]
+        if past := self._past.get(str(skill.canonical_path)):
+            reasons.append(f"used {past.everywhere} times, {past.here} here, last {past.days} days ago")
+        if shared := self._shared.get(number):
+            reasons.append(f"the repository has {', '.join(shared)}")
+        return Prior(self.value(number), tuple(reasons))
+
+    def preference(self) -> Preference:
+        """The order in which skills keep their place in the list, and how many of them there is a reason for."""
+        values = [self.value(number) for number in self._skills]
+        scopes = [_SCOPES[skill.scope] for skill in self._skills.values()]
+        order = sorted(range(len(values)), key=lambda at: (values[at] <= scopes[at], -values[at], at))
+        return Preference(tuple(order), sum(value > scope for value, scope in zip(values, scopes, strict=True)))
 
 
-def preference_of(skills: Sequence[Skill], priors: Mapping[str, Prior]) -> Preference:
-    """The order in which skills keep their place in the list, and how many of them there is a reason for."""
-    values = [priors[str(skill.canonical_path)].value for skill in skills]
-    order = sorted(range(len(skills)), key=lambda at: (-values[at], at))
-    reasoned = [at for at in order if values[at] > _SCOPES[skills[at].scope]]
-    rest = [at for at in order if values[at] <= _SCOPES[skills[at].scope]]
-    return Preference((*reasoned, *rest), len(reasoned))
-
-
-def _prior(skill: Skill, past: SkillPast | None, repository: frozenset[str]) -> Prior:
-    value, reasons = _SCOPES[skill.scope], [f"scope {skill.scope}"]
-    if past is not None:
-        recent = next((part for days, part in _RECENT if past.days <= days), _OLD)
-        # Steps that grow, so that one use more rarely changes the order.
-        uses = 0.25 * _steps(past.here) + 0.12 * _steps(past.everywhere) + 0.08 * _steps(past.suggested)
-        value += min(_MAX_USE, uses * recent)
-        reasons.append(f"used {past.everywhere} times, {past.here} here, last {past.days} days ago")
-    if repository and (shared := repository.intersection(_WORD.findall(f"{skill.name} {skill.description}".lower()))):
-        value += min(_MAX_REPOSITORY, _PER_WORD * len(shared))
-        reasons.append(f"the repository has {', '.join(sorted(shared))}")
-    return Prior(round(value, 4), tuple(reasons))
+def _worth_of_uses(past: SkillPast) -> float:
+    recent = next((part for days, part in _RECENT if past.days <= days), _OLD)
+    # Steps that grow, so that one use more rarely changes the order.
+    uses = 0.25 * _steps(past.here) + 0.12 * _steps(past.everywhere) + 0.08 * _steps(past.suggested)
+    return min(_MAX_USE, uses * recent)
 
 
 def _steps(count: int) -> int:

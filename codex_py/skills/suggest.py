@@ -1,4 +1,4 @@
-"""The item that points the model to skills for what the user has just written, and the references of a skill as one."""
+"""The item that points the model to skills for what the user has just written."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from codex_py.protocol.items import ResponseItem, message
-from codex_py.skills.analysis import headings_of
-from codex_py.skills.documents import SkillFiles, read_text
 from codex_py.skills.model import Skill
 from codex_py.text.sanitize import sanitize_line
 
 SUGGESTIONS: Final = "skill_suggestions"
-REFERENCES: Final = "skill_references"
 
 MAX_BYTES: Final = 2500
 # Characters of each description, tried in this order.
@@ -22,11 +19,6 @@ _INTRO: Final = (
     "Read the file of one that fits before you begin; ignore the others."
 )
 NAMED: Final = " [named by the user]"
-
-_MAX_LINES: Final = 40
-_MAX_TITLE: Final = 80
-_MAX_HEADINGS: Final = 160
-_HEAD_BYTES: Final = 64 * 1024
 
 
 def suggestion_item(skills: Sequence[Skill], named: frozenset[str] = frozenset()) -> tuple[ResponseItem, int]:
@@ -44,39 +36,17 @@ def suggestion_item(skills: Sequence[Skill], named: frozenset[str] = frozenset()
 
 def _item(skills: Sequence[Skill], length: int, named: frozenset[str]) -> ResponseItem:
     lines = [
-        f"- {_clean(skill.name)}{NAMED if str(skill.canonical_path) in named else ''}: "
-        f"{_shortened(_clean(skill.description), length)} (file: {_clean(str(skill.path))})"
+        f"- {one_line(skill.name)}{NAMED if str(skill.canonical_path) in named else ''}: "
+        f"{shortened(one_line(skill.description), length)} (file: {one_line(str(skill.path))})"
         for skill in skills
     ]
     return message("developer", "\n".join([f"<{SUGGESTIONS}>", _INTRO, *lines, f"</{SUGGESTIONS}>"]))
 
 
-def references_item(skill: Skill, files: SkillFiles) -> ResponseItem | None:
-    """The table of contents of a skill's references, at most 40 lines: file, title, headings and size."""
-    if not files.references:
-        return None
-    lines = [f"References of the skill `{_clean(skill.name)}` in `{_clean(str(skill.directory))}`; read what you need:"]
-    for name in files.references[: _MAX_LINES - 2]:
-        lines.append(_reference_line(skill, name))
-    if len(files.references) > _MAX_LINES - 2:
-        lines.append(f"and {len(files.references) - (_MAX_LINES - 2)} more files")
-    return message("user", "\n".join([f"<{REFERENCES}>", *lines, f"</{REFERENCES}>"]))
-
-
-def _reference_line(skill: Skill, name: str) -> str:
-    text = read_text(skill, f"{skill.directory}/{name}", _HEAD_BYTES)
-    titles = [_clean(heading.title) for heading in headings_of(text)]
-    title = _shortened(titles[0], _MAX_TITLE) if titles else ""
-    rest = _shortened(", ".join(titles[1:]), _MAX_HEADINGS)
-    size = f"{len(text.encode('utf-8', 'replace')):,} bytes" if len(text) < _HEAD_BYTES else "64 KiB or more"
-    about = ": ".join(part for part in (title, rest) if part)
-    return f"- {_clean(name)} ({size})" + (f" {about}" if about else "")
-
-
-def _shortened(text: str, length: int) -> str:
+def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: max(0, length - 1)].rstrip()}…"
 
 
-def _clean(text: str) -> str:
+def one_line(text: str) -> str:
     """One line that cannot end the block it is in."""
     return sanitize_line(text).replace("</", "<\\/")

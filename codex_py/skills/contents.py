@@ -1,0 +1,41 @@
+"""The references of a skill as a table of contents, which follows the skill."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from codex_py.protocol.items import ResponseItem, message
+from codex_py.skills.chunks import headings_of
+from codex_py.skills.documents import SkillFiles, read_text
+from codex_py.skills.model import Skill
+from codex_py.skills.suggest import one_line, shortened
+
+REFERENCES: Final = "skill_references"
+_MAX_LINES: Final = 40
+_MAX_TITLE: Final = 80
+_MAX_HEADINGS: Final = 160
+_HEAD_BYTES: Final = 64 * 1024
+
+
+def references_item(skill: Skill, files: SkillFiles) -> ResponseItem | None:
+    """The table of contents of a skill's references, at most 40 lines: file, title, headings and size."""
+    if not files.references:
+        return None
+    lines = [
+        f"References of the skill `{one_line(skill.name)}` in `{one_line(str(skill.directory))}`; read what you need:"
+    ]
+    for name in files.references[: _MAX_LINES - 2]:
+        lines.append(_reference_line(skill, name))
+    if len(files.references) > _MAX_LINES - 2:
+        lines.append(f"and {len(files.references) - (_MAX_LINES - 2)} more files")
+    return message("user", "\n".join([f"<{REFERENCES}>", *lines, f"</{REFERENCES}>"]))
+
+
+def _reference_line(skill: Skill, name: str) -> str:
+    text = read_text(skill, f"{skill.directory}/{name}", _HEAD_BYTES)
+    titles = [one_line(heading.title) for heading in headings_of(text)]
+    title = shortened(titles[0], _MAX_TITLE) if titles else ""
+    rest = shortened(", ".join(titles[1:]), _MAX_HEADINGS)
+    size = f"{len(text.encode('utf-8', 'replace')):,} bytes" if len(text) < _HEAD_BYTES else "64 KiB or more"
+    about = ": ".join(part for part in (title, rest) if part)
+    return f"- {one_line(name)} ({size})" + (f" {about}" if about else "")

@@ -1,0 +1,194 @@
+"""The digest of the search index: which skill has which word, in a file that is read in a millisecond without SQLite.
+
+The first request of a session waits for it, so it holds stems with what each is worth for a skill, and nothing else. A
+skill that is new, or says something else of itself than when it was indexed, is read on the spot by what it says.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from codex_py.paths import draft_of, make_private_dir, open_private
+from codex_py.skills.model import Skill
+from codex_py.skills.ranking import Postings
+from codex_py.skills.stems import StemTable
+from codex_py.skills.term_weights import SkillTerms, describe, described_crc
+from codex_py.skills.words import Words, make_table
+
+DIGEST_FILE: Final = "search.digest"
+# Changes with what is in the file, and with the stems and lists of words that it was made with.
+_MAGIC: Final = "codex-py skill digest 1"
+_SECTIONS: Final = 4
+_MAX_HEADER: Final = 200
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_ENTRY_BYTES: Final = 4
+
+
+class DigestFile:
+    """An open digest: the paths of skills with their checksums, the table of words, terms, and postings."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it. Raises `OSError`, or `ValueError` for a file that is not ours or not whole."""
+        self._descriptor = os.open(path, _READ)
+        try:
+            head, _, _ = os.pread(self._descriptor, _MAX_HEADER, 0).partition(b"\n")
+            name, *sizes = head.decode("ascii").split("\t")
+            self._sizes = tuple(map(int, sizes))
+            self._begin = len(head) + 1
+            whole = os.fstat(self._descriptor).st_size == self._begin + sum(self._sizes)
+            if name != _MAGIC or len(self._sizes) != _SECTIONS or not whole:
+                raise ValueError("not a whole digest of this version")
+            lines = [line.split(" ", 2) for line in self._section(0).decode("utf-8").split("\n")[:-1]]
+            # The checksum and the stamp of each skill by its path.
+            self.skills = {path: (crc, stamp) for crc, stamp, path in lines}
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    @property
+    def table(self) -> bytes:
+        """The table of words that `Words` looks into."""
+        return self._section(1)
+
+    def postings(self, stem: str) -> list[int]:
+        """For each skill that has a stem its number times 256, and the weight."""
+        at = self._terms.find(f"\n{stem} ".encode())
+        if at < 0:
+            return []
+        try:
+            offset, count = map(int, self._terms[at + 1 : self._terms.index(b"\n", at + 1)].split(b" ")[1:])
+            raw = os.pread(self._descriptor, count * _ENTRY_BYTES, self._start(3) + offset)
+            entries = memoryview(raw).cast("I").tolist()
+        except (ValueError, TypeError, OSError):
+            return []
+        return entries if entries and max(entries) >> 8 < len(self.skills) else []
+
+    @cached_property
+    def _terms(self) -> bytes:
+        return self._section(2)
+
+    def _start(self, number: int) -> int:
+        return self._begin + sum(self._sizes[:number])
+
+    def _section(self, number: int) -> bytes:
+        return os.pread(self._descriptor, self._sizes[number], self._start(number))
+
+
+class Digest:
+    """The words of some skills, from a file as far as it has them. Each skill has a number as long as this lasts."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: DigestFile | None = None
+        with suppress(OSError, ValueError):
+            self._file = DigestFile(path)
+        stored = self._file.skills if self._file else {}
+        self._stored = stored
+        self._numbers = {path: number for number, path in enumerate(stored)}
+        self._total = len(stored)
+        self._stems = StemTable()
+        self._read: dict[str, list[int]] = {}
+        self._known: dict[str, Postings] = {}
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @cached_property
+    def words(self) -> Words:
+        """The words that stand for others."""
+        return Words(self._file.table if self._file else make_table())
+
+    def add(self, skills: Iterable[Skill]) -> dict[int, Skill]:
+        """The skills by their numbers; the words of those that the file lacks are read here."""
+        found: dict[int, Skill] = {}
+        for skill in skills:
+            path = str(skill.canonical_path)
+            if path in self._stored and self._stored[path][0] == str(described_crc(skill)):
+                found[self._numbers[path]] = skill
+                continue
+            found[self._total] = skill
+            for stem, weight in describe(skill, self._stems).items():
+                self._read.setdefault(stem, []).append(self._total << 8 | weight)
+            self._total += 1
+        return found
+
+    def is_current(self, skills: Iterable[Skill]) -> bool:
+        """Whether the file has all these skills as they are now."""
+        paths = [str(skill.canonical_path) for skill in skills]
+        return not self._read and all(
+            path in self._stored and self._stored[path][1] == stamp_of(path) for path in paths
+        )
+
+    def knows(self, stem: str) -> bool:
+        """Whether a skill has the stem."""
+        return bool(self.find(stem).entries)
+
+    def find(self, stem: str) -> Postings:
+        """The skills that have a stem."""
+        known = self._known.get(stem)
+        if known is None:
+            entries = self._file.postings(stem) if self._file else []
+            entries += self._read.get(stem, ())
+            rarity = math.log(1 + (self._total - len(entries) + 0.5) / (len(entries) + 0.5))
+            known = self._known[stem] = Postings(rarity, entries)
+        return known
+
+
+def stamp_of(path: str) -> str:
+    """What changes when a file does."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - thousands of these
+    except OSError:
+        return ""
+    return f"{status.st_size}-{status.st_mtime_ns}"
+
+
+def write_digest(path: Path, skills: Iterable[SkillTerms]) -> None:
+    """Put a digest of these skills in the place of the one before. Raises `OSError`."""
+    lines: list[str] = []
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for skill in skills:
+        if "\n" in skill.path or not skill.path.isprintable():
+            continue
+        number = len(lines) << 8
+        lines.append(f"{skill.crc} {skill.stamp} {skill.path}\n")
+        for stem, weight in zip(skill.terms.split(" "), skill.weights, strict=False):
+            found[stem].append(number | weight)
+    terms: list[str] = ["\n"]
+    postings: list[bytes] = []
+    offset = 0
+    for stem, entries in found.items():
+        terms.append(f"{stem} {offset} {len(entries)}\n")
+        postings.append(array("I", entries).tobytes())
+        offset += len(entries) * _ENTRY_BYTES
+    sections = ("".join(lines).encode(), make_table(), "".join(terms).encode(), b"".join(postings))
+    head = "\t".join([_MAGIC, *(str(len(section)) for section in sections)])
+    _replace(path, b"".join([head.encode(), b"\n", *sections]))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    make_private_dir(path.parent)
+    draft = draft_of(path, str(os.getpid()))
+    try:
+        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW), "wb") as out:
+            out.write(content)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

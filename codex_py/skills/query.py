@@ -1,0 +1,103 @@
+"""What a text is searched by: groups of words of which any one will do, each with what it is worth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from codex_py.skills.stems import CJK, fold, pairs_of, prepare, stem, without_hidden
+from codex_py.skills.words import Words
+
+MAX_QUERY_CHARS: Final = 4000
+MAX_GROUPS: Final = 40
+_MAX_WORD: Final = 40
+# What a word is worth that stands for the written one; chosen by `scripts/measure_ranking`.
+_TRANSLATED: Final = 0.9
+_SYNONYM: Final = 0.5
+_PAIR: Final = 0.6
+# A pair that may reach from one word into the next.
+_CROSSING_PAIR: Final = 0.3
+
+
+class QueryGroup(NamedTuple):
+    """A written word: the stems that stand for it with their worth, the best of which counts.
+
+    `is_everyday` says that it says little about the kind of work.
+    """
+
+    word: str
+    stems: tuple[tuple[str, float], ...]
+    is_everyday: bool
+
+
+def read_query(text: str, words: Words, knows: Callable[[str], bool]) -> list[QueryGroup]:
+    """The groups of a text, each once, at most 40: of letters and digits only, none of them a stop word.
+
+    Code fences do not count, and nothing beyond the first 4,000 characters. `knows` says whether a stem occurs in
+    skills.
+    """
+    found: dict[str, QueryGroup] = {}
+    tokens = _tokens(text)
+    for at, token in enumerate(tokens):
+        for phrase, english in words.phrases(token):
+            if " ".join(tokens[at : at + phrase.count(" ") + 1]) == phrase:
+                _add(found, phrase, [(word, _TRANSLATED) for word in english], words)
+        if not token.isascii() and re.match(f"[{CJK}]", token):
+            _add_run(found, token, words)
+        elif token not in words.stop and len(token) <= _MAX_WORD and (len(token) > 1 or token in "rc"):
+            english = words.in_english(token, is_known=knows(stem(token)))
+            group = [(token, 1.0), *((word, _TRANSLATED) for word in english)]
+            _add(found, token, [*group, *((word, _SYNONYM) for word in words.synonyms(token))], words)
+        if len(found) >= MAX_GROUPS:
+            break
+    return list(found.values())[:MAX_GROUPS]
+
+
+def search_terms(text: str, words: Words) -> list[str]:
+    """The words of a text and their English ones, unchanged, each once: for an index that cuts endings off itself."""
+    groups = read_query(text, words, lambda _: False)
+    terms = dict.fromkeys(part for group in groups for part in group.word.split())
+    for group in groups:
+        terms.update(dict.fromkeys(word for word, worth in group.stems if worth == _TRANSLATED))
+    return list(terms)
+
+
+def _tokens(text: str) -> list[str]:
+    text = without_hidden(_without_fences(text[: 4 * MAX_QUERY_CHARS]))[:MAX_QUERY_CHARS]
+    if not text.isascii():
+        # Runs of Chinese and the like apart from words beside them, and in one piece.
+        text = re.sub(f"[{CJK}]+", r" \g<0> ", text)
+        return re.findall(r"[^\W_]+", fold(re.sub("[A-Z](?<=[a-z0-9][A-Z])", r" \g<0>", text)))
+    return re.findall("[a-z0-9]+", prepare(text).lower())
+
+
+def _without_fences(text: str) -> str:
+    if "```" not in text and "~~~" not in text:
+        return text
+    return re.sub(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", " ", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def _add_run(found: dict[str, QueryGroup], run: str, words: Words) -> None:
+    """A run of Chinese and the like: its known words with their pairs, and the pairs of the rest."""
+    for part, english in words.segments(run):
+        pairs = [(pair, _PAIR) for pair in pairs_of(part) if len(pair) > 1]
+        if english:
+            _add(found, part, [*pairs, *((word, _TRANSLATED) for word in english)], words)
+            continue
+        for pair in pairs:
+            _add(found, pair[0], [pair], words)
+    for pair in pairs_of(run):
+        _add(found, pair, [(pair, _CROSSING_PAIR)], words)
+
+
+def _add(found: dict[str, QueryGroup], key: str, group: Iterable[tuple[str, float]], words: Words) -> None:
+    stems: dict[str, float] = {}
+    is_everyday = key.isdigit()
+    for word, worth in group:
+        if word not in words.stop:
+            cut = stem(word)
+            stems[cut] = max(worth, stems.get(cut, 0.0))
+            is_everyday = is_everyday or (worth >= _TRANSLATED and cut in words.everyday)
+    if stems and (first := next(iter(stems))) not in found:
+        found[first] = QueryGroup(key, tuple(stems.items()), is_everyday)

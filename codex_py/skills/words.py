@@ -1,0 +1,131 @@
+"""What is known of words: which say nothing, which are everyday ones of work on code, and what others mean in English.
+
+The lists are texts in `words/`. What has to be found in them fast is made into one table, which the digest keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from codex_py.skills.stems import fold, stem
+
+# Endings of plurals and cases, tried in this order.
+_ENDINGS: Final = ("", "s", "en", "n", "e", "es", "er", "x", "i", "a")
+_MIN_COMPOUND: Final = 5
+# Before the keys of synonyms, so that they and words of other languages are apart.
+_SYNONYM: Final = "~"
+
+
+class Words:
+    """Looks words up. `table` is what `make_table` made, None to make it when it is needed."""
+
+    def __init__(self, table: bytes | None = None) -> None:
+        self._made_table = table
+
+    @cached_property
+    def stop(self) -> frozenset[str]:
+        """Words that say nothing."""
+        return frozenset(fold(_read("stop.txt")).split())
+
+    @cached_property
+    def everyday(self) -> frozenset[str]:
+        """The stems of everyday words of work on code, which say little about the kind of work."""
+        return frozenset(self._table[: self._table.index(b"\n")].decode().split())
+
+    def synonyms(self, token: str) -> tuple[str, ...]:
+        """The words of skills for an English word of everyday life."""
+        return self._find(f"{_SYNONYM}{token}")
+
+    def in_english(self, token: str, *, is_known: bool) -> tuple[str, ...]:
+        """The English words for a word of another language, if it is one.
+
+        Of one that is not known otherwise the endings are tried, and the parts of a compound.
+        """
+        if found := self._find(token):
+            return found
+        return () if is_known or len(token) < _MIN_COMPOUND else self._by_parts(token)
+
+    def phrases(self, token: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The phrases of other languages that begin with a word, each with its English words."""
+        mark, at = f"\n{token} ".encode(), -1
+        while (at := self._table.find(mark, at + 1)) >= 0:
+            line = self._table[at + 1 : self._table.index(b"\n", at + 1)].decode()
+            key, _, english = line.partition("\t")
+            yield key, tuple(english.split())
+
+    def segments(self, run: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """A run without spaces cut at the longest words that are known; each part with its English words."""
+        at, rest = 0, ""
+        while at < len(run):
+            for length in range(min(self._longest, len(run) - at), 0, -1):
+                if english := self._lexicon.get(run[at : at + length]):
+                    if rest:
+                        yield rest, ()
+                        rest = ""
+                    yield run[at : at + length], english
+                    at += length
+                    break
+            else:
+                rest += run[at]
+                at += 1
+        if rest:
+            yield rest, ()
+
+    def _by_parts(self, token: str) -> tuple[str, ...]:
+        lexicon = self._lexicon
+        for ending in _ENDINGS[1:]:
+            root = token.removesuffix(ending)
+            if root != token and len(root) > 3 and root in lexicon:
+                return lexicon[root]
+        for cut in range(3, len(token) - _MIN_COMPOUND + 1):
+            for ending in ("", "en", "n", "s"):
+                last = token[cut:].removesuffix(ending)
+                if last in lexicon and len(last) >= _MIN_COMPOUND:
+                    return (*lexicon.get(token[:cut], ()), *lexicon.get(token[: cut - 1], ()), *lexicon[last])
+        return ()
+
+    def _find(self, key: str) -> tuple[str, ...]:
+        mark = f"\n{key}\t".encode()
+        at = self._table.find(mark)
+        if at < 0:
+            return ()
+        return tuple(self._table[at + len(mark) : self._table.index(b"\n", at + 1)].decode().split())
+
+    @cached_property
+    def _table(self) -> bytes:
+        return make_table() if self._made_table is None else self._made_table
+
+    @cached_property
+    def _lexicon(self) -> Mapping[str, tuple[str, ...]]:
+        lines = (line.partition("\t") for line in self._table.decode().split("\n")[1:])
+        return {key: tuple(english.split()) for key, _, english in lines if key[:1] != _SYNONYM}
+
+    @cached_property
+    def _longest(self) -> int:
+        """The length of the longest key in Chinese, Japanese or Korean."""
+        return max((len(key) for key in self._lexicon if not key.isascii() and " " not in key), default=0)
+
+
+def make_table() -> bytes:
+    """A line with the stems of everyday words, then one for each word that has others: the word, a tab, the others."""
+    found: dict[str, dict[str, None]] = {}
+    for line in _read("lexicon.txt").splitlines():
+        english, _, others = line.partition(":")
+        for other in others.split(","):
+            found.setdefault(fold(other.strip()), {}).update(dict.fromkeys(english.split()))
+    for line in _read("synonyms.txt").splitlines():
+        meant, _, others = line.partition(":")
+        for other in others.split(","):
+            key = other.strip()
+            words = [word for word in meant.split() if word != key]
+            found.setdefault(f"{_SYNONYM}{key}", {}).update(dict.fromkeys(words))
+    everyday = " ".join(dict.fromkeys(map(stem, _read("everyday.txt").split())))
+    lines = [f"{key}\t{' '.join(words)}" for key, words in found.items() if key and words]
+    return "\n".join([everyday, *lines, ""]).encode()
+
+
+def _read(name: str) -> str:
+    return Path(__file__).with_name("words").joinpath(name).read_text("utf-8")
