@@ -417,6 +417,29 @@ async def test_calls_about_nothing_are_answered_with_what_there_is(place: Place)
     assert len(place.rollouts()) == 1
 
 
+async def test_other_names_of_arguments_are_taken(place: Place) -> None:
+    def wait_for_it(call_id: str) -> Json:
+        return call(call_id, "wait_agent", {"ids": ["agent-1"], "timeout_ms": 60_000})
+
+    more = call("i", "send_input", {"id": "agent-1", "message": "more"})
+    closed = call("x", "close_agent", {"id": "agent-1"})
+    parts = {
+        "go": [[spawn("s", "look")], [wait_for_it("w1")], [more], [wait_for_it("w2")], [closed], [say("done")]],
+        "look": [[say("one")], [say("two")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("go")
+    last = model.of("go")[-1]
+    answers = [answer_of(last, name) for name in ("w1", "w2", "x")]
+    assert [answer.get("status", answer.get("previous_status")) for answer in answers] == [
+        {"agent-1": {"completed": "one"}},
+        {"agent-1": {"completed": "two"}},
+        {"completed": "two"},
+    ]
+    assert "submission_id" in answer_of(last, "i")
+
+
 async def test_a_fork_begins_with_all_that_was_said_to_the_byte(place: Place) -> None:
     parts = {
         "the word is xyzzy": [
