@@ -22,15 +22,26 @@ _WALK: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PA
 def codex_home(env: Mapping[str, str]) -> Path:
     """`CODEX_HOME`, or `~/.codex`; absolute, not necessarily there yet.
 
-    A `CODEX_HOME` that is set must exist as a directory: a typo must not scatter sessions and keys.
+    A `CODEX_HOME` that is set must exist as a directory: a typo must not scatter sessions and keys. A link that leads
+    nowhere is an error in any case: what it leads to may be a disk that is not mounted.
     """
     chosen = env.get("CODEX_HOME")
     if not chosen:
-        return user_home(env) / ".codex"
+        home = user_home(env) / ".codex"
+        _check_link(home)
+        return home
     home = Path(os.path.expanduser(chosen)).absolute()  # noqa: PTH111 - without a home `~` stays as it is
+    _check_link(home)
     if not is_directory(home):
         raise ConfigError(f"CODEX_HOME is not a directory: `{home}`", hint="create it, or unset CODEX_HOME")
     return home
+
+
+def _check_link(home: Path) -> None:
+    if os.path.islink(home) and not os.path.exists(home):  # noqa: PTH114, PTH110
+        target = real_path(home)
+        hint = f"create `{target}`, or remove the link"
+        raise ConfigError(f"cannot use `{home}`: it is a link to `{target}`, which does not exist", hint=hint)
 
 
 def user_home(env: Mapping[str, str]) -> Path:

@@ -32,6 +32,8 @@ from codex_py.text.sanitize import sanitize_line
 
 _OFFLINE: Final = "offline"
 _REPORT_IT: Final = "run nothing here that you do not trust, and report this as a bug of codex-py"
+# Enough for a short session.
+_MIN_FREE_BYTES: Final = 256 * 1024
 _MARKS: Final = {True: "ok", False: "FAULT", None: "note"}
 
 
@@ -132,6 +134,10 @@ def _home(home: Path) -> DoctorFinding:
         return DoctorFinding("home", weakness, False)
     existing = next(path for path in (home, *home.parents) if path.exists())
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        disk = os.statvfs(existing)
+        if disk.f_bavail * disk.f_frsize < _MIN_FREE_BYTES:
+            text = f"the disk of `{home}` is full: sessions, logins and settings are not kept"
+            return DoctorFinding("home", text, False, "make room on it, or set CODEX_HOME to a directory elsewhere")
         return DoctorFinding("home", f"`{home}`")
     text = f"`{home}` cannot be written: sessions, logins and settings are not kept"
     return DoctorFinding("home", text, False, "make it writable, or set CODEX_HOME to a directory that is")

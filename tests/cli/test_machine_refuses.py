@@ -70,6 +70,34 @@ def test_a_home_that_cannot_be_written_is_a_fault_for_doctor(place: Place) -> No
     assert f"`{place.codex_home}` cannot be written: sessions, logins and settings are not kept" in out
 
 
+def test_a_full_disk_is_a_fault_for_doctor(place: Place) -> None:
+    if not can_mount():
+        pytest.skip("no user namespaces")
+    mount = 'mount -t tmpfs -o size=300k,mode=700 none "$CODEX_HOME"'
+    fill = f'{mount}; head -c 280K /dev/zero > "$CODEX_HOME/fill"; exec "$@"'
+    unshare = f"exec unshare --user --map-root-user --mount sh -ec '{fill}' - \"$@\""
+    status, out = in_shell(place, unshare, "doctor")
+    assert status == 1
+    assert f"the disk of `{place.codex_home}` is full: sessions, logins and settings are not kept" in out
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+@pytest.mark.parametrize(
+    "arguments", [["exec", "--offline", "hi"], ["config", "set", "model", "x"], ["sessions", "list"]]
+)
+def test_a_home_that_is_a_link_to_nothing_is_named(place: Place, arguments: list[str], is_set: bool) -> None:
+    home, target = place.home / ".codex", place.home / "not-mounted"
+    place.codex_home.rename(target)
+    home.symlink_to(target)
+    target.rename(place.home / "elsewhere")
+    env = {name: value for name, value in place.env.items() if is_set or name != "CODEX_HOME"}
+    argv = [COMMAND, *arguments]
+    ended = subprocess.run(argv, env=env, cwd=place.repo, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    reason = f"it is a link to `{target}`, which does not exist; create `{target}`, or remove the link"
+    assert (ended.returncode, ended.stderr.decode()) == (2, f"error: cannot use `{home}`: {reason}\n")
+    assert not target.exists()
+
+
 def test_a_read_only_disk_is_named(place: Place) -> None:
     status, err = on_read_only_home(place, "plugin", "add", ".")
     assert (status, err.startswith("error: cannot write `"), "bug" in err) == (1, True, False)

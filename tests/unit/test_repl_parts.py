@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 from typing import Literal
 
@@ -148,6 +149,24 @@ def test_the_history_file_stays_below_its_size(tmp_path: Path) -> None:
     assert path.stat().st_size <= 2000
     assert read_messages(path)[-1] == "message 199"
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_message_that_is_only_half_written_costs_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(json.dumps({"text": "first"}).encode() + b'\n{"text": "cut off by somebody el')
+    history = PromptHistory(path)
+    history.add("second", session_id="s")
+    before = path.stat().st_size
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # As on a disk that becomes full.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (before + 10, limits[1]))
+    try:
+        history.add("third", session_id="s")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.stat().st_size == before
+    history.add("fourth", session_id="s")
+    assert read_messages(path) == ["first", "second", "fourth"]
 
 
 def test_junk_in_the_history_file_is_passed_over(tmp_path: Path) -> None:

@@ -149,7 +149,12 @@ def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
     descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        os.write(descriptor, line)
+        before = os.fstat(descriptor).st_size
+        if before and os.pread(descriptor, 1, before - 1) != b"\n":
+            line = b"\n" + line
+        if os.write(descriptor, line) < len(line):
+            # A full disk. The next line must not be added to a part of this one.
+            os.ftruncate(descriptor, before)
         size = os.fstat(descriptor).st_size
         if max_bytes is not None and size > max_bytes:
             _drop_oldest(descriptor, size, max_bytes)
