@@ -12,11 +12,13 @@ from typing import Any, Final
 
 from codex_py.cli.options import (
     Parser,
+    add_budget_flags,
     add_config_flags,
     add_model_flags,
     add_permission_flags,
     find_images,
     load_settings,
+    read_limits,
     working_directory,
     writable_directories,
 )
@@ -156,6 +158,7 @@ def run(arguments: Sequence[str]) -> int:
         trusts_hooks=options.trusts_hooks,
         install_dependencies=options.install_dependencies,
         extra_roots=writable_directories(options, loaded.project_root or cwd),
+        limits=read_limits(options),
     )
     return asyncio.run(_run(session, request))
 
@@ -192,6 +195,7 @@ def exec_parser() -> Parser:
     parser.add_argument("-i", "--image", action="append", default=[], metavar="FILE", help="attach a picture")
     add_permission_flags(parser)
     add_model_flags(parser)
+    add_budget_flags(parser)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--json", "--experimental-json", action="store_true", help="print events as JSON lines on stdout"

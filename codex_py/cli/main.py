@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "login": ("codex_py.cli.login:run", "sign in with ChatGPT, or keep an API key"),
     "logout": ("codex_py.cli.login:run_logout", "forget the login of this machine"),
     "models": ("codex_py.cli.models:run", "list the models that a provider offers"),
+    "cost": ("codex_py.cli.cost:run", "add up what the stored sessions have cost"),
     "sessions": ("codex_py.cli.sessions:run", "list, show, rename, rewind, archive, unarchive and delete sessions"),
     "diff": ("codex_py.cli.checkpoints:run_diff", "show what a turn has changed in the files"),
     "checkpoints": ("codex_py.cli.checkpoints:run", "list, prune and verify the states that a rewind goes back to"),
@@ -51,6 +52,7 @@ ALIASES: Final = {"e": "exec", "plugins": "plugin", "apply_patch": "apply-patch"
 _TAKE_VALUE: Final = (
     *("-c", "--config", "--enable", "--disable", "-p", "--profile", "-C", "--cd", "-m", "--model", "-i", "--image"),
     *("--base", "--commit", "--title", "--turn", "-a", "--ask-for-approval"),
+    *("--max-usd", "--max-tokens", "--max-requests", "--max-seconds"),
     *("--local-provider", "-s", "--sandbox", "--add-dir", "--output-schema", "--color", "-o", "--output-last-message"),
 )
 

@@ -14,7 +14,9 @@ from codex_py.cli.console import load_local_config, print_json, print_note
 from codex_py.cli.typer_command import Json, Overrides, Profile, WorkingDirectory, run_command
 from codex_py.config.schema import Config
 from codex_py.errors import UsageError
+from codex_py.paths import codex_home
 from codex_py.services.models import ModelRow, offered_models
+from codex_py.services.price_table import update_table
 from codex_py.text.sanitize import sanitize_line
 
 _LOCAL: Final = ("ollama", "lmstudio")
@@ -34,6 +36,12 @@ def models(
     local_provider: Annotated[
         str | None, typer.Option("--local-provider", metavar="NAME", help="Which one: ollama or lmstudio.")
     ] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Fetch the newest prices and context windows, and keep them.")
+    ] = False,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="URL", help="With --update: where to fetch them.")
+    ] = None,
     as_json: Json = False,
     overrides: Overrides = None,
     profile: Profile = None,
@@ -44,6 +52,10 @@ def models(
     `*` marks the one that is asked now. What the provider does not say comes from the built-in catalogue; `?` marks
     models that are in neither.
     """
+    if source is not None and not update:
+        raise UsageError("`--from` goes with `--update`", hint="see `codex-py models --help`")
+    if update:
+        return _update(source)
     home, _, loaded = load_local_config(overrides, profile, cwd=cd and cd.absolute())
     config = loaded.config
     name = provider or _local_name(config, oss, local_provider) or config.model_provider
@@ -51,6 +63,12 @@ def models(
     if offered.configured and offered.rows and not any(row.is_configured for row in offered.rows):
         print_note(f"note: `{offered.configured}`, which would be asked now, is not among them")
     _show(offered.rows, name, as_json=as_json)
+    return 0
+
+
+def _update(source: str | None) -> int:
+    path, count = update_table(codex_home(os.environ), source)
+    print_note(f"the prices of {count:,} models are in `{path}`")
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Final, NoReturn
 
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.errors import UsageError, UserError
+from codex_py.model.metering import BudgetLimits
 from codex_py.paths import is_directory, is_file, is_there, real_path
 from codex_py.text.files import os_reason
 from codex_py.text.nearest import did_you_mean
@@ -151,6 +153,45 @@ def add_model_flags(parser: Parser) -> None:
     group.add_argument(
         "--offline", action="store_true", help="use the built-in rules instead of a model: no key, no network, no AI"
     )
+
+
+def add_budget_flags(parser: Parser) -> None:
+    """What this run may spend."""
+    group = parser.add_argument_group("budget of this run, agents included")
+    group.add_argument("--max-usd", metavar="USD", help="end the turn before it costs more than so many US dollars")
+    group.add_argument("--max-tokens", metavar="N", help="or takes more tokens, of input and output")
+    group.add_argument("--max-requests", metavar="N", help="or makes more requests, retries included")
+    group.add_argument("--max-seconds", metavar="N", help="or takes longer")
+
+
+def read_limits(options: argparse.Namespace) -> BudgetLimits:
+    """The values of `add_budget_flags`. Raises `UsageError` for what is no number above 0."""
+    return BudgetLimits(
+        usd=_limit("--max-usd", options.max_usd),
+        tokens=_whole_limit("--max-tokens", options.max_tokens),
+        requests=_whole_limit("--max-requests", options.max_requests),
+        seconds=_limit("--max-seconds", options.max_seconds),
+    )
+
+
+def _limit(flag: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise UsageError(f"`{flag}` needs a number above 0, not `{text}`")
+    return value
+
+
+def _whole_limit(flag: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise UsageError(f"`{flag}` needs a whole number above 0, not `{text}`")
+    return int(text)
 
 
 def add_permission_flags(parser: Parser) -> None:

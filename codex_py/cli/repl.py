@@ -13,12 +13,14 @@ from typing import Any, Final
 
 from codex_py.cli.options import (
     Parser,
+    add_budget_flags,
     add_config_flags,
     add_model_flags,
     add_permission_flags,
     config_request,
     find_images,
     load_settings,
+    read_limits,
     working_directory,
     writable_directories,
 )
@@ -180,6 +182,7 @@ class _Host:
             extra_roots=writable_directories(self._options, launch.loaded.project_root or launch.cwd),
             can_ask=True,
             follows=self._has_opened,
+            limits=read_limits(self._options),
         )
         self._has_opened = True
         return open_session(request)
@@ -200,6 +203,7 @@ def terminal_parser() -> Parser:
         help="when commands need a yes (default: on-request)",
     )
     add_model_flags(parser)
+    add_budget_flags(parser)
     session = parser.add_argument_group("session")
     session.add_argument("--ephemeral", action="store_true", help="keep no session file")
     session.add_argument("--last", action="store_true", help="resume, fork: the newest session of this directory")

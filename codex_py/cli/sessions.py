@@ -69,14 +69,16 @@ def print_sessions(sessions: Sequence[SessionSummary], out: TextIO, *, now: floa
             session.id,
             describe_age(session.updated, now=now),
             f"{session.tokens:,}",
+            session.cost.in_words() if session.requests else "?" if session.tokens else "",
             directories[session.cwd],
             _title(session),
         )
         for session in sessions
     ]
-    available = max(_NARROWEST, width - _FIXED_WIDTH - max((len(row[3]) for row in rows), default=0))
-    cut = [(*row[:4], row[4] if len(row[4]) <= available else row[4][: available - 1] + "…") for row in rows]
-    print_table(("ID", "UPDATED", "TOKENS", "DIRECTORY", "SESSION"), cut, out)
+    fixed = _FIXED_WIDTH + max((len(row[3]) + 2 + len(row[4]) for row in rows), default=0)
+    available = max(_NARROWEST, width - fixed)
+    cut = [(*row[:5], row[5] if len(row[5]) <= available else row[5][: available - 1] + "…") for row in rows]
+    print_table(("ID", "UPDATED", "TOKENS", "COST", "DIRECTORY", "SESSION"), cut, out)
 
 
 def print_transcript(
@@ -104,6 +106,7 @@ def _object(session: SessionSummary) -> dict[str, Any]:
         "created": session.created,
         "updated": session.updated,
         "tokens": session.tokens,
+        "cost_usd": session.cost.known_usd if session.requests else None,
         "model": session.model or None,
         "model_provider": session.provider or None,
         "source": session.source or None,
@@ -139,6 +142,7 @@ def _facts(session: SessionSummary) -> Iterator[tuple[str, str]]:
         "updated": session.updated,
         "model": " · ".join(filter(None, (session.model, session.provider))),
         "tokens": f"{session.tokens:,}",
+        "cost": session.cost.in_words() if session.requests else "",
         "forked from": session.forked_from,
         "agent": f"{session.nickname or 'agent'} of {session.parent}" if session.parent else "",
         "archived": "yes" if session.archived else "",

@@ -12,8 +12,9 @@ from typing import Any, Final
 from codex_py.config.files import read_text, weak_permissions, without_commands
 from codex_py.config.keys import KeyPath, dotted, toml_value
 from codex_py.config.layers import Checked, Layer, LayerSource, LayerType, holds, parse_toml
+from codex_py.config.model_sections import ProviderConfig
 from codex_py.config.schema import BUILT_IN_PROVIDERS, FOREIGN_KEYS, Config
-from codex_py.config.sections import ProviderConfig, SandboxWorkspaceWrite
+from codex_py.config.sections import SandboxWorkspaceWrite
 from codex_py.config.tui import KEYS as TUI_KEYS
 from codex_py.config.value_types import (
     Reading,

@@ -11,18 +11,21 @@ from typing import Any, Final, Literal, cast
 
 from codex_py.config.keys import KeyPath
 from codex_py.config.mcp_sections import APP, APP_SAMPLES, MCP_SAMPLES, MCP_SERVER
-from codex_py.config.sections import (
+from codex_py.config.model_sections import (
     REASONING_EFFORT,
     REASONING_SUMMARY,
     VERBOSITY,
+    BudgetConfig,
+    ModelEntry,
+    ProviderConfig,
+)
+from codex_py.config.sections import (
     AgentsConfig,
     AgentsSection,
     CheckpointsConfig,
     Features,
     HistoryConfig,
-    ModelEntry,
     ProjectTrustConfig,
-    ProviderConfig,
     SandboxRules,
     SandboxWorkspaceWrite,
     ShellEnvironmentPolicy,
@@ -287,9 +290,12 @@ class Config(ConfigRecord):
     )
     models: Mapping[str, ModelEntry] = setting(
         MapOf(RecordSection(ModelEntry)),
-        "facts about models that are not in the catalogue",
+        "facts about models that are not in the catalogue, and prices of your own",
         default={},
         sample="my-model",
+    )
+    budget: BudgetConfig = setting(
+        RecordSection(BudgetConfig), "what may be spent before a turn ends; flags limit one run", default=BudgetConfig()
     )
     projects: Mapping[str, ProjectTrustConfig] = setting(
         MapOf(RecordSection(ProjectTrustConfig)),

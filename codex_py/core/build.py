@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from codex_py.auth.find_credentials import LoginRules, find_credentials
+from codex_py.auth.find_credentials import find_credentials
 from codex_py.config.load import may_have_hooks
 from codex_py.config.secret_values import secret_values
 from codex_py.context.agents_md import load_agents_md
@@ -19,10 +19,10 @@ from codex_py.context.initial import ContextSnapshot
 from codex_py.context.instructions import plan_mode_on, tone_instructions
 from codex_py.context.permissions import render_permissions
 from codex_py.core.context_tracker import KnownContext
+from codex_py.core.model_access import open_pool, session_provider
 from codex_py.core.model_setup import (
     choose_model,
     compact_prompt,
-    connect_model,
     find_local_model,
     known_facts,
     login_rules,
@@ -45,15 +45,12 @@ from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.log import report_crash
 from codex_py.model.catalog import ModelFacts, openai_models
 from codex_py.model.client import ModelClient
-from codex_py.model.credentials import Credentials
-from codex_py.model.providers import Provider, loopback_provider, resolve_provider
+from codex_py.model.providers import Provider, loopback_provider
 from codex_py.paths import is_directory
 from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.shells import user_shell
-from codex_py.programs import program_finder
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.ops import OverrideTurnContext
-from codex_py.protocol.policy import extra_roots
 from codex_py.rollout.format import StoredSession
 from codex_py.rollout.recorder import Inherited
 from codex_py.sandbox.policy import writable_roots
@@ -82,7 +79,7 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[Session, None]
     Raises `UserError` for settings that cannot work: no key, an unknown session, a file that cannot be read.
     """
     if request.loaded.config.model_provider != OFFLINE_PROVIDER:
-        async with _opened(request, _provider(request)) as session:
+        async with _opened(request, session_provider(request, request.loaded.config.model_provider)) as session:
             yield session
         return
     from codex_py.offline.server import OfflineModel  # only with --offline
@@ -110,7 +107,7 @@ async def _opened(request: SessionRequest, provider: Provider) -> AsyncGenerator
 
 def _build_session(request: SessionRequest, provider: Provider, local: LocalChoice | None) -> Session:
     config = request.loaded.config
-    credentials = find_credentials(provider, env=request.env, home=request.home, rules=(rules := login_rules(config)))
+    credentials = find_credentials(provider, env=request.env, home=request.home, rules=login_rules(config))
     if not request.ephemeral and provider.id != OFFLINE_PROVIDER:
         make_installation_id(request.home)
     stored, inherited = _stored_session(request)
@@ -123,7 +120,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
     hooks = _hooks(request, tool_env, thread_id)
     approval = (request.hooked_approval if hooks.answers_questions else None) or request.approval
     tool_context = ToolSetContext(provider, approval, request.can_ask, make_agent_tools(config, roles))
-    client = _client(request, provider, credentials, rules)
+    client = open_pool(request, provider, credentials, model=model, stored=stored)
     servers = _server_table(request)
     command_lines = CommandLineReader(read_script_file)
     mcp = _session_mcp(request, servers, provider=provider, client=client, pictures=facts.images)
@@ -168,12 +165,6 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
         reports_interrupts=config.agents.interrupt_message,
     )
     return Session(services, lambda turns: make_agents(turns, config, roles, file))
-
-
-def _client(request: SessionRequest, provider: Provider, credentials: Credentials, rules: LoginRules) -> ModelClient:
-    return connect_model(
-        provider, credentials, rules=rules, env=request.env, home=request.home, originator=request.originator
-    )
 
 
 def _server_table(request: SessionRequest) -> ServerTable | None:
@@ -247,20 +238,6 @@ def _load_runtime(request: SessionRequest) -> ToolRuntime:
     return load_tool_runtime(
         request.loaded, home=request.home, cwd=request.cwd, env=request.env, ignore_rules=request.ignore_rules
     )
-
-
-def _provider(request: SessionRequest) -> Provider:
-    config = request.loaded.config
-    provider = resolve_provider(
-        config.model_provider,
-        configured=config.model_providers,
-        env=request.env,
-        openai_base_url=config.openai_base_url,
-    )
-    if not provider.auth_command:
-        return provider
-    writable = extra_roots(choose_policy(request.loaded, request.extra_roots))
-    return provider.replace(auth_programs=program_finder(request.env, request.cwd, writable))
 
 
 def _stored_session(request: SessionRequest) -> tuple[StoredSession | None, Inherited | None]:

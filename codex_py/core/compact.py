@@ -18,7 +18,7 @@ from codex_py.model.failures import TOO_LONG
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.protocol.items import Message, ResponseItem, exchange_of
-from codex_py.protocol.usage import CompactionWay, TokenUsage
+from codex_py.protocol.usage import CompactionWay, RequestCost
 from codex_py.protocol.value import Value
 from codex_py.text.tokens import BYTES_PER_TOKEN, counted_bytes, truncate_middle
 
@@ -120,14 +120,14 @@ class CompactionRequest(Value):
 class Handover(Value):
     """What carries a conversation on: `items` end the new history, after `users`, when the provider chose those.
 
-    `users` is None where that choice is ours. `usage` is what it cost.
+    `users` is None where that choice is ours. `cost` is what it took, where that is known.
     """
 
     items: tuple[ResponseItem, ...]
     how: CompactionWay
     users: tuple[ResponseItem, ...] | None = None
     summary: str = ""
-    usage: TokenUsage = TokenUsage()
+    cost: RequestCost | None = None
 
 
 class Compactor:
@@ -186,24 +186,24 @@ class Compactor:
             output_schema=None,
             kind="compaction",
         )
-        items, usage = await self._answer(prompt)
+        items, cost = await self._answer(prompt)
         answers = [view.text for item in items if isinstance(view := item.view(), Message) and view.role == "assistant"]
         summary = answers[-1].strip() if answers else ""
         if not summary:
             raise ModelError("the model wrote no summary", retryable=False)
-        return Handover((summary_item(summary),), "local", summary=summary, usage=usage)
+        return Handover((summary_item(summary),), "local", summary=summary, cost=cost)
 
     async def _in_band(self, request: CompactionRequest) -> Handover:
         prompt = request.prompt.replace(
             input=[*_encoded(request.items), _TRIGGER], output_schema=None, kind="compaction"
         )
-        items, usage = await self._answer(prompt)
+        items, cost = await self._answer(prompt)
         compactions = [item for item in items if item.type in _COMPACTIONS]
         if len(compactions) != 1:
             raise ModelError(
                 f"expected one compaction item, got {len(compactions)} among {len(items)} items", retryable=False
             )
-        return Handover((compactions[0],), "in-band", usage=usage)
+        return Handover((compactions[0],), "in-band", cost=cost)
 
     async def _remote(self, request: CompactionRequest) -> Handover:
         prompt = request.prompt.replace(input=_encoded(request.items), output_schema=None)
@@ -220,19 +220,19 @@ class Compactor:
             users=tuple(retained) if has_user_message else None,
         )
 
-    async def _answer(self, prompt: Prompt) -> tuple[list[ResponseItem], TokenUsage]:
+    async def _answer(self, prompt: Prompt) -> tuple[list[ResponseItem], RequestCost | None]:
         items: list[ResponseItem] = []
-        usage = TokenUsage()
+        cost: RequestCost | None = None
         async with aclosing(self._model.stream(prompt, turn_state=TurnState())) as stream:
             async for event in stream:
                 match event:
                     case ItemDone(item):
                         items.append(item)
-                    case Completed(_, TokenUsage() as counted):
-                        usage = counted
+                    case Completed():
+                        cost = event.cost
                     case _:
                         pass
-        return items, usage
+        return items, cost
 
 
 def _is_of_host(item: ResponseItem) -> bool:

@@ -20,7 +20,7 @@ from codex_py.errors import ModelError
 from codex_py.model.client import ModelClient
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.usage import CompactionReason, CompactionWay, TokenUsage
+from codex_py.protocol.usage import CompactionReason, CompactionWay, RequestCost, TokenUsage
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class CompactionServices(Value):
     context_tracker: ContextTracker
     tools: Callable[[], bytes]
     emit: Callable[[events.Event], None]
-    note_cost: Callable[[TokenUsage, int], None]
+    note_cost: Callable[[RequestCost | None, int], None]
     cwd: Path
     skill_uses: Callable[[str, Path], Sequence[SkillUse]]
     hooks: HookRunner
@@ -208,7 +208,7 @@ class Compaction:
         self._way = handover.how
         self._replace(turn, handover, mid_turn=mid_turn)
         after = self._fill(turn.settings).total
-        services.note_cost(handover.usage, after)
+        services.note_cost(handover.cost, after)
         services.emit(events.ContextCompacted(before, after, handover.how, reason, handover.summary))
         services.history.append(*await services.hooks.after_compaction(trigger, handover.summary))
 

@@ -18,7 +18,8 @@ from codex_py.core.secrets import Secrets
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SkillsToInject
 from codex_py.core.skill_requests import SkillRequests
-from codex_py.core.token_usage import TokenCount, measure_context
+from codex_py.core.spending import SpendingLog
+from codex_py.core.token_usage import measure_context
 from codex_py.core.tool_runs import ToolRuns
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn import PlanReader, Turn
@@ -80,9 +81,9 @@ class TurnRunner:
         self._unheard: list[ResponseItem] = []
         self._running: asyncio.Task[str | None] | None = None
         self._interrupted = self.has_begun = False
-        self._tokens = TokenCount()
         self._warnings = list(services.warnings)
         self._transcript = Transcript(services.open_recorder(self._warn), secrets.redact_bytes)
+        self.spending = SpendingLog(services, self._transcript, self._emit, self.settings)
         self.rollout: Final = self._transcript.path  # None where nothing is stored
         self.history = History(self._record)
         self.context_tracker = ContextTracker(self._known_context, self._transcript, listeners.warn_once)
@@ -193,7 +194,7 @@ class TurnRunner:
     def _restore(self, stored: StoredSession) -> None:
         self.history.load(stored.items, window=stored.window, pending_outputs=stored.pending_outputs)
         self.context_tracker.restore(stored.world_state)
-        self._tokens.restore(stored.usage)
+        self.spending.restore(stored)
         self.compaction.restore(stored.last_usage, stored.covered, stored.work_state)
         self._unheard += stored.unheard
 
@@ -213,7 +214,7 @@ class TurnRunner:
         self.runs.new_turn(turn)
         self.compaction.begin_turn()
         self._hooks.begin_turn(turn.turn_id)
-        self._tokens.begin_turn()
+        self.spending.begin_turn(turn.turn_id)
         self._emit(events.TurnStarted(turn.turn_id, prompt))
         self._transcript.turn_started(turn)
         # An earlier run may have died between a call and its output.
@@ -296,7 +297,7 @@ class TurnRunner:
             context_tracker=self.context_tracker,
             tools=lambda: self.runs.registry.encoded_specs,
             emit=self._emit,
-            note_cost=lambda cost, left: self._note_usage(cost, TokenUsage(total_tokens=left)),
+            note_cost=lambda request, left: self.spending.note(request, TokenUsage(total_tokens=left)),
             cwd=self.services.settings.cwd,
             skill_uses=self.services.skills.uses_in,
             prompt_text=self.services.compact_prompt,
@@ -312,7 +313,7 @@ class TurnRunner:
             count_tokens=lambda: self.compaction.counted(turn.settings).total,
             run_tool=lambda call, ended: self.runs.run(call, turn, ended),
             keep_output=self._transcript.early_output,
-            emit=self._emit_for(turn),
+            emit=PlanReader(turn.turn_id, self._emit) if turn.plan else self._emit,
             expect_call=lambda: self.runs.warm_up(turn.sandbox_policy, turn.cwd),
             saved=self._transcript.saved,
             turn_state=TurnState(),
@@ -326,16 +327,14 @@ class TurnRunner:
             hooks=self._hooks,
         ).run()
 
-    def _emit_for(self, turn: TurnContext) -> Callable[[events.Event], None]:
-        return PlanReader(turn.turn_id, self._emit) if turn.plan else self._emit
-
     async def _within(self, turn: TurnContext, work: Coroutine[Any, Any, str | None]) -> None:
         """Run the work of a turn; whatever becomes of it is recorded and told."""
         self._running = asyncio.create_task(work)
         if self._interrupted:
             self._running.cancel()
         try:
-            last = await self.services.tools.checkpoints.finish_turn(turn, self._running, self._emit)
+            with self.spending.time_limit(self._running):
+                last = await self.services.tools.checkpoints.finish_turn(turn, self._running, self._emit)
         except ModelError as error:
             self._fail(turn, str(error), error.code)
         except PromptRefused as error:
@@ -356,7 +355,7 @@ class TurnRunner:
             self._transcript.turn_completed(turn, last)
             await self._transcript.saved()
             last = without_plan_tags(last) if turn.plan and last is not None else last
-            self._emit(events.TurnCompleted(turn.turn_id, last, self._tokens.session, self._tokens.turn))
+            self._emit(self.spending.completed(turn.turn_id, last))
         finally:
             self._running, self._interrupted = None, False
 
@@ -367,6 +366,9 @@ class TurnRunner:
         self._emit(events.TurnFailed(turn.turn_id, message, code))
 
     def _note_interrupt(self, turn: TurnContext) -> None:
+        if (over := self.spending.ended_by_time()) is not None:
+            self._fail(turn, str(over), over.code)
+            return
         self.history.close_open_calls()
         if self.services.reports_interrupts:
             self.history.append(turn_aborted())
@@ -386,13 +388,9 @@ class TurnRunner:
     def _note_answer(self, answer: SampleResult) -> None:
         self._skill_requests.start_filling()
         self.compaction.note_response(answer.usage, answer.covered, self.settings.now.model)
-        if (usage := answer.usage) is not None:
-            self._note_usage(usage, usage)
-
-    def _note_usage(self, cost: TokenUsage, last: TokenUsage) -> None:
-        report = self._tokens.note(cost, last, self.settings.now.model.context_window)
-        self._transcript.usage(last, report.total, report.context_window)
-        self._emit(report)
+        if answer.cost is not None:
+            left = self.compaction.counted(self.settings.now.model).total
+            self.spending.note(answer.cost, answer.usage or TokenUsage(total_tokens=left))
 
     def _record(self, item: ResponseItem) -> None:
         clean = self.secrets.without_in_item(item)

@@ -112,6 +112,7 @@ def model_settings(config: Config, model: str, facts: ModelFacts, *, provider: P
         auto_compact_scope=config.model_auto_compact_token_limit_scope,
         max_output_tokens=facts.max_output_tokens,
         pictures=facts.images,
+        provider=provider.id,
     )
 
 

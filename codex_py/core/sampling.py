@@ -37,7 +37,7 @@ from codex_py.protocol.items import (
     call_output,
     message_of_content,
 )
-from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.usage import RequestCost, TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.spec import ToolOutput
@@ -161,6 +161,7 @@ class SampleResult:
     def __init__(self) -> None:
         self.message: str | None = None
         self.usage: TokenUsage | None = None
+        self.cost: RequestCost | None = None
         self.covered = 0
         self.wants_more = False
         self.acted = False
@@ -207,6 +208,7 @@ def prompt_for(turn: TurnContext, history: History, tools: bytes, *, tokens: int
         max_output_tokens=_answer_limit(settings, tokens),
         parent=turn.parent,
         pictures=settings.pictures,
+        provider=settings.provider,
     )
 
 
@@ -295,12 +297,12 @@ class Sampler(Value):
                 self.emit(events.Warned(text))
             case ItemDone(item):
                 self._record(item, batch, answer)
-            case Completed(_, usage, end_turn):
+            case Completed(_, usage, end_turn, cost):
                 if text := "".join(answer.open_text):
                     # Some servers stream a message and never send it as an item: what was read counts as said.
                     part = {"type": "output_text", "text": text}
                     self._record(message_of_content("assistant", [part]), batch, answer)
-                answer.usage, answer.covered = usage, len(self.history)
+                answer.usage, answer.cost, answer.covered = usage, cost, len(self.history)
                 answer.wants_more = bool(batch) or end_turn is False
             case _:
                 pass

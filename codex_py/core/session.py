@@ -13,6 +13,7 @@ from codex_py.core.ports import AgentSpawner, McpClients, NoAgents, SessionAcces
 from codex_py.core.secrets import Secrets, SecretStore
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SessionSkills
+from codex_py.core.spending import budget_question
 from codex_py.core.turn import plan_accepted
 from codex_py.core.turn_context import PendingMessage, TurnContext, TurnSettings, build_user_message
 from codex_py.core.work_log import SessionNotes
@@ -56,6 +57,7 @@ class Session:
         self._settings = self._conversation.settings
         self._pending = self._conversation.pending
         self.history = self._conversation.history
+        self.spending: Final = self._conversation.spending
         self.thread_id: Final = services.thread_id
         self.warn: Final = self._listeners.warn
         self.hooks: Final = services.tools.hooks
@@ -72,6 +74,8 @@ class Session:
             )
             services.mcp.attach(access)
             services.tools.checkpoints.attach(self._listeners.warn_once)
+            if services.tools.can_ask:
+                services.model.meter.ask = budget_question(self._questions.ask)
             self._runs.join()
         self._notes = SessionNotes()
         self.subscribe(self._notes.note_event)
@@ -271,6 +275,7 @@ async def _count_tokens(
         effort=settings.effort,
         summary=settings.summary,
         max_output_tokens=settings.max_output_tokens,
+        provider=settings.provider,
     )
     try:
         async with asyncio.timeout(_COUNT_SECONDS):

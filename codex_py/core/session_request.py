@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from codex_py.config.load import LoadedConfig
+from codex_py.model.metering import BudgetLimits
 from codex_py.protocol.policy import ApprovalPolicy
 from codex_py.protocol.value import Value
 
@@ -35,7 +36,7 @@ class SessionRequest(Value):
     `more_servers` are tables of MCP servers that the front end brings, for this session alone.
     `source` is the kind of program that session lists show, `instructions` stand in place of the base instructions.
     With `install_dependencies` MCP servers that named skills need are added without a question. `follows` says that the
-    user has left another session for this one.
+    user has left another session for this one. `limits` are what this run may spend.
     """
 
     loaded: LoadedConfig
@@ -57,6 +58,7 @@ class SessionRequest(Value):
     source: str = ""
     instructions: str | None = None
     more_servers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    limits: BudgetLimits = BudgetLimits()
 
     @property
     def chooses_never(self) -> bool:

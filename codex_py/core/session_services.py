@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from codex_py.context.initial import ContextSnapshot
 from codex_py.core.context_tracker import KnownContext
+from codex_py.core.model_pool import ModelPool
 from codex_py.core.secrets import SecretStore
 from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.turn_context import ModelSettings, TurnSettings
-from codex_py.model.client import ModelClient, ParentTurn
+from codex_py.model.client import ParentTurn
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.questions import AskUser
@@ -49,7 +50,7 @@ class SessionServices(Value):
     thread_id: str
     provider_name: str
     settings: TurnSettings
-    model: ModelClient
+    model: ModelPool
     tools: ToolServices
     open_recorder: Callable[[Callable[[str], None]], Recorder]
     redactor: Redactor

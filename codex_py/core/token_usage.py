@@ -9,7 +9,6 @@ from codex_py.context.compaction import HOST_TEXTS
 from codex_py.core.history import History
 from codex_py.core.turn_context import ModelSettings
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.events import UsageReported
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.status import ContextSection, ContextSectionName, ContextUse
 from codex_py.protocol.usage import TokenUsage
@@ -85,27 +84,6 @@ class ContextMeter:
             return Fill(self._counted + estimate_tokens(added + coming), self._prefix or 0)
         fixed = len(settings.instructions.encode("utf-8", "surrogatepass")) + len(tools)
         return Fill(estimate_tokens(fixed + self._history.weight_since(0) + coming), self._prefix or 0)
-
-
-class TokenCount:
-    """Adds up what the provider reports."""
-
-    def __init__(self) -> None:
-        self.session = TokenUsage()
-        self.turn = TokenUsage()
-
-    def restore(self, usage: TokenUsage) -> None:
-        """Go on from what an earlier run has cost."""
-        self.session = usage
-
-    def begin_turn(self) -> None:
-        self.turn = TokenUsage()
-
-    def note(self, cost: TokenUsage, last: TokenUsage, window: int | None) -> UsageReported:
-        """Add a cost; `last` is what the next request takes."""
-        self.session += cost
-        self.turn += cost
-        return UsageReported(last, self.session, window, self.turn)
 
 
 # A sealed piece of reasoning is base64 and carries some hundred bytes that are no thoughts.

@@ -9,10 +9,11 @@ from typing import Any
 
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.events import UsageReported
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.ops import TextInput, UserInput
 from codex_py.protocol.readable import without_pictures
-from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.usage import RequestCost
 from codex_py.rollout import format as records
 from codex_py.rollout.recorder import Recorder
 
@@ -80,8 +81,11 @@ class Transcript:
             elements = shortened[0].elements if [part.text for part in shortened] == [text] else ()
             self._event(records.user_message_payload(text, elements))
 
-    def usage(self, last: TokenUsage, total: TokenUsage, window: int | None) -> None:
-        self._event(records.token_count_payload(last, total, window=window))
+    def usage(self, report: UsageReported, request: RequestCost | None) -> None:
+        """What a request took, and with it the session."""
+        self._event(records.token_count_payload(report.last, report.total, window=report.context_window))
+        if request is not None:
+            self._recorder.record(records.REQUEST_COST, records.request_cost_payload(request, report.costs.session))
 
     def turn_completed(self, turn: TurnContext, last_message: str | None) -> None:
         elapsed = round((time.monotonic() - self._turn_began) * 1000)

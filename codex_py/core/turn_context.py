@@ -19,6 +19,7 @@ from codex_py.tools.registry import ToolRegistry
 
 class ModelSettings(Value):
     """The model and how it is asked; `output_tokens` caps one tool output, `max_output_tokens` one answer.
+    `provider` is the id of the provider to ask.
 
     `auto_compact_tokens` is the user's limit for the history, and its scope what that limit counts.
     """
@@ -37,6 +38,7 @@ class ModelSettings(Value):
     auto_compact_scope: Literal["total", "body_after_prefix"] = "total"
     max_output_tokens: int | None = None
     pictures: bool = True
+    provider: str = ""
 
 
 class TurnSettings(Value):

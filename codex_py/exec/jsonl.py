@@ -59,7 +59,7 @@ class JsonlPrinter:
                 self._skills.append(event)
             case events.TurnCompleted():
                 yield from self._todo_ended()
-                yield schema.turn_completed(event.usage, event.turn_usage, self._skills)
+                yield schema.turn_completed(event, self._skills)
             case events.TurnFailed(_, message):
                 yield from self._todo_ended()
                 yield schema.error(message)

@@ -16,6 +16,7 @@ from codex_py.exec.jsonl import JsonlPrinter
 from codex_py.exec.streams import Output
 from codex_py.protocol import events
 from codex_py.protocol.ops import Compact, ImageInput, TextInput, UserTurn
+from codex_py.protocol.usage import BUDGET_REACHED
 from codex_py.protocol.value import Value
 from codex_py.render.plain import PlainPrinter
 from codex_py.text.display import first_words
@@ -42,6 +43,8 @@ class Ending:
         self._no_sandbox: str | None = None
         self.answer: str | None = None
         self.completed = False
+        self.budget_reached = False
+        self._last_message: str | None = None
 
     def __call__(self, event: events.Event) -> None:
         match event:
@@ -56,6 +59,8 @@ class Ending:
             case _:
                 if isinstance(event, events.CommandFinished) and event.status != "declined":
                     self._ran_command = True
+                if isinstance(event, events.MessageDone):
+                    self._last_message = event.text
                 self._show(event)
 
     async def finish(self, session: Session) -> None:
@@ -76,6 +81,9 @@ class Ending:
         self._show(end if failure is None else events.TurnFailed(end.turn_id, failure))
         self.completed = isinstance(end, events.TurnCompleted) and failure is None
         self.answer = end.last_message if isinstance(end, events.TurnCompleted) and failure is None else None
+        if isinstance(end, events.TurnFailed) and end.code == BUDGET_REACHED:
+            # What the turn has come to so far is all that was paid for.
+            self.budget_reached, self.answer = True, self._last_message
 
     def _failure(self, end: _End) -> str | None:
         """Why a turn that the model has completed did not do its work; None when it did."""
@@ -86,6 +94,8 @@ class Ending:
         return _NO_ANSWER if self._needs_answer and not (end.last_message or "").strip() else None
 
 
+# Of its own, so that a script can tell that more money, not another prompt, is what is missing.
+BUDGET_STATUS: Final = 75
 _EXIT_STATUS: Final[dict[int, int]] = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
@@ -111,6 +121,7 @@ class _Outcome:
 
     def __init__(self) -> None:
         self.completed = False
+        self.budget_reached = False
         self.signal: int | None = None
         self.interrupted = False
         self.is_over = False
@@ -126,11 +137,13 @@ class _Outcome:
     def status(self) -> int:
         if self.signal is not None:
             return _EXIT_STATUS[self.signal]
+        if self.budget_reached:
+            return BUDGET_STATUS
         return 0 if self.completed and not self.stdout_closed else 1
 
 
 async def run_exec(session: Session, request: ExecRequest) -> int:
-    """Run the turn, print it, and give back the exit status: 0, 1, or 130, 143, 129 after a signal."""
+    """Run the turn, print it, and give back the exit status: 0, 1, 75, or 130, 143, 129 after a signal."""
     outcome = _Outcome()
 
     def interrupt() -> None:
@@ -157,8 +170,8 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
     await session.submit(op)
     outcome.is_over = True
     await ending.finish(session)
-    outcome.completed = ending.completed
-    if ending.completed:
+    outcome.completed, outcome.budget_reached = ending.completed, ending.budget_reached
+    if ending.completed or ending.answer is not None:
         _deliver(request, outcome, ending.answer)
     return outcome.status
 

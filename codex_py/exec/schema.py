@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.protocol import events
-from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.usage import Spending, TokenUsage
 
 Line: TypeAlias = dict[str, Any]
 Item: TypeAlias = dict[str, Any]
@@ -24,9 +24,7 @@ def thread_started(thread_id: str) -> Line:
 
 
 def turn_completed(
-    usage: TokenUsage,
-    turn_usage: TokenUsage | None = None,
-    skills: Sequence[events.SkillUsed | events.SkillSuggested] = (),
+    event: events.TurnCompleted, skills: Sequence[events.SkillUsed | events.SkillSuggested] = ()
 ) -> Line:
     """`usage` counts the whole thread, earlier runs included; `turn_usage` is of this turn.
 
@@ -34,8 +32,12 @@ def turn_completed(
     the whole thread, and when a skill was used or suggested: strict readers of the published types meet no line and no
     item they do not know.
     """
-    own = {} if turn_usage is None or turn_usage == usage else {"turn_usage": _counts(turn_usage)}
-    return {"type": "turn.completed", "usage": _counts(usage), **own, **_skills_used(skills)}
+    costs, usage = event.costs, {**_counts(event.usage), **_costs(event.costs.session)}
+    if costs.agents.requests:
+        usage["agents_cost_usd"] = costs.agents.known_usd
+    is_whole = event.turn_usage == event.usage
+    own = {} if is_whole else {"turn_usage": {**_counts(event.turn_usage), **_costs(costs.turn)}}
+    return {"type": "turn.completed", "usage": usage, **own, **_skills_used(skills)}
 
 
 def skill_used(use: events.SkillUsed) -> dict[str, str]:
@@ -136,7 +138,7 @@ def todo_list(item_id: str, steps: Sequence[events.PlanStep]) -> Item:
     return {"id": item_id, "type": "todo_list", "items": items}
 
 
-def _counts(usage: TokenUsage) -> dict[str, int]:
+def _counts(usage: TokenUsage) -> dict[str, float | None]:
     return {
         "input_tokens": usage.input_tokens,
         "cached_input_tokens": usage.cached_input_tokens,
@@ -144,6 +146,14 @@ def _counts(usage: TokenUsage) -> dict[str, int]:
         "output_tokens": usage.output_tokens,
         "reasoning_output_tokens": usage.reasoning_output_tokens,
     }
+
+
+def _costs(spending: Spending) -> dict[str, float | None]:
+    """Additions of this program: null where a price is unknown, and then what is known of the cost."""
+    if not spending.unpriced:
+        return {"cost_usd": spending.usd}
+    known = {"known_cost_usd": spending.usd} if spending.usd else {}
+    return {"cost_usd": None, **known, "unpriced_requests": spending.unpriced}
 
 
 def skill_suggested(suggested: events.SkillSuggested) -> dict[str, Any]:

@@ -124,6 +124,7 @@ async def sample(model: ModelClient, request: Mapping[str, Any], settings: TurnS
         turn_id=uuid7(),
         effort=chosen.effort,
         max_output_tokens=chosen.max_output_tokens,
+        provider=chosen.provider,
     )
     texts: list[str] = []
     async with aclosing(model.stream(prompt, turn_state=TurnState())) as stream:

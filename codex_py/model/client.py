@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from codex_py.model.retry import RetryBudget
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.usage import CompactionWay, TokenUsage
+from codex_py.protocol.usage import CompactionWay, RequestCost, TokenUsage
 from codex_py.protocol.value import Value
 
 
@@ -31,6 +31,7 @@ class Prompt(Value):
     `window` counts the compactions of the thread so far. `kind` says what the request is for; one for the compaction
     endpoint asks for no stream and stores nothing by itself. `parent` is there in a request of an agent's.
     `max_output_tokens` is where the answer must end; OpenAI is not sent it. `pictures` says that the model can see.
+    `provider` is the id of the one to ask, where there may be several.
     """
 
     model: str
@@ -50,6 +51,7 @@ class Prompt(Value):
     kind: Literal["turn", "compaction", "compaction_endpoint"] = "turn"
     parent: ParentTurn | None = None
     pictures: bool = True
+    provider: str = ""
 
     @property
     def session_id(self) -> str:
@@ -102,11 +104,15 @@ class AnswerNote(Value):
 
 
 class Completed(Value):
-    """The answer is whole. `end_turn` False asks for another request even without a call."""
+    """The answer is whole. `end_turn` False asks for another request even without a call.
+
+    `cost` is there where somebody counts it.
+    """
 
     response_id: str
     usage: TokenUsage | None
     end_turn: bool | None
+    cost: RequestCost | None = None
 
 
 ResponseEvent: TypeAlias = (

@@ -68,6 +68,10 @@ HOSTED: Final[Mapping[str, HostedProvider]] = MappingProxyType(
 )
 
 
+# Those that run models on this machine, which cost nothing that anybody knows.
+LOCAL_PROVIDERS: Final = frozenset((*_LOCAL_PORTS, *(name for name, hosted in HOSTED.items() if hosted.local)))
+
+
 class LoginRecord(Protocol):
     """What `[model_providers.<id>]` of the configuration says about keys; None where it says nothing."""
 

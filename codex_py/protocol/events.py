@@ -1,7 +1,6 @@
 """Events: everything a front end can learn about a running session.
 
-An event says what happened, not how to draw it. Texts are as the model, a tool or a server wrote them: whoever puts
-them on a terminal passes them through `text.sanitize` first.
+An event says what happened, not how to draw it. Texts are as they came: a terminal gets them through `text.sanitize`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import FileChange, Question
 from codex_py.protocol.status import AgentState, AgentStatus, AgentTool, FilesChanged
-from codex_py.protocol.usage import CompactionReason, CompactionWay, TokenUsage
+from codex_py.protocol.usage import CompactionReason, CompactionWay, Costs, TokenUsage
 from codex_py.protocol.value import Value
 
 
@@ -299,12 +298,13 @@ class Retrying(Value):
 
 
 class UsageReported(Value):
-    """Tokens of the response that just ended, of the whole session, and of the running turn so far."""
+    """Tokens of the response that just ended, of the whole session, and of the running turn so far; what they cost."""
 
     last: TokenUsage
     total: TokenUsage
     context_window: int | None
     turn: TokenUsage = TokenUsage()
+    costs: Costs = Costs()
 
 
 class CompactionStarted(Value):
@@ -335,12 +335,13 @@ class ItemRecorded(Value):
 
 
 class TurnCompleted(Value):
-    """`usage` is of the whole session, `turn_usage` of this turn."""
+    """`usage` is of the whole session, `turn_usage` of this turn; `costs` are of both."""
 
     turn_id: str
     last_message: str | None
     usage: TokenUsage
     turn_usage: TokenUsage = TokenUsage()
+    costs: Costs = Costs()
 
 
 class TurnFailed(Value):

@@ -20,7 +20,7 @@ class AgentState(Value):
 
     `id` is that of its session, `parent` that of the session which started it, `depth` how many stand above it.
     `message` is its last word, or why it failed. `activity` is what it does at the moment, in a line; `is_waiting` says
-    that it waits for an answer of the user. `tokens` counts its whole session.
+    that it waits for an answer of the user. `tokens` counts its whole session, `cost` says what that came to.
     """
 
     id: str
@@ -35,6 +35,7 @@ class AgentState(Value):
     activity: str = ""
     is_waiting: bool = False
     tokens: int = 0
+    cost: str = ""
 
     @property
     def title(self) -> str:

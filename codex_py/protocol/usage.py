@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
@@ -59,6 +59,80 @@ class TokenUsage(Value):
             _count(counts, "total_tokens") or sent + received,
             _count(counts.get("input_tokens_details"), "cache_write_tokens"),
         )
+
+
+# The code of a failure that says that a budget is used up.
+BUDGET_REACHED: Final = "budget_reached"
+
+
+class Spending(Value):
+    """What requests have cost. `usd` is US dollars, of those whose price is known; `unpriced` counts the others.
+
+    Tokens are those of input and output together.
+    """
+
+    requests: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    unpriced: int = 0
+
+    def __add__(self, other: Spending) -> Spending:
+        return Spending(
+            self.requests + other.requests,
+            self.tokens + other.tokens,
+            # A sum of prices has few digits; those of floating point are no part of it.
+            round(self.usd + other.usd, 12),
+            self.unpriced + other.unpriced,
+        )
+
+    @property
+    def known_usd(self) -> float | None:
+        """The dollars; None where the price of any request is unknown."""
+        return None if self.unpriced else self.usd
+
+    def in_words(self) -> str:
+        """For a person: `$0.0123`; `?` where no price is known, `$0.0123 + ?` where some are not."""
+        if not self.unpriced:
+            return describe_usd(self.usd)
+        return f"{describe_usd(self.usd)} + ?" if self.unpriced < self.requests else "?"
+
+    @classmethod
+    def from_record(cls, record: object) -> Spending:
+        """Read `to_record` back; what is missing or odd counts as 0."""
+        fields = as_object(record)
+        amount: object = fields.get("usd")
+        is_amount = isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount < 1e12
+        usd = float(amount) if isinstance(amount, int | float) and is_amount else 0.0
+        return cls(_count(fields, "requests"), _count(fields, "tokens"), usd, _count(fields, "unpriced"))
+
+    def to_record(self) -> dict[str, float]:
+        """As it stands in a session file; what is 0 is left out."""
+        return {name: value for name, value in self.__dict__.items() if value}
+
+
+class RequestCost(Value):
+    """What one answered request took: of which model, for a `turn` or a `compaction`, and what it cost."""
+
+    provider: str
+    model: str
+    kind: str
+    usage: TokenUsage
+    spending: Spending
+
+
+class Costs(Value):
+    """What was spent so far: in this turn and in the session, agents included, and by agents alone."""
+
+    turn: Spending = Spending()
+    session: Spending = Spending()
+    agents: Spending = Spending()
+
+
+def describe_usd(usd: float) -> str:
+    """An amount in US dollars: whole cents from a dollar on, below that so that two digits show."""
+    if usd >= 1 or usd <= 0:
+        return f"${usd:,.2f}"
+    return f"${usd:.4f}" if usd >= 0.0001 else f"${usd:.6f}"
 
 
 def context_share(last: TokenUsage, window: int | None) -> float | None:

@@ -90,6 +90,10 @@ class PlainPrinter:
             self.write(self._paint(f"session: {event.usage.in_words()}", _DIM))
         if any(self._agent_tokens.values()):
             self.write(self._paint(f"agents: {sum(self._agent_tokens.values()):,} tokens of their own", _DIM))
+        costs = event.costs
+        session = f", session {costs.session.in_words()}" if costs.session != costs.turn else ""
+        agents = f", agents {costs.agents.in_words()} of it" if costs.agents.requests else ""
+        self.write(self._paint(f"cost: {costs.turn.in_words()}{session}{agents}", _DIM))
         # Last, because scripts that know Codex CLI look for it here.
         self.write(self._paint("tokens used", _DIM))
         self.write(f"{event.usage.uncached_total:,}")

@@ -24,7 +24,8 @@ _BRANCH_SHOWN: Final = 24
 class Status(Value):
     """What the status line shows. The share is from 0 to 1; what is None or empty is left out.
 
-    `running` counts the commands in the background. `home` is the directory that is written `~`.
+    `running` counts the commands in the background, `cost` is that of the session. `home` is the directory that is
+    written `~`.
     """
 
     model: str
@@ -36,6 +37,7 @@ class Status(Value):
     plan: bool = False
     home: Path | None = None
     running: int = 0
+    cost: str = ""
 
 
 def status_segments(status: Status, width: int) -> list[Part]:
@@ -49,7 +51,7 @@ def status_segments(status: Status, width: int) -> list[Part]:
     if _width(fields) > width >= _width(without_effort := fields | {"model": _model(status.model)}):
         fields = without_effort
     # From the least important on; the mode and the model are the last to go.
-    for name in ("branch", "directory", "sandbox", "context"):
+    for name in ("branch", "directory", "sandbox", "cost", "context"):
         if _width(fields) <= width:
             break
         fields.pop(name, None)
@@ -83,6 +85,8 @@ def _fields(status: Status) -> dict[str, Part]:
         fields["running"] = (f"{status.running} running · /ps", "status.mode")
     if (left := status.context_left) is not None:
         fields["context"] = (f"{max(0.0, left):.0%} context left", "status.low" if left <= _LOW else "status")
+    if status.cost:
+        fields["cost"] = (status.cost, "status")
     fields["directory"] = (short_directory(status.cwd, status.home), "status")
     if status.branch:
         fields["branch"] = (cut_to_cells(sanitize_line(status.branch), _BRANCH_SHOWN), "status")

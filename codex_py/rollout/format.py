@@ -15,12 +15,14 @@ from codex_py.protocol.encoding import as_object, encode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import TextElement
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy, WorkspaceWrite, approval_payload, mode_of
-from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.usage import RequestCost, Spending, TokenUsage
 from codex_py.protocol.value import Value
 
 # A record of this program's own: the output of a call whose place in the history has not come yet. Codex CLI skips it.
 EARLY_OUTPUT: Final = "early_output"
 EARLY_INPUT: Final = "early_input"
+# What one request cost, and the session with its agents so far.
+REQUEST_COST: Final = "request_cost"
 
 
 class GitState(Value):
@@ -142,8 +144,8 @@ class StoredSession(Value):
 
     `items` is the history to send, after the last compaction; `window` counts the compactions. `usage` is the sum over
     the session, `last_usage` that of its last response. `size` (bytes) and `ends_with_newline` describe the file as it
-    was read. `pending_outputs` has, by call, the outputs that a killed run had no place for yet, and `unheard` what the
-    user said to a run that was killed while it made room for it.
+    was read. `pending_outputs` has, by call, the outputs that a killed run had no place for yet, `unheard` what the
+    user said to a run that was killed while it made room for it, and `spending` what the session has cost.
     """
 
     path: Path
@@ -162,6 +164,7 @@ class StoredSession(Value):
     covered: int = 0
     work_state: dict[str, Any] | None = None
     unheard: tuple[ResponseItem, ...] = ()
+    spending: Spending = Spending()
 
 
 def encode_line(ordinal: int, record_type: str, payload: bytes, *, timestamp: str) -> bytes:
@@ -249,6 +252,18 @@ def token_count_payload(last: TokenUsage, total: TokenUsage, *, window: int | No
         "model_context_window": window,
     }
     return {"type": "token_count", "info": counts, "rate_limits": None}
+
+
+def request_cost_payload(request: RequestCost, session: Spending) -> dict[str, Any]:
+    """`request_cost`, a record of this program's own: one request, and what the session has cost with it."""
+    return {
+        "provider": request.provider,
+        "model": request.model,
+        "kind": request.kind,
+        "usage": _usage_payload(request.usage),
+        "cost": request.spending.to_record(),
+        "session_cost": session.to_record(),
+    }
 
 
 def task_complete_payload(turn_id: str, last_message: str | None, *, duration_ms: int) -> dict[str, Any]:

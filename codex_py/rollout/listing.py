@@ -126,7 +126,7 @@ def _entry(line: bytes) -> dict[str, Any]:
     return entry if named else {}
 
 
-_FORMAT: Final = b"codex-py sessions 4"
+_FORMAT: Final = b"codex-py sessions 5"
 _MAX_BYTES: Final = 256 * 1024 * 1024
 _FIELDS: Final = len(SessionSummary._fields) - 2
 _DAMAGE: Final = (ValueError, TypeError, LookupError, RecursionError)

@@ -99,6 +99,8 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
                     replay.feed_all(read_lines(older, limit=MAX_LINE), before=lower(bound, before))
             line = _whole(replay, stream, begun, before)
         size = stream.tell()
+    # What has been taken back was paid for all the same.
+    spending = replay.spending()
     if replay.is_rewound:
         replay = _without_rewound(path, replay, before)
     total, last = replay.usage()
@@ -120,6 +122,7 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
         covered=replay.covered(),
         work_state=replay.work_state,
         unheard=tuple(replay.unheard),
+        spending=spending,
     )
 
 

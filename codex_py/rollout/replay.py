@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem, exchange_of, message
-from codex_py.protocol.usage import TokenUsage
+from codex_py.protocol.usage import Spending, TokenUsage
 from codex_py.rollout.format import read_usage
 from codex_py.rollout.records import REWIND_MARK, Head, ordinal_of, read_head, records_within, replacement_start
 
@@ -60,6 +60,7 @@ class Replay:
         self._counts: deque[bytes] = deque(maxlen=_LOOK_BACK)
         self._early: list[tuple[int, ResponseItem]] = []
         self.unheard: list[ResponseItem] = []
+        self._costs: deque[bytes] = deque(maxlen=_LOOK_BACK)
 
     def feed_all(self, lines: Iterable[bytes], *, before: int | None = None) -> bytes:
         """Take the lines of a file, each with its newline, as `feed` does; give back the last one.
@@ -134,6 +135,11 @@ class Replay:
                 return read_usage(payload["thread_token_usage"]), read_usage(payload.get("usage"))
         return TokenUsage(), TokenUsage()
 
+    def spending(self) -> Spending:
+        """What the session has cost, by the newest record that says so."""
+        newest = next(map(_payload_of, _readable(self._costs)), None)
+        return Spending.from_record(newest and newest.get("session_cost"))
+
     def stands_alone(self) -> bool:
         """Whether what was fed begins with a compaction and says everything that lines before it could have said."""
         known = self._has_replacement and self._has_full_state and bool(_readable(self._contexts))
@@ -185,6 +191,8 @@ class Replay:
             case b"turn_context":
                 self._early.clear()
                 self._contexts.append(_ended(line))
+            case b"request_cost":
+                self._costs.append(_ended(line))
             case b"token_usage_record":
                 self._note_counts(line)
             case b"event_msg" if head["payload_type"] == b"token_count":

@@ -12,8 +12,9 @@ from typing import BinaryIO, Final, NamedTuple
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.readable import is_host_text
+from codex_py.protocol.usage import Spending
 from codex_py.rollout.files import is_archived, thread_of
-from codex_py.rollout.format import SessionMeta, read_usage
+from codex_py.rollout.format import REQUEST_COST, SessionMeta, read_usage
 from codex_py.rollout.records import (
     MAX_LINE,
     RolloutRecord,
@@ -60,7 +61,15 @@ class SessionSummary(NamedTuple):
     repository: str = ""
     nickname: str = ""
     role: str = ""
+    requests: int = 0
+    usd: float = 0.0
+    unpriced: int = 0
     name: str = ""
+
+    @property
+    def cost(self) -> Spending:
+        """What it has cost with its agents; without requests where it is not known."""
+        return Spending(self.requests, self.tokens, self.usd, self.unpriced)
 
     @property
     def archived(self) -> bool:
@@ -91,7 +100,7 @@ def read_damaged(path: Path) -> DamagedSession | None:
             first = stream.readline(MAX_LINE)
             if not first.endswith(b"\n"):
                 return None
-            updated, _, context = _newest(stream.fileno())
+            updated, _, context, _ = _newest(stream.fileno())
             written = datetime.fromtimestamp(os.fstat(stream.fileno()).st_mtime, UTC).isoformat()
             return DamagedSession(path, updated or _stamp(written), _text(context.get("cwd")))
     except (UserError, OSError):
@@ -100,7 +109,7 @@ def read_damaged(path: Path) -> DamagedSession | None:
 
 def _summary(path: Path, stream: BinaryIO) -> SessionSummary | None:
     meta = read_meta(path, stream.readline(MAX_LINE))
-    updated, tokens, context = _newest(stream.fileno())
+    updated, tokens, context, cost = _newest(stream.fileno())
     return SessionSummary(
         path=path,
         id=thread_of(path) or meta.id,
@@ -123,6 +132,9 @@ def _summary(path: Path, stream: BinaryIO) -> SessionSummary | None:
         repository=(meta.git.repository_url if meta.git else None) or "",
         nickname=meta.subagent.nickname if meta.subagent else "",
         role=meta.subagent.role if meta.subagent else "",
+        requests=cost.requests,
+        usd=cost.usd,
+        unpriced=cost.unpriced,
     )
 
 
@@ -162,9 +174,12 @@ def _message_text(record: RolloutRecord | None) -> str:
     return "" if is_host_text(text) else text
 
 
-def _newest(descriptor: int) -> tuple[str, int, dict[str, object]]:
-    """The last time stamp, even that of a torn record; the last sum of tokens; the settings of the last turn."""
-    updated, tokens, context = "", None, None
+def _newest(descriptor: int) -> tuple[str, int, dict[str, object], Spending]:
+    """The last time stamp, even that of a torn record; the last sum of tokens; the settings of the last turn; the cost.
+
+    The cost stands behind the tokens.
+    """
+    updated, tokens, context, cost = "", None, None, None
     read = 0
     for line in read_lines_backwards(descriptor, limit=_MAX_LINE):
         read += len(line)
@@ -173,11 +188,17 @@ def _newest(descriptor: int) -> tuple[str, int, dict[str, object]]:
             updated = _stamp(head["timestamp"].decode())
         if tokens is None and head is not None and head["payload_type"] == b"token_count":
             tokens = _tokens(decode_record(line, 0))
+        elif tokens is None and cost is None and head is not None and head["type"] == REQUEST_COST.encode():
+            cost = _cost(decode_record(line, 0))
         elif context is None and head is not None and head["type"] == b"turn_context":
             context = _settings(decode_record(line, 0))
         if (updated and tokens is not None and context is not None) or read > _BACK_BYTES:
             break
-    return updated, tokens or 0, context or {}
+    return updated, tokens or 0, context or {}, cost or Spending()
+
+
+def _cost(record: RolloutRecord | None) -> Spending | None:
+    return Spending.from_record(record.payload.get("session_cost")) if record else None
 
 
 def _tokens(record: RolloutRecord | None) -> int | None:

@@ -71,8 +71,14 @@ def _about_use(session: Session, usage: TokenUsage) -> Iterator[tuple[str, str]]
     use = session.context_use()
     about = "" if use.measured else "≈ "
     yield "tokens", usage.in_words()
+    costs = session.spending.costs()
+    yield (
+        "cost",
+        costs.session.in_words() + (f", {costs.turn.in_words()} of it this turn" if costs.turn.requests else ""),
+    )
     if agents := session.agents.states():
-        yield "agents", f"{len(agents)}, with {sum(agent.tokens for agent in agents):,} tokens of their own"
+        cost = f", {costs.agents.in_words()}" if costs.agents.requests else ""
+        yield "agents", f"{len(agents)}, with {sum(agent.tokens for agent in agents):,} tokens of their own{cost}"
     if use.window:
         left = max(0, use.window - use.total) / use.window
         yield "context", f"{about}{use.total:,} of {use.window:,} tokens, {left:.0%} left"

@@ -146,8 +146,8 @@ class SubagentSession:
                 self._outcome = ("errored", message)
             case events.TurnInterrupted():
                 self._outcome = ("interrupted", None)
-            case events.UsageReported(_, total):
-                self.change(tokens=total.total_tokens)
+            case events.UsageReported(_, total, costs=costs):
+                self.change(tokens=total.total_tokens, cost=costs.session.in_words())
             case _:
                 if (activity := _activity_of(event)) is not None:
                     self.change(activity=activity)

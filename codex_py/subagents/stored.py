@@ -111,6 +111,7 @@ def _state_of(found: SessionSummary) -> AgentState | None:
         model=found.model,
         message=message,
         tokens=found.tokens,
+        cost=found.cost.in_words() if found.requests else "",
     )
 
 

@@ -83,7 +83,7 @@ def test_the_sessions_of_agents_are_listed_only_when_they_are_asked_for(place: P
     assert (human.status, human.out) == (0, "done\n")
     assert "agent-1: works on: look at a" in human.err
     assert "a is fine" in human.err
-    assert "\nagents: 1,005 tokens of their own\ntokens used\n" in human.err
+    assert "\nagents: 1,005 tokens of their own\ncost: " in human.err
     listed = json.loads(run(place, "sessions", "list", "--json").out)
     everything = json.loads(run(place, "sessions", "list", "--json", "--agents").out)
     assert [one["first_prompt"] for one in listed] == ["go"]

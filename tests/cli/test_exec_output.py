@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -54,13 +55,15 @@ def change(item_id: str, path: Path, kind: str, state: str) -> dict[str, Any]:
     return {"id": item_id, "type": "file_change", "changes": changes, "status": state}
 
 
-def usage(given: int = 0, cached: int = 0, taken: int = 0, thinking: int = 0) -> dict[str, Any]:
-    counts = {
+def usage(given: int = 0, cached: int = 0, taken: int = 0, thinking: int = 0, **more: float) -> dict[str, Any]:
+    counts: dict[str, Any] = {
         "input_tokens": given,
         "cached_input_tokens": cached,
         "cache_write_input_tokens": 0,
         "output_tokens": taken,
         "reasoning_output_tokens": thinking,
+        "cost_usd": ANY,
+        **more,
     }
     return {"type": "turn.completed", "usage": counts}
 
@@ -164,6 +167,7 @@ no
 codex
 It says hi.
 turn: 12,000 tokens in (8% cached), 345 out
+cost: $0.0173
 tokens used
 11,345
 """
@@ -258,7 +262,8 @@ def test_json_lines_tell_a_whole_turn(place: Place) -> None:
         {"type": "item.completed", "item": change("item_5", new, "update", "completed")},
         {"type": "item.completed", "item": change("item_6", new, "delete", "completed")},
         done("item_7", "agent_message", "done"),
-        usage(201, 41, 21, 6),
+        # One answer came without a count of its tokens.
+        usage(201, 41, 21, 6, known_cost_usd=0.000415125, unpriced_requests=1),
     ]
     assert (ended.status, ended.stderr) == (0, b"")
     assert model.requests[7].output_of("c3") == "unsupported call: no_such_tool"

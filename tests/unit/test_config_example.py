@@ -9,8 +9,9 @@ import pytest
 
 from codex_py.config.example import render_example
 from codex_py.config.mcp_sections import MCP_SERVER
+from codex_py.config.model_sections import ModelEntry, ProviderConfig
 from codex_py.config.schema import Config
-from codex_py.config.sections import ModelEntry, ProjectTrustConfig, ProviderConfig, SkillRuleConfig
+from codex_py.config.sections import ProjectTrustConfig, SkillRuleConfig
 from codex_py.config.value_types import REQUIRED, ConfigRecord, RecordSection, settings_of
 from tests.unit.config_builders import Machine, make_machine
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from codex_py.config.layers import Layer
+from codex_py.config.model_sections import ModelEntry, ProviderConfig
 from codex_py.config.schema import Config
-from codex_py.config.sections import ModelEntry, ProviderConfig, SkillRuleConfig
+from codex_py.config.sections import SkillRuleConfig
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.policy import GranularApproval
 from tests.unit.config_builders import Machine, make_machine, write

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from codex_py.config.keys import toml_value
+from codex_py.config.model_sections import ProviderConfig
 from codex_py.config.schema import Config
-from codex_py.config.sections import HistoryConfig, ProviderConfig
+from codex_py.config.sections import HistoryConfig
 from codex_py.errors import UserError
 from tests.support.work import within
 from tests.unit.config_builders import Machine, make_machine

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from codex_py.config.load import LoadedConfig
-from codex_py.config.sections import REASONING_EFFORT
+from codex_py.config.model_sections import REASONING_EFFORT
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
 from codex_py.protocol.ops import OverrideTurnContext

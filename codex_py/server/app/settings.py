@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
+from codex_py.config.model_sections import REASONING_EFFORT, REASONING_SUMMARY
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES, Config
-from codex_py.config.sections import REASONING_EFFORT, REASONING_SUMMARY
 from codex_py.core.session_request import ResumeTarget
 from codex_py.core.turn_context import TurnSettings
 from codex_py.protocol.encoding import as_object

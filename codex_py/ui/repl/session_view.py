@@ -57,7 +57,7 @@ class StatusKeeper:
         # The calls whose commands go on in the background.
         self._running: set[str] = set()
         self._filled: float | None = None
-        self._branch = ""
+        self._branch = self._cost = ""
         self.look_at_branch()
 
     def note_event(self, event: events.Event) -> None:
@@ -66,8 +66,11 @@ class StatusKeeper:
             case events.SessionStarted(resumed=count) if count:
                 use = self._session.context_use()
                 self._filled = use.total / use.window if use.window else None
-            case events.UsageReported(last, _, window):
+                costs = self._session.spending.costs().session
+                self._cost = costs.in_words() if costs.requests else ""
+            case events.UsageReported(last, _, window, costs=costs):
                 self._filled = context_share(last, window)
+                self._cost = costs.session.in_words()
             case events.CommandDetached(call_id):
                 self._running.add(call_id)
             case events.CommandFinished(call_id):
@@ -96,6 +99,7 @@ class StatusKeeper:
             plan=settings.plan,
             running=len(self._running),
             home=self._home,
+            cost=self._cost,
         )
 
     def fragments(self, width: int, *, hint: str = "", is_needed: bool = True) -> StyleAndTextTuples:

@@ -10,8 +10,8 @@ from collections.abc import Coroutine
 from typing import Any, Final, cast
 
 from codex_py.config.edit import set_value
+from codex_py.config.model_sections import REASONING_EFFORT
 from codex_py.config.schema import APPROVAL_POLICIES, SANDBOX_MODES
-from codex_py.config.sections import REASONING_EFFORT
 from codex_py.core.resume import find_stored
 from codex_py.errors import UserError
 from codex_py.paths import short_path

@@ -62,7 +62,7 @@ def agent_sheet(agent: AgentState) -> Sheet[Literal["look", "stop", "leave"]]:
 
 
 def _agent_entry(agent: AgentState) -> ListEntry[str]:
-    facts = [agent.role, agent.model, f"{agent.tokens:,} tokens" if agent.tokens else "", agent.id]
+    facts = [agent.role, agent.model, f"{agent.tokens:,} tokens" if agent.tokens else "", agent.cost, agent.id]
     details = [TextLine(" · ".join(filter(None, facts)), "menu.note")]
     if agent.message:
         details.append(TextLine(first_words(agent.message, _MESSAGE_SHOWN), "output"))

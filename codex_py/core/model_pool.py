@@ -1,0 +1,120 @@
+"""The `ModelClient` of a session: the clients of the providers it asks, each opened when it is first asked.
+
+Every request of the session and its agents passes here, so this is where they are counted and budgets are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Final, NamedTuple, TypeAlias
+
+from codex_py.model.client import Completed, ModelClient, Prompt, ResponseEvent, TurnState
+from codex_py.model.metering import Meter, request_cost
+from codex_py.model.prices import ModelPrice
+from codex_py.model.providers import Provider
+from codex_py.model.retry import RetryBudget
+from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.usage import CompactionWay
+
+
+class Connected(NamedTuple):
+    """A provider with the client that asks it, and the secrets it asks with."""
+
+    provider: Provider
+    client: ModelClient
+    secrets: tuple[str, ...]
+
+
+PriceOf: TypeAlias = Callable[[Provider, str, str | None], ModelPrice | None]
+Connect: TypeAlias = Callable[[str], Connected]
+
+
+class ModelPool:
+    """`connect` opens the client of a provider by its id; it raises `UserError` for one that cannot be asked.
+
+    `price_of` looks up the price of a model with a service tier.
+    """
+
+    def __init__(self, first: Connected, *, meter: Meter, price_of: PriceOf, connect: Connect) -> None:
+        self._first = first.provider.id
+        self._clients = {first.provider.id: first}
+        self.meter: Final = meter
+        self._price_of = price_of
+        self._connect = connect
+        self._watchers: list[tuple[Callable[[Sequence[str]], None], Callable[[str], None]]] = []
+
+    def provider(self, provider_id: str) -> Provider:
+        """A provider that can be asked from now on. Raises `UserError`."""
+        return self._opened(provider_id).provider
+
+    @property
+    def compaction(self) -> CompactionWay:
+        """As `ModelClient` says, of the provider the session began with."""
+        return self._clients[self._first].client.compaction
+
+    def compaction_of(self, provider_id: str) -> CompactionWay:
+        """How another provider compacts a history."""
+        return self._opened(provider_id).client.compaction
+
+    def watch(self, *, add_secrets: Callable[[Sequence[str]], None], warn: Callable[[str], None]) -> None:
+        """As `ModelClient` says."""
+        self._watchers.append((add_secrets, warn))
+        self.meter.warn = warn
+        for _, client, _ in self._clients.values():
+            client.watch(add_secrets=add_secrets, warn=warn)
+
+    def retry_budget(self, provider_id: str = "") -> RetryBudget:
+        """As `ModelClient` says."""
+        return self._opened(provider_id).client.retry_budget()
+
+    async def stream(self, prompt: Prompt, *, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
+        """As `ModelClient` says; `Completed` says what the request cost. Raises `ModelError` at the end of a budget."""
+        provider, client, _ = self._opened(prompt.provider)
+        meter = self.meter
+        if meter.has_limit("usd"):
+            await meter.admit(prompt, self._price(provider, prompt))
+        else:
+            await meter.admit(prompt, None)
+        try:
+            async with aclosing(client.stream(prompt, turn_state=turn_state)) as events:
+                async for event in events:
+                    if isinstance(event, Completed):
+                        spent = meter.note(prompt, event.usage, self._price(provider, prompt))
+                        event = event.replace(cost=request_cost(prompt, provider.id, event.usage, spent))
+                    yield event
+        finally:
+            meter.settle(prompt)
+
+    async def compact(self, prompt: Prompt) -> list[ResponseItem]:
+        """As `ModelClient` says. The endpoint does not say what it has used."""
+        provider, client, _ = self._opened(prompt.provider)
+        await self.meter.admit(prompt, self._price(provider, prompt) if self.meter.has_limit("usd") else None)
+        try:
+            items = await client.compact(prompt)
+            self.meter.note(prompt, None, None)
+        finally:
+            self.meter.settle(prompt)
+        return items
+
+    async def count_tokens(self, prompt: Prompt) -> int | None:
+        """As `ModelClient` says."""
+        return await self._opened(prompt.provider).client.count_tokens(prompt)
+
+    async def aclose(self) -> None:
+        """As `ModelClient` says."""
+        for _, client, _ in self._clients.values():
+            await client.aclose()
+
+    def _price(self, provider: Provider, prompt: Prompt) -> ModelPrice | None:
+        return self._price_of(provider, prompt.model, prompt.service_tier)
+
+    def _opened(self, provider_id: str) -> Connected:
+        provider_id = provider_id or self._first
+        if provider_id not in self._clients:
+            opened = self._connect(provider_id)
+            for add_secrets, warn in self._watchers:
+                add_secrets(opened.secrets)
+                opened.client.watch(add_secrets=add_secrets, warn=warn)
+            self._clients[provider_id] = opened
+        return self._clients[provider_id]
