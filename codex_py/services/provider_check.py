@@ -25,6 +25,7 @@ from codex_py.model.client import (
     TurnState,
 )
 from codex_py.model.providers import Provider, resolve_provider
+from codex_py.model.wires import open_wire
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ToolCall, message_of_content
 from codex_py.protocol.usage import TokenUsage
@@ -98,7 +99,7 @@ async def check_provider(
     chosen = model or _model_of(config, provider)
     facts = facts_for(chosen, overrides=config.models, catalog=read_own_catalog(config))
     client = connect_model(provider, credentials, rules=rules, env=env, home=home, originator="codex_doctor")
-    where = f"`{chosen}` of `{name}` at {shown_url(provider.base_url)}, by the {_api_name(provider)}"
+    where = f"`{chosen}` of `{name}` at {shown_url(provider.base_url)}, by the {open_wire(provider).api}"
     try:
         return [*await _ask(client, _prompt(config, chosen, facts), facts, where)]
     finally:
@@ -108,10 +109,6 @@ async def check_provider(
 def _model_of(config: Config, provider: Provider) -> str:
     """The model that a session would ask there; that of another provider says nothing about this one."""
     return choose_model(config, provider) if config.model_provider == provider.id else default_model(provider)
-
-
-def _api_name(provider: Provider) -> str:
-    return {"responses": "Responses API", "messages": "Messages API"}.get(provider.wire_api, "Chat Completions API")
 
 
 def _prompt(config: Config, model: str, facts: ModelFacts) -> Prompt:
