@@ -1,4 +1,4 @@
-"""`codex-py apply-patch`: apply a patch by hand, as a user's own command and under no policy."""
+"""`codex-py apply-patch`: applies a patch as the user's own command, without a sandbox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codex_py.errors import ToolError
 from codex_py.services.working_tree import apply_patch_by_hand
 from codex_py.text.sanitize import sanitize
 
-# One byte more than a patch may have, so that too long is not mistaken for complete.
+# One byte more than the limit for a patch, so that a longer one is noticed.
 _MAX_BYTES: Final = 8 * 1024 * 1024 + 1
 
 _SEE: Final = "; see `codex-py apply-patch --help`\n"

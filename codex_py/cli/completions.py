@@ -1,4 +1,4 @@
-"""`codex-py completions`: what a shell needs to complete commands, flags, and skill names after a `$`."""
+"""`codex-py completions`: prints the script that lets a shell complete commands, flags, and skill names after a `$`."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _flags(parser: Parser) -> list[str]:
 
 
 def _skill_names() -> list[str]:
-    """The skills that can be picked here; a broken configuration offers none."""
+    """The names of the skills that a user can invoke here; none with a broken configuration."""
     try:
         home = codex_home(os.environ)
         cwd = Path.cwd()

@@ -1,4 +1,4 @@
-"""`codex-py config`: the effective value of every key and the layer it came from; `get` and `set` for one of them."""
+"""`codex-py config`: shows every setting and the layer it comes from; `get` and `set` are for one setting."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ def set_in_file(
 
 
 def _check_with_the_rest(request: ConfigRequest, key: str, value: Any) -> None:
-    """Raise `ConfigError` for a value that fails, or gets a warning, when it is loaded with the other settings."""
+    """Raise `ConfigError` for a value that causes an error or a warning together with the other settings."""
     try:
         before = _warnings(load_config(request), request)
     except ConfigError:
-        # The file is broken already, and this may be what repairs it.
+        # The file is already broken, and this edit may repair it.
         return
     request = request.replace(flags={key: value}, flags_from=_THIS_COMMAND)
     for warning in _warnings(load_config(request), request):
@@ -154,7 +154,7 @@ def _format_value(value: Any) -> str:
 
 
 def show_config(loaded: LoadedConfig, out: TextIO, *, as_json: bool, everything: bool = True) -> None:
-    """Print the effective value of each key and its layer, secrets masked; without `everything` only what was set."""
+    """Print the effective value of each key and its layer, secrets masked; without `everything` only set ones."""
     values = effective_values(loaded)
     chosen = [entry for entry in values if entry.layer.layer_type != "defaults"]
     left = [entry for entry in values if entry.layer.layer_type == "defaults"] if everything else []

@@ -1,4 +1,4 @@
-"""`codex-py doctor`: whether this machine can do what the program needs, tried out and not only looked up."""
+"""`codex-py doctor`: tries whether this machine can do what the program needs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MARKS: Final = {True: "ok", False: "FAULT", None: "note"}
 
 
 class DoctorFinding(NamedTuple):
-    """One line of the report. `fine` is None for what is worth knowing and no fault; `next` is what to do about one."""
+    """One line of the report. `fine` is None for information that is no fault; `next` says how to fix a fault."""
 
     subject: str
     text: str
@@ -107,7 +107,7 @@ def _check_provider(name: str, model: str | None, *, as_json: bool) -> int:
 
 
 class _Surroundings:
-    """The machine and the settings; `allow_partial` is known once its findings were asked for."""
+    """The machine and the settings; `allow_partial` is set by `findings`."""
 
     def __init__(self) -> None:
         self.allow_partial = False
@@ -159,7 +159,7 @@ def _login(loaded: LoadedConfig, home: Path) -> DoctorFinding:
             return DoctorFinding("login", f"{about}: a command gives the key; it was not run", None)
         source = find_credentials(provider, env=os.environ, home=home, rules=login_rules(config)).source
     except LoginNeeded as error:
-        # Not a fault: without a key there is the offline model.
+        # Not a fault: the offline model needs no key.
         return DoctorFinding("login", str(error), None)
     except UserError as error:
         return DoctorFinding("login", str(error), False, error.hint or "")

@@ -1,6 +1,6 @@
-"""Where the console script begins: a signal while the program is still being loaded ends it without a word.
+"""The entry point of the console script. A signal that arrives while the program loads ends it without a message.
 
-For nobody else to import.
+Only for the console script: importing this installs signal handlers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`codex-py exec`: its command line, and everything that is settled before the first request."""
+"""`codex-py exec`: its command line, and everything that is checked before the first request."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class ExecTask(Value):
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Settle everything that can be wrong before anything runs, then run; give back the exit status."""
+    """Check everything that can be wrong before anything runs, then run; give back the exit status."""
     parser = exec_parser()
     flags, behind = _split_at_dashes(arguments)
     if "-h" in flags or "--help" in flags:
@@ -170,12 +170,12 @@ def _chosen_approval(loaded: LoadedConfig) -> ApprovalPolicy | None:
 
 
 def _hook_approval(loaded: LoadedConfig) -> ApprovalPolicy | None:
-    """When hooks for `PermissionRequest` are asked, the only ones that can be; None for never.
+    """The policy under which `PermissionRequest` hooks are asked, as `exec` can ask nobody else; None for never.
 
-    The user must have said so: neither the default nor a project lets anything out of the sandbox here.
+    Only a policy set by the user counts: neither the default nor a project lets a command leave the sandbox here.
     """
     policy = _chosen_approval(loaded)
-    # What runs here without a question must not come to need one.
+    # Under `untrusted`, commands that `exec` runs without a question would need one.
     return "on-request" if policy == "untrusted" else policy
 
 
@@ -221,7 +221,7 @@ def exec_parser() -> Parser:
 
 
 def _help(parser: Parser, flags: Sequence[str]) -> str:
-    """The help of `exec`, or of the verb that is asked about."""
+    """The help of `exec`, or of one of its verbs."""
     verb = next((flag for flag in flags if flag in _VERBS), None)
     if verb is not None:
         parser.prog = f"codex-py exec {verb}"
@@ -240,7 +240,7 @@ def _prompt(options: argparse.Namespace, task: ExecTask, cwd: Path) -> str:
 
 
 def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What may be flags, and what stands behind a `--` and is words, whatever it looks like."""
+    """The words before a `--`, among which are the flags, and those after it."""
     words = list(arguments)
     index = words.index("--") if "--" in words else len(words)
     return words[:index], words[index + 1 :]
@@ -277,7 +277,7 @@ def _resume_target(options: argparse.Namespace, verb: str, words: list[str]) -> 
 
 
 def check_directory(options: argparse.Namespace, loaded: LoadedConfig, cwd: Path) -> None:
-    """Refuse a directory that is neither a repository nor trusted, where a mistake could not be undone."""
+    """Raise `UserError` for a directory that is neither in a repository nor trusted: mistakes could not be undone."""
     if options.skip_git_repo_check or options.bypass or loaded.trust == "trusted":
         return
     if not any(_is_repository(directory / ".git") for directory in (cwd, *cwd.parents)):
@@ -288,16 +288,16 @@ def check_directory(options: argparse.Namespace, loaded: LoadedConfig, cwd: Path
 
 
 def _is_repository(mark: Path) -> bool:
-    # An empty directory is none: sandboxes leave such ones for a moment where they keep commands from making one.
+    # Not an empty directory: sandboxes put one there for a moment to keep commands from creating a repository.
     try:
         return is_file(mark) or (is_directory(mark) and any(mark.iterdir()))
     except OSError:
-        # Another user's, who lets nobody look into it.
+        # It belongs to another user and cannot be read.
         return True
 
 
 def find_message_file(path: str | None) -> Path | None:
-    """Where the last message goes; a path that can never be written is an error before the work, not after it."""
+    """The file for the last message; a path that cannot be written is an error before the work and not after it."""
     if path is None:
         return None
     file = Path(path)

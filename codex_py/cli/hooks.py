@@ -1,4 +1,4 @@
-"""`codex-py hooks`: the commands that run at points of a session, listed, trusted and tried out."""
+"""`codex-py hooks`: lists, trusts and tests the commands that run at points of a session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from codex_py.text.sanitize import sanitize_line
 
 
 def print_hooks(found: FoundHooks, out: TextIO, *, as_json: bool) -> None:
-    """All hooks, those that are not run at the end."""
+    """Print all hooks, those that do not run last."""
     every = [*((hook, hook not in found.untrusted) for hook in found.hooks), *((hook, False) for hook in found.waiting)]
     if as_json:
         print_json([_as_json(hook, runs=runs) for hook, runs in every], out)
@@ -41,7 +41,7 @@ def print_hooks(found: FoundHooks, out: TextIO, *, as_json: bool) -> None:
 
 
 def hook_lines(found: FoundHooks, free: Collection[Hook]) -> Iterator[str]:
-    """What would run besides what runs now, for a decision about it; `free` are to run outside the sandbox."""
+    """The hooks that would run if the user agreed, as lines; `free` are to run outside the sandbox."""
     for number, hook in enumerate(found.of_the_project, 1):
         if hook not in found.untrusted and hook not in free:
             continue
@@ -56,7 +56,7 @@ def hook_lines(found: FoundHooks, free: Collection[Hook]) -> Iterator[str]:
 
 
 def print_trusted(project: Path, hooks: Sequence[Hook], out: TextIO, *, as_json: bool) -> None:
-    """The hooks of a project that are run from now on."""
+    """Print the hooks of a project that run from now on."""
     if as_json:
         print_json({"project": str(project), "trusted": [_as_json(hook, runs=True) for hook in hooks]}, out)
         return
@@ -65,7 +65,7 @@ def print_trusted(project: Path, hooks: Sequence[Hook], out: TextIO, *, as_json:
 
 
 def print_check(event: str, check: HookCheck, out: TextIO, *, as_json: bool) -> None:
-    """What hooks did and printed."""
+    """Print what hooks did and printed."""
     if as_json:
         print_json(_check_object(event, check), out)
         return

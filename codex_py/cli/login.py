@@ -46,14 +46,14 @@ class LoginHome(NamedTuple):
 
 
 def find_login_home(overrides: Sequence[str] | None, profile: str | None) -> LoginHome:
-    """The store and the rules that the configuration names; its warnings go to stderr."""
+    """The login store and the login rules of the configuration."""
     home, _, loaded = load_local_config(overrides, profile)
     rules = login_rules(loaded.config)
     return LoginHome(home, rules, open_store(rules.store, home))
 
 
 def masked_key(key: str) -> str:
-    """Enough of a key to distinguish it from another one."""
+    """A key with only enough of it shown to tell it from another one."""
     return f"{key[:8]}***{key[-5:]}" if len(key) > 20 else "***"
 
 
@@ -220,7 +220,7 @@ def _save_access_token(home: LoginHome) -> None:
 
 
 def _read_secret(what: str, example: str) -> str:
-    """The one line on stdin, in the form of a key."""
+    """Read the one line on stdin as a key."""
     if sys.stdin.isatty():
         print_note(f"paste the {what}, then press Enter and Ctrl-D")
     try:

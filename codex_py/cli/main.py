@@ -1,4 +1,4 @@
-"""The command line: finds the subcommand, loads only that one, and turns errors into one line and a status."""
+"""The command line: finds the subcommand, imports only its module, and turns errors into one line and a status."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COMMANDS: Final = {
 _TERMINAL: Final = "codex_py.cli.repl"
 # Commands of `sessions` that stand on their own too.
 OF_SESSIONS: Final = ("archive", "unarchive", "delete", "rename")
-# Words the terminal session begins with; any other that is no command is a prompt.
+# Words that the terminal session handles itself; any other word that is not a command is a prompt.
 OF_TERMINAL: Final = ("resume", "fork")
 ALIASES: Final = {"e": "exec", "plugins": "plugin", "apply_patch": "apply-patch", "completion": "completions"}
 # Flags before the subcommand are the subcommand's own; these take a value.
@@ -62,7 +62,7 @@ _CANNOT_WRITE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 def main() -> NoReturn:
     """The console script. Ends the process itself."""
-    # Start-up makes objects that stay: looking through them for garbage is wasted. A session turns this on again.
+    # Start-up creates objects that stay, so collecting garbage is wasted time. A session enables it again.
     gc.disable()
     _open_missing_streams()
     status = run(sys.argv[1:])
@@ -74,10 +74,10 @@ def main() -> NoReturn:
 
 
 def _flush(status: int) -> int:
-    """Write what is still held back; a script must hear that its output was lost."""
+    """Flush stdout and stderr; a script must learn that its output was lost."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # nobody wants it any more
+    except BrokenPipeError:  # the reader is gone
         pass
     except OSError as error:
         status = status or _report_os_error(error)
@@ -87,7 +87,7 @@ def _flush(status: int) -> int:
 
 
 def _open_missing_streams() -> None:
-    """A descriptor that was closed by the caller would go to the next file opened, and take what is printed."""
+    """Open stdin, stdout and stderr that the caller has closed: the next file opened would get their descriptors."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(descriptor)
@@ -96,7 +96,7 @@ def _open_missing_streams() -> None:
             if null != descriptor:
                 os.dup2(null, descriptor)
                 os.close(null)
-            # What is started here must not find it closed again.
+            # Child processes must not find it closed either.
             os.set_inheritable(descriptor, True)
             setattr(sys, name, os.fdopen(descriptor, "r" if name == "stdin" else "w", closefd=False))
 
@@ -136,14 +136,14 @@ def _dispatch(arguments: list[str]) -> int:
     if name in OF_SESSIONS:
         name, rest = "sessions", [name, *rest]
     if name != "exec" and callable(signal.getsignal(signal.SIGINT)):
-        # These clean up after an interrupt; `exec` has nothing to clean up until it listens for signals itself.
+        # These clean up after an interrupt; `exec` has nothing to clean up before it handles signals itself.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     module, _, function = COMMANDS[name][0].partition(":")
     return getattr(import_module(module), function)(rest)
 
 
 def _help_words(words: list[str]) -> list[str]:
-    """The command line that prints what `help WORDS` asks for."""
+    """The command line that `help WORDS` stands for."""
     known = (*_command_names(), "help", "version")
     if words and ALIASES.get(words[0], words[0]) not in known:
         guess = did_you_mean(words[0], known)
@@ -161,7 +161,7 @@ def _is_command(name: str) -> bool:
 
 
 def _open_terminal(name: str | None, arguments: list[str]) -> int:
-    """The terminal session. A word that is nearly a command is not taken for a prompt."""
+    """Open the terminal session. A word that is nearly a command is an error and not a prompt."""
     if name is None and not arguments and not sys.stdin.isatty():
         print(_help(), flush=True)
         hint = "over ssh use `ssh -t HOST codex-py`; in scripts use `codex-py exec`"
@@ -226,7 +226,7 @@ first steps:
 
 def _complain(message: str, *, hint: str | None, status: int) -> int:
     line = f"error: {message}" + (f"; {hint}" if hint else "")
-    # Where nobody can be told, the status still says it.
+    # Without a stderr the exit status still reports it.
     with suppress(OSError):
         # The text may quote a file or a server.
         print(sanitize_line(line), file=sys.stderr)
@@ -234,7 +234,7 @@ def _complain(message: str, *, hint: str | None, status: int) -> int:
 
 
 def _report_os_error(error: OSError) -> int:
-    """What the machine refuses is no bug: a full or read-only disk, a directory that was deleted meanwhile."""
+    """Report what is not a bug: a full or read-only disk, or a current directory that was deleted."""
     if error.errno in _CANNOT_WRITE:
         where = f"`{error.filename}`" if error.filename else "the output"
         return _complain(f"cannot write {where}: {(error.strerror or str(error)).lower()}", hint=None, status=1)

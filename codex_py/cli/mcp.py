@@ -1,4 +1,4 @@
-"""`codex-py mcp`: the MCP servers of the configuration, listed, added, removed, signed in at and tried out."""
+"""`codex-py mcp`: lists, adds, removes and tests the MCP servers of the configuration, and signs in at them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _with_dashes(arguments: Sequence[str]) -> list[str]:
-    """The words of `mcp add` with the `--` that may be left out before the server's command."""
+    """The words of `mcp add`, with the optional `--` before the server's command."""
     index, seen = 1, 0
     while index < len(arguments):
         word = arguments[index]

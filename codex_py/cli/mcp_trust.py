@@ -1,4 +1,4 @@
-"""`codex-py mcp trust`: agree to what a project's MCP server would run, or take that back."""
+"""`codex-py mcp trust`: approves what a project's MCP server runs, or refuses it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _words(**chosen: bool) -> tuple[TrustWord, ...]:
 
 
 def _how(server: McpServer, words: Sequence[TrustWord]) -> str:
-    """What the yes lets a server do."""
+    """What a server may do once it is trusted."""
     where = {
         "session": "runs in the sandbox of the session",
         "network": "runs in the sandbox of the session, with network access",

@@ -1,4 +1,4 @@
-"""How `codex-py mcp` prints servers: tables for people, JSON in the fields of Codex CLI; secrets in neither."""
+"""The output of `codex-py mcp`: tables for people, JSON with the fields of Codex CLI, and no secrets in either."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AUTH: Final = {
 
 
 class ServerView(NamedTuple):
-    """A server as it is listed: what is configured and where, whether it is enabled, and how it is authorized."""
+    """A listed server: what is configured and where, whether it is enabled, and how it is authorized."""
 
     server: McpServer
     listed: ListedServer
@@ -45,7 +45,7 @@ class ServerView(NamedTuple):
 
 
 def print_servers(servers: Sequence[ServerView], out: TextIO, *, as_json: bool) -> None:
-    """All servers, those with a command first."""
+    """Print all servers, those with a command first."""
     if as_json:
         print_json([_listed(view) for view in servers], out)
         return
@@ -80,7 +80,7 @@ def print_servers(servers: Sequence[ServerView], out: TextIO, *, as_json: bool) 
 
 
 def print_server(view: ServerView, out: TextIO, *, as_json: bool) -> None:
-    """Everything about one server."""
+    """Print everything about one server."""
     if as_json:
         tools = {name: _list(view.entry.get(name)) for name in ("enabled_tools", "disabled_tools")}
         print_json({**_listed(view), **tools}, out)
@@ -109,7 +109,7 @@ def print_server(view: ServerView, out: TextIO, *, as_json: bool) -> None:
 
 
 def print_check(check: McpCheck, out: TextIO, *, as_json: bool) -> None:
-    """What a started server offers, or why there is nothing."""
+    """Print what a started server offers, or why it did not start."""
     catalog = check.catalog or Catalog()
     if as_json:
         print_json(

@@ -1,4 +1,4 @@
-"""`codex-py models`: what a provider offers, and what is known about each model."""
+"""`codex-py models`: lists the models that a provider offers, and what is known about each."""
 
 from __future__ import annotations
 

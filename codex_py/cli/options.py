@@ -1,4 +1,4 @@
-"""The command line of a session: its flags, a parser that complains in one line, and the settings they lead to."""
+"""The flags of a session, a parser that reports mistakes in one line, and the configuration that the flags ask for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from codex_py.text.nearest import did_you_mean
 SANDBOX_MODES: Final = ("read-only", "workspace-write", "danger-full-access")
 
 
-# Habits from other agents, and what they are called here.
+# Flags of other agents, and what they are called here.
 _OF_OTHER_AGENTS: Final = {
     "--print": '`codex-py exec "PROMPT"`',
     "--prompt": '`codex-py exec "PROMPT"`',
@@ -40,7 +40,7 @@ _OF_OTHER_AGENTS: Final = {
     "--api-key": "`codex-py login --with-api-key`",
     "--version": "`codex-py --version`",
 }
-# What word processors make of two hyphens.
+# The dashes that word processors make of two hyphens.
 _LONG_DASH: Final = re.compile("[\u2013\u2014\u2212]{1,2}([a-z][a-z-]+)")
 
 
@@ -87,7 +87,7 @@ class Parser(argparse.ArgumentParser):
         return parsed
 
     def error(self, message: str) -> NoReturn:
-        """Raise a mistake that argparse has found, in our words."""
+        """Raise a mistake that argparse has found as `UsageError`, in our words."""
         match = re.match(r"argument (?P<flags>\S+?): (?P<reason>.*)", message)
         names, reason = (match["flags"].split("/"), match["reason"]) if match else ([""], message)
         written = {argument.partition("=")[0] for argument in self._arguments}
@@ -301,7 +301,7 @@ def load_settings(options: argparse.Namespace, home: Path, cwd: Path) -> LoadedC
 
 
 def config_request(options: argparse.Namespace, home: Path, cwd: Path) -> ConfigRequest:
-    """The configuration that the flags of a session ask for."""
+    """The configuration request for the flags of a session."""
     sandbox = (
         "danger-full-access"
         if options.bypass
@@ -319,7 +319,7 @@ def config_request(options: argparse.Namespace, home: Path, cwd: Path) -> Config
 
 
 def request_for(options: argparse.Namespace, home: Path, cwd: Path, *, chosen: Mapping[str, Any]) -> ConfigRequest:
-    """The configuration that the flags of `add_config_flags` ask for; `chosen` are keys that other flags set."""
+    """The configuration request for the flags of `add_config_flags`; `chosen` are keys that other flags set."""
     flags: dict[str, Any] = {}
     texts: dict[str, str] = {}
     for flag, names, value in (("--enable", options.enable, True), ("--disable", options.disable, False)):

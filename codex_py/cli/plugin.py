@@ -1,4 +1,4 @@
-"""`codex-py plugin`: adds, lists and removes plugins: bundles of skills, MCP servers and hooks."""
+"""`codex-py plugin`: lists, adds, removes and switches plugins, which bundle skills, MCP servers and hooks."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from codex_py.text.nearest import did_you_mean
 
 
 class PluginView(NamedTuple):
-    """A plugin of the configuration or on disk; without the latter there is nothing but its id.
+    """A plugin of the configuration or on disk; one that is not on disk has only its id.
 
-    `change` says what is not as it was installed.
+    `change` says what differs from the installed files.
     """
 
     id: str
@@ -43,7 +43,7 @@ class PluginView(NamedTuple):
 
 
 def print_plugins(plugins: Sequence[PluginView], out: TextIO, *, as_json: bool) -> None:
-    """All plugins, and how much each brings."""
+    """Print all plugins, and how much each contains."""
     if as_json:
         print_json([plugin_record(view) for view in plugins], out)
         return
@@ -61,7 +61,7 @@ def print_plugins(plugins: Sequence[PluginView], out: TextIO, *, as_json: bool) 
 
 
 def plugin_record(view: PluginView) -> dict[str, Any]:
-    """A plugin for programs; no value of a variable or a header is in it."""
+    """A plugin as JSON, without the values of variables and headers."""
     plugin, contents = view.plugin, view.contents
     record: dict[str, Any] = {"id": view.id, "enabled": view.enabled, "installed": plugin is not None}
     if plugin is None or contents is None:
@@ -90,7 +90,7 @@ def plugin_record(view: PluginView) -> dict[str, Any]:
 
 
 def content_lines(plugin: Plugin, contents: PluginContents) -> Iterator[str]:
-    """What a plugin brings, line by line, with every command that it would run."""
+    """The contents of a plugin as lines, with every command that it would run."""
     own = tuple(f"{name}={plugin.root}" for name in ROOT_NAMES)
     version = f" {plugin.version}" if plugin.version else ""
     yield f"plugin `{plugin.id}`{version}" + (f": {' '.join(plugin.about.split())[:300]}" if plugin.about else "")
@@ -102,7 +102,7 @@ def content_lines(plugin: Plugin, contents: PluginContents) -> Iterator[str]:
             server = describe_server(read_server(name, entry))
             target = masked_url(server.target) if server.transport == "streamable_http" else server.target
             shown = server.replace(target=target, sets=tuple(value for value in server.sets if value not in own))
-            # Not where the copy lies now: it is moved when it is wanted.
+            # Without the path of the copy, which is moved when the plugin is installed.
             yield from (f"    {line}".replace(str(plugin.root), "${PLUGIN_ROOT}") for line in describe_lines(shown))
     if contents.hooks:
         yield "  hooks, commands that are run at moments of a turn:"
@@ -197,7 +197,7 @@ def remove_plugin(name: Name, as_json: Json = False) -> int:
     """Remove a plugin: its files, and its table in $CODEX_HOME/config.toml."""
     home = codex_home(os.environ)
     plugin_id = _find(home, name)
-    # The table first: what is not switched on does not run, whatever is left of it.
+    # The table first: a plugin that is not enabled does not run, even if its files remain.
     remove_table(home / "config.toml", "plugins", plugin_id)
     uninstall_plugin(home, plugin_id)
     if as_json:
@@ -256,7 +256,7 @@ def _switch(name: str, *, enabled: bool) -> int:
 
 
 def _known(home: Path) -> dict[str, bool]:
-    """Every plugin that is configured or lies in the cache, by its id, sorted; and whether it is switched on."""
+    """Every plugin that is configured or in the cache, sorted by id, and whether it is enabled."""
     plugins = load_local_config().loaded.config.plugins
     on_disk = {
         f"{directory.name}@{directory.parent.name}"

@@ -1,4 +1,4 @@
-"""`codex-py`, alone or with a prompt: the terminal session, its command line, and what is settled before the prompt."""
+"""`codex-py`, alone or with a prompt: the command line of the terminal session, and what is checked before it opens."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _EPILOG: Final = """examples:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Settle what can be wrong before anything is drawn, then draw; give back the exit status."""
+    """Check everything that can be wrong before anything is drawn, then run; give back the exit status."""
     parser = terminal_parser()
     flags, behind = _split_at_dashes(arguments)
     if "-h" in flags or "--help" in flags:
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _with_piped(launch_options: LaunchOptions) -> LaunchOptions:
-    """The options with what is piped in, which goes with the prompt; what is typed comes from the terminal then."""
+    """The options with piped input added to the prompt; the keyboard is then read from the terminal itself."""
     if sys.stdin.isatty():
         return launch_options
     piped = read_piped()
@@ -117,7 +117,7 @@ async def _run(host: _Host, launch: LaunchContext, launch_options: LaunchOptions
 
 
 class _Host:
-    """Reads the configuration and opens sessions, as the command line wants them."""
+    """Reads the configuration and opens sessions with the flags of the command line."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -142,7 +142,7 @@ class _Host:
         return bool(self._options.ephemeral)
 
     def use(self, provider: str) -> None:
-        """Ask another provider from now on: `offline`, `ollama` or `lmstudio`."""
+        """Use another provider from now on: `offline`, `ollama` or `lmstudio`."""
         self._options.offline = provider == _OFFLINE
         self._options.oss = provider != _OFFLINE
         self._options.local_provider = None if provider == _OFFLINE else provider
@@ -163,7 +163,7 @@ class _Host:
         return StoredRewinds(self.home)
 
     def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:
-        """A session, closed at the end; raise `UserError` when there can be none."""
+        """A session, closed at the end. Raise `UserError` when it cannot be opened."""
         from codex_py.core.build import open_session  # the seam: after the prompt is on the screen
 
         config = launch.loaded.config

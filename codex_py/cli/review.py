@@ -14,9 +14,9 @@ from codex_py.services.review import review_prompt as prompt_for
 
 
 def review_prompt(options: argparse.Namespace, words: Sequence[str], cwd: Path) -> str:
-    """The prompt for the changes the flags name; `words` are what the user wants looked at besides.
+    """The prompt for the changes that the flags name; `words` is what the reviewer is to focus on.
 
-    Raises `UsageError` for flags that exclude each other and `UserError` for a branch or commit that is not there.
+    Raises `UsageError` for flags that exclude each other and `UserError` for a branch or commit that does not exist.
     """
     flags = [f"--{name}" for name in ("uncommitted", "base", "commit") if getattr(options, name)]
     if len(flags) > 1:

@@ -1,4 +1,4 @@
-"""`codex-py sandbox`: one command in the sandbox of the model's commands; `explain` shows the rules."""
+"""`codex-py sandbox`: runs one command in the sandbox of the model's commands; `explain` shows the rules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TITLES: Final[dict[Action, str]] = {"read": "read", "write": "write", "network"
 
 
 class SandboxReport(NamedTuple):
-    """`backend` is what holds the commands, None where nothing does; `shortfall` is what it cannot hold."""
+    """What a sandbox allows. `backend` enforces it, None if nothing does; `shortfall` is what it cannot enforce."""
 
     mode: str
     cwd: Path
@@ -49,7 +49,7 @@ class SandboxReport(NamedTuple):
 
 
 def print_report(report: SandboxReport, out: TextIO, home: Path, *, as_json: bool, everything: bool) -> None:
-    """Print the report; paths that do not exist that are denied only as JSON or when `everything` is wanted."""
+    """Print the report; denied paths that do not exist are left out, except as JSON or with `everything`."""
     if as_json:
         print_json(_as_object(report), out)
         return
@@ -163,7 +163,7 @@ def _divide(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _program_exists(program: str, cwd: Path) -> bool:
-    """Whether there is a file of the name: what starts it inside the sandbox is a shell with words of its own."""
+    """Whether the program's file exists; inside the sandbox a missing one would be reported by a shell in its words."""
     if "/" in program:
         return os.path.lexists(cwd / program)
     directories = os.get_exec_path()
@@ -224,7 +224,7 @@ def _explain(parser: Parser, flags: Sequence[str]) -> int:
 
 
 def _run_sandboxed(setup: _Setup, command: Sequence[str]) -> int:
-    """Run the command; once more, if a path that its sandbox needs has vanished before it began."""
+    """Run the command; retry if a path that its sandbox needs vanished before the command began."""
     _, policy, sandbox, _, cwd = setup
     shortfall = sandbox.shortfall(policy, cwd)
     if shortfall is not None:
@@ -242,7 +242,7 @@ def _run_sandboxed(setup: _Setup, command: Sequence[str]) -> int:
 
 
 def _run(wrapped: PreparedCommand, *, sandboxed: bool) -> tuple[int, bool]:
-    """The exit status, and whether the command began; else the sandbox could not be set up."""
+    """The exit status, and whether the command began; if not, the sandbox could not be set up."""
     child = _ChildCommand(wrapped, sandboxed=sandboxed)
     try:
         with child.listening():
@@ -257,9 +257,9 @@ def _run(wrapped: PreparedCommand, *, sandboxed: bool) -> tuple[int, bool]:
 
 
 class _ChildCommand:
-    """A command, and what the signals of this program do to it. `sandboxed` says that it is in a sandbox.
+    """A running command, to which signals of this program are passed on. `sandboxed` says that it is in a sandbox.
 
-    Ctrl-C is the command's own, which may go on after it. What comes before the command has started counts then.
+    Ctrl-C goes to the command, which may go on after it. Signals that arrive before it starts are passed on then.
     """
 
     def __init__(self, wrapped: PreparedCommand, *, sandboxed: bool) -> None:
@@ -270,7 +270,7 @@ class _ChildCommand:
 
     @contextmanager
     def listening(self) -> Generator[None, None, None]:
-        """Answer signals, but for those that whoever started this program wants to be ignored."""
+        """Handle signals, except those that the parent process has set to be ignored."""
         numbers = [number for number in (*_ENDING_SIGNALS, *_INTERRUPTS) if signal.getsignal(number) != signal.SIG_IGN]
         before = [(number, signal.signal(number, self._answer)) for number in numbers]
         try:
@@ -288,7 +288,7 @@ class _ChildCommand:
                 cwd=wrapped.cwd,
                 env=wrapped.env,
                 pass_fds=wrapped.fds,
-                # Ctrl-C would end the keeper of the sandbox, and the command before it could say a word.
+                # Ctrl-C would end the sandbox's own process, and the command before it could react.
                 start_new_session=self._sandboxed,
             )
         finally:
@@ -325,7 +325,7 @@ class _ChildCommand:
 
 
 def _sandbox_groups(keeper: int) -> list[int]:
-    """The process groups inside the sandbox that this process keeps; its own where the system does not list them."""
+    """The process groups inside the sandbox of a process; its own where the system does not list them."""
     with suppress(OSError):
         started = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
         return [int(pid) for pid in started] or [keeper]

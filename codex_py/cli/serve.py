@@ -1,4 +1,4 @@
-"""The servers for editors and SDKs, with the sessions they open."""
+"""Runs the servers for editors and SDKs, and opens their sessions with the flags of the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REQUESTER: Final = "the client's request"
 
 
 class ServerHost:
-    """The host of a server that was started with these flags; those of `add_config_flags` count for every session."""
+    """The host of a server that was started with these flags, which apply to every session."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -69,8 +69,8 @@ class ServerHost:
 
 
 def serve(options: argparse.Namespace, run: Callable[[ServerHost, ReportCrash], Coroutine[Any, Any, int]]) -> int:
-    """Have a server of ours serve the client that started this program; the exit status."""
-    # Start-up has made objects that stay; what comes now may last for days.
+    """Run a server for the client that started this program; gives back the exit status."""
+    # The objects of start-up stay; from here on the server may run for days.
     gc.freeze()
     gc.enable()
     host = ServerHost(options)

@@ -1,4 +1,4 @@
-"""`codex-py sessions`: which sessions are stored, the transcript of one, and putting them in order.
+"""`codex-py sessions`: lists stored sessions, shows the transcript of one, renames, archives and deletes them.
 
 `archive`, `unarchive`, `delete` and `rename` work without the word `sessions` too.
 """
@@ -152,7 +152,7 @@ def _facts(session: SessionSummary) -> Iterator[tuple[str, str]]:
 
 
 def _print_entries(entries: Sequence[TranscriptEntry], cwd: Path, out: TextIO) -> None:
-    """The entries of one turn; of a compaction, what took the place of the earlier items."""
+    """The entries of one turn; of a compaction, the items that replaced the earlier ones."""
     printer = PlainPrinter(lambda line: print(line, file=out))
     for is_item, group in groupby(entries, key=lambda entry: isinstance(entry, TranscriptItem)):
         if is_item:
@@ -175,7 +175,7 @@ def _print_entries(entries: Sequence[TranscriptEntry], cwd: Path, out: TextIO) -
 
 
 def _print_items(items: Sequence[ResponseItem], cwd: Path, printer: PlainPrinter) -> None:
-    """Items as `exec` printed them while they came; context sent by the host is left out."""
+    """Items as `exec` prints them live; context sent by the host is left out."""
     for past in past_items(items, cwd):
         match past.happened:
             case PastUserMessage(text):

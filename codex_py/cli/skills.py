@@ -1,4 +1,4 @@
-"""`codex-py skills`: which skills there are and why others are not; switching them on and off, judging, counting."""
+"""`codex-py skills`: lists, shows, checks, switches, ranks and searches skills, and counts their use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SkillChoice(NamedTuple):
 
 
 def choose_skills(catalog: SkillCatalog, target: str) -> SkillChoice:
-    """The skills of this whole name, enabled or not; else the one whose file or directory this is.
+    """The skills with this name, enabled or not, or else the one with this file or directory.
 
     A leading `$` is not part of a name. Raises `UserError`, with the closest names, when there is none.
     """
@@ -63,7 +63,7 @@ def choose_skills(catalog: SkillCatalog, target: str) -> SkillChoice:
 
 
 def _as_path(target: str) -> Path | None:
-    """The real path of the `SKILL.md` a text may name."""
+    """The real path of the `SKILL.md` that a text may name."""
     if "\0" in target:
         return None
     path = Path(os.path.expanduser(target))  # noqa: PTH111  (Path.expanduser raises for a user that does not exist)
@@ -262,7 +262,7 @@ def _look(
     *,
     refresh: bool = False,
 ) -> SkillAdmin:
-    """Read configuration and skills as a session would; its warnings go to stderr."""
+    """Load the configuration and the skills as a session would, and print their warnings."""
     directory = _expanded(cwd or Path.cwd()).absolute()
     if not directory.is_dir():
         raise UsageError(f"cannot look from `{cwd}`: it is not a directory")

@@ -1,6 +1,6 @@
-"""How `codex-py skills` prints what it found: tables for people, and JSON whose fields stay.
+"""The output of `codex-py skills`: tables for people, and JSON with stable fields.
 
-Names, paths and texts are other people's words, so all of them pass the sanitizer; JSON is plain ASCII.
+Names, paths and texts come from others, so they pass the sanitizer; JSON is plain ASCII.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_RANKED: Final = 20
 
 
 def print_list(catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
-    """Every skill, then what could not be loaded and what was ignored."""
+    """Print every skill, then the files that could not be loaded or were ignored."""
     if as_json:
         print_json(
             {
@@ -51,7 +51,7 @@ def print_list(catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
 
 
 def print_skills(skills: Sequence[Skill], catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
-    """All there is to know of each, its `SKILL.md` included."""
+    """Print everything about each skill, with its `SKILL.md`."""
     if as_json:
         print_json([_whole_object(skill, catalog) for skill in skills], out)
         return
@@ -66,7 +66,7 @@ def print_skills(skills: Sequence[Skill], catalog: SkillCatalog, out: TextIO, *,
 
 
 def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -> None:
-    """What the doctor found."""
+    """Print the findings of the doctor."""
     if as_json:
         print_json(_examination_object(examination), out)
         return
@@ -89,7 +89,7 @@ def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -
 
 
 def print_findings(findings: Sequence[LintFinding], out: TextIO, *, as_json: bool) -> None:
-    """One line a finding, errors first for each skill."""
+    """Print a line for each finding, errors first for each skill."""
     if as_json:
         print_json(
             [{"level": finding.level, "path": str(finding.path), "message": finding.message} for finding in findings],
@@ -101,7 +101,7 @@ def print_findings(findings: Sequence[LintFinding], out: TextIO, *, as_json: boo
 
 
 def print_usage(usages: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> None:
-    """One line a skill, the last used first."""
+    """Print a line for each skill, the last used first."""
     if as_json:
         print_json([usage._asdict() for usage in usages], out)
         return
@@ -113,7 +113,7 @@ def print_usage(usages: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> 
 
 
 def print_ranking(ranked: Sequence[RankedMatch], out: TextIO, *, as_json: bool) -> None:
-    """The skills that fit a text, the best first, with the reasons; a star marks what would be suggested."""
+    """Print the skills that fit a text, the best first, with the reasons; a star marks those that are suggested."""
     objects: list[dict[str, Any]] = [
         {
             "skill": entry.skill.name,
@@ -137,7 +137,7 @@ def print_ranking(ranked: Sequence[RankedMatch], out: TextIO, *, as_json: bool) 
 
 
 def print_passages(passages: Sequence[FoundPassage], out: TextIO, *, as_json: bool) -> None:
-    """Passages of skills, the best first."""
+    """Print passages of skills, the best first."""
     if as_json:
         print_json([passage_object(passage) for passage in passages], out)
         return
@@ -162,7 +162,7 @@ def passage_object(passage: FoundPassage) -> dict[str, Any]:
 
 
 def print_needs(needs: Sequence[SkillNeed], out: TextIO, *, as_json: bool) -> None:
-    """One line for each thing a skill needs."""
+    """Print a line for each need of a skill."""
     if as_json:
         print_json([vars(need) for need in needs], out)
         return
@@ -244,7 +244,7 @@ def _walk(directory: Path, prefix: str, depth: int = 0) -> Iterator[str]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir(follow_symlinks=False):
-            # Another skill's directory is that skill's.
+            # A directory with a `SKILL.md` belongs to another skill.
             if depth < 4 and not Path(entry.path, "SKILL.md").exists():
                 yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", depth + 1)
         elif entry.is_file(follow_symlinks=False) and f"{prefix}{entry.name}" != "SKILL.md":

@@ -1,4 +1,4 @@
-"""What typer commands share: the flags, and running one: a wrong command line is one line on stderr and status 2."""
+"""Runs typer commands, with their shared flags; a wrong command line becomes a `UsageError` in our words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typer.main import get_command
 from codex_py.errors import UsageError
 from codex_py.text.nearest import did_you_mean, nearest
 
-# What other programs call these commands.
+# Other programs' names for these commands.
 _SYNONYMS: Final = {
     **dict.fromkeys(("install", "create", "new", "add-json"), "add"),
     **dict.fromkeys(("uninstall", "rm", "delete"), "remove"),
@@ -39,7 +39,7 @@ def run_commands(
 ) -> int:
     """The same for a command with subcommands of its own; without one, its help is printed and the status is 2."""
     app = _new_app()
-    # Says that there are subcommands, even where there is but one.
+    # A callback makes it a command with subcommands even if there is only one.
     app.callback(help=about, context_settings=_HELP)(_nothing)
     for word, function in functions.items():
         app.command(word, short_help=_first_sentence(function), context_settings=_HELP)(function)
@@ -50,7 +50,7 @@ def run_commands(
 
 
 def _first_sentence(function: Callable[..., Any]) -> str:
-    """What a command does, in whole: typer would cut it where the line ends."""
+    """The first sentence of a command's docstring; typer would cut it at the end of the line."""
     text = " ".join((function.__doc__ or "").partition("\n\n")[0].split())
     return text.partition(". ")[0].rstrip(".") + "."
 
@@ -68,7 +68,7 @@ def _run(app: typer.Typer, arguments: Sequence[str], *, name: str) -> int:
 
 
 def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: str) -> UsageError:
-    """What typer refuses, in our words and with the nearest name."""
+    """An error of typer in our words, with the nearest name as a hint."""
     command = get_command(app)
     subcommands: Mapping[str, Any] = getattr(command, "commands", {})
     chosen = next((word for word in arguments if word in subcommands), "")
