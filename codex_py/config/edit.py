@@ -1,4 +1,4 @@
-"""Changing one value in a configuration file, comments and layout kept."""
+"""Edits a configuration file, keeping its comments and layout."""
 
 from __future__ import annotations
 

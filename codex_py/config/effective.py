@@ -1,4 +1,4 @@
-"""The effective value of every key, ready to be shown: secrets masked, plain types only."""
+"""The effective value of every key for display: secrets masked, JSON types only."""
 
 from __future__ import annotations
 

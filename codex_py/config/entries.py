@@ -1,4 +1,4 @@
-"""The tables of the user's `config.toml` that commands put and remove: MCP servers, plugins, skills."""
+"""Adds, changes and removes tables in the user's `config.toml`: MCP servers, plugins, rules for skills."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codex_py.protocol.encoding import as_object
 
 
 def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any]) -> None:
-    """Have exactly this entry for a server. Raises `UserError` when the file cannot be read, edited or written."""
+    """Add or replace the entry of a server. Raises `UserError` when the file cannot be read, edited or written."""
 
     def change(document: Document) -> bool:
         if "mcp_servers" not in document:
@@ -55,24 +55,24 @@ def remove_table(file: Path, family: str, name: str) -> bool:
 
 
 class SkillSelector(NamedTuple):
-    """Which skills a rule means: every one of a whole name, or the one whose `SKILL.md` has an absolute path."""
+    """The skills that a rule is about: all with a name, or the one whose `SKILL.md` has an absolute path."""
 
     name: str | None = None
     path: Path | None = None
 
 
 class _Position(NamedTuple):
-    """Where the last entry of a selector is, -1 for nowhere, and whether no entry after it can overrule it."""
+    """The index of the last entry for a selector, -1 for none, and whether no later entry can override it."""
 
     at: int
     counts: bool
 
 
 def set_skill_rule(home: Path, selector: SkillSelector, *, enabled: bool, user_home: str) -> Path:
-    """Have a `[[skills.config]]` entry for a selector in the `config.toml` of a CODEX_HOME that no later one overrules.
+    """Set the `[[skills.config]]` entry for a selector in CODEX_HOME's `config.toml`; no later entry overrides it.
 
-    An entry that is there is changed where it stands if that will do. Gives back the file. Raises `UserError` when it
-    cannot be read or written.
+    An existing entry is changed in place if possible. Gives back the file. Raises `UserError` when it cannot be read or
+    written.
     """
     path = home / "config.toml"
     wanted = _entry(selector, enabled)

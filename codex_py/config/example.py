@@ -1,4 +1,4 @@
-"""`config.example.toml`: every key with its default and what it is for, written from the schema."""
+"""Writes `config.example.toml` from the schema: every key with its default and what it is for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HEAD: Final = """\
 
 
 def render_example() -> str:
-    """The text of the file. It loads without a warning, and so it does with every setting uncommented."""
+    """The text of the file. It loads without a warning, also with every setting uncommented."""
     keys = {name: table for name, table in settings_of(Config).items() if not _is_table(table)}
     tables = {name: table for name, table in settings_of(Config).items() if _is_table(table)}
     blocks = [_HEAD, *(_key_block(name, table) for name, table in keys.items())]

@@ -1,4 +1,4 @@
-"""Reading configuration files safely: regular ones of a limited size, which nobody else can write."""
+"""Reads configuration files safely: regular files of limited size, and carefully if others can write them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_text(path: Path, *, limit: int = MAX_FILE_BYTES) -> str | None:
         raw = read_regular(path, limit + 1)
     except (FileNotFoundError, NotADirectoryError) as error:
         if os.path.islink(path):  # noqa: PTH114
-            # Somebody meant to have settings here, and may rely on them.
+            # Whoever made the link may rely on the settings behind it.
             raise ConfigError(f"cannot read `{path}`: it is a link to a file that does not exist") from error
         return None
     except OSError as error:
@@ -62,7 +62,7 @@ _RUNNING: Final = ("mcp_servers", "notify", "hooks", "plugins")
 
 
 def weak_permissions(file: Path) -> str | None:
-    """What to mend when others can write the file or its directory, None when only the user (or root) can."""
+    """How to fix the permissions when others can write the file or its directory; None when they cannot."""
     for path in (file.parent, file):
         try:
             status = path.stat()

@@ -1,4 +1,4 @@
-"""Layers: where settings come from, how they are read, and how they are laid over each other."""
+"""Layers of settings: reading TOML, merging layers, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _GROWING: Final[frozenset[KeyPath]] = frozenset({("skills", "config")})
 
 
 class NestedTooDeeply(Exception):
-    """Tables and lists inside each other, further than any setting goes."""
+    """Tables and lists that are nested deeper than any setting."""
 
 
 class Layer(Value):
-    """One place settings come from; flags and defaults have no file."""
+    """A source of settings; flags and defaults have no file."""
 
     layer_type: LayerType
     path: Path | None = None
 
 
 class LayerSource(Value):
-    """What a layer was read from, to say where a key stands: a file's text, or the words of a flag."""
+    """The text or flag that a layer was read from, to locate its keys in messages."""
 
     layer: Layer
     text: str = ""
@@ -82,7 +82,7 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def merge(layers: Sequence[Checked]) -> dict[str, Any]:
-    """Lay the trees over each other, lowest first; tables are merged key by key, all else is replaced."""
+    """Merge the trees, lowest first; tables are merged key by key, other values are replaced."""
     merged: dict[str, Any] = {}
     for layer in layers:
         _lay_over(merged, layer.tree, ())
@@ -90,7 +90,7 @@ def merge(layers: Sequence[Checked]) -> dict[str, Any]:
 
 
 def origins_of(tree: Mapping[str, Any], layers: Sequence[Checked]) -> dict[str, Layer]:
-    """For each value of a merged tree the highest layer that has it, by dotted key."""
+    """The highest layer that sets each value of a merged tree, by dotted key."""
     return {
         dotted(path): next(layer.source.layer for layer in reversed(layers) if holds(layer.tree, path))
         for path, _ in leaves(tree)
@@ -167,7 +167,7 @@ def toml_fault(error: ValueError, text: str) -> tuple[str, str]:
 
 
 def _faults() -> ModuleType:
-    """What explains a faulty file, which most files never need."""
+    """The module that explains TOML errors, loaded only for a file that has one."""
     from codex_py.config import toml_faults
 
     return toml_faults

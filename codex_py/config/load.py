@@ -1,4 +1,4 @@
-"""Loading the configuration: all layers, one effective `Config`, and where each value came from."""
+"""Loads the configuration: reads all layers, merges them into one `Config`, and notes where each value came from."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def parse_value(raw: str) -> Any:
 
 
 class ConfigRequest(ConfigRecord):
-    """What decides which layers there are.
+    """What to load.
 
-    `overrides` are the texts of `-c` in their order; `flags` are the values of real flags by dotted key and beat
-    them, `flag_texts` are the words of those that a message quotes, and `asked_by` says where the others stand.
-    `system` is the directory of the machine's own files. `home` need not be there.
+    `overrides` are the texts of `-c` in order; `flags` are the values of other flags by dotted key, which win over
+    them. Messages quote `flag_texts`, or for flags without a text say `flags_from`. `system` is the directory of the
+    machine's own files. `home` need not exist.
     """
 
     home: Path
@@ -72,9 +72,8 @@ class LoadedConfig(ConfigRecord):
     """The effective configuration. `origins` names the layer of every key, the defaults included.
 
     `layers` are those that were read, highest first. `project_mcp_servers` and `project_hooks` are what a trusted
-    project asks to run: nothing of it may start before the user has agreed to exactly that. `hooks` are those of every
-    other layer, highest first: all of them count, not only the highest. `system` is the directory of the machine's own
-    files.
+    project asks to run: it may only start after the user has agreed to exactly that. `hooks` are those of every other
+    layer, highest first; all of them run. `system` is the directory of the machine's own files.
     """
 
     config: Config
@@ -97,7 +96,7 @@ HOOKS_FILE: Final = "hooks.json"
 
 
 def read_below_project(reader: LayerReader, request: ConfigRequest) -> list[Checked]:
-    """System, user and profile, lowest first. Raises `UserError` for a profile that is not there."""
+    """The layers of system, user and profile, lowest first. Raises `UserError` for a missing profile."""
     layers: list[Checked] = []
     system = reader.read_file("system", request.system / "config.toml")
     user = None if request.ignore_user else reader.read_file("user", request.home / "config.toml")
@@ -113,7 +112,7 @@ def read_below_project(reader: LayerReader, request: ConfigRequest) -> list[Chec
 
 
 def read_above_project(reader: LayerReader, request: ConfigRequest) -> list[Checked]:
-    """`-c`, real flags and the managed file, lowest first."""
+    """The layers of `-c`, other flags and the managed file, lowest first."""
     layers: list[Checked] = []
     for text in request.overrides:
         path, value = parse_override(text)
@@ -136,7 +135,7 @@ def _read_profile(
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         raise ConfigError(f"not the name of a profile: `{name}`", hint="a profile `x` is the file `x.config.toml`")
     if name != name.strip() or " " in name:
-        # What other agents print an answer with.
+        # In other agents, `-p` takes a prompt.
         raise ConfigError(f"no profile `{name}`", hint=f'`-p` names a profile; for a task: `codex-py exec "{name}"`')
     path = home / f"{name}{_PROFILE}"
     if name in legacy:
@@ -235,9 +234,9 @@ def default_tree(record: type[ConfigRecord]) -> dict[str, Any]:
 
 
 def _only_looking(trust: Trust, layers: Sequence[Checked], project: ProjectContext) -> Checked | None:
-    """A layer that keeps a project you do not trust read-only; None where the files ask for no more than that.
+    """A layer that makes the sandbox read-only in an untrusted project; None where it already is.
 
-    It stands above every file of the user's and below the command line.
+    It is above the user's files and below the command line.
     """
     mode = merge(layers).get("sandbox_mode")
     if trust != "untrusted" or mode in (None, "read-only"):
@@ -246,7 +245,7 @@ def _only_looking(trust: Trust, layers: Sequence[Checked], project: ProjectConte
 
 
 def _overruled_by(looking: Checked | None, tree: Mapping[str, Any]) -> list[str]:
-    """The line that says so, where nothing above has chosen a mode after all."""
+    """The warning about that layer, unless a flag has set another mode."""
     if looking is None or tree["sandbox_mode"] != "read-only":
         return []
     return [
@@ -256,7 +255,7 @@ def _overruled_by(looking: Checked | None, tree: Mapping[str, Any]) -> list[str]
 
 
 def _without_effect(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[str]:
-    """A line for what would take questions away from the user, which nobody does here."""
+    """A warning for an approvals reviewer other than the user, which is not supported here."""
     if tree["approvals_reviewer"] == "user":
         return []
     return [f"`approvals_reviewer` {_where(('approvals_reviewer',), layers)} has no effect: questions go to the user"]
@@ -275,7 +274,7 @@ def _ignored_in_tui(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[
     return [*lines, *keymap_problems(tree["tui"], lambda path: _where(path, layers))]
 
 
-# Lists of directories, with what goes without one that is not there.
+# Settings with lists of directories, and the effect of a missing one.
 _DIRECTORIES: Final[tuple[tuple[KeyPath, str], ...]] = (
     (("sandbox_workspace_write", "writable_roots"), "nothing can be written there"),
     (("skills", "roots"), "no skills come from there"),
@@ -284,7 +283,7 @@ _DIRECTORIES: Final[tuple[tuple[KeyPath, str], ...]] = (
 
 
 def _absent(tree: Mapping[str, Any], layers: Sequence[Checked], home: Path) -> Iterator[str]:
-    """A line for each directory and plugin that a setting names and that is not there."""
+    """A warning for each directory and plugin that a setting names and that does not exist."""
     for path, effect in _DIRECTORIES:
         for directory in tree[path[0]][path[1]]:
             if not is_directory(Path(directory)):
@@ -315,14 +314,14 @@ def _check_provider(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:
 def _check_mcp_servers(tree: Mapping[str, Any], layers: Sequence[Checked], reader: LayerReader) -> None:
     for name, server in tree["mcp_servers"].items():
         if (reason := mcp_server_problem(server)) is not None:
-            # A mistyped `command` is the likeliest reason for there being none.
+            # The likeliest reason is a mistyped `command`.
             reader.raise_unknown(("mcp_servers", name))
             where = _where(("mcp_servers", name), layers)
             raise ConfigError(f"cannot use `{dotted(('mcp_servers', name))}` {where}: {reason}")
 
 
 def _where(path: KeyPath, layers: Sequence[Checked]) -> str:
-    """Where the highest layer that has a key (or a table) says it."""
+    """The file and line, or the flag, of a key or table in the highest layer that has it."""
     parent, name = path[:-1], path[-1]
     for layer in reversed(layers):
         table: Any = layer.tree
@@ -334,8 +333,7 @@ def _where(path: KeyPath, layers: Sequence[Checked]) -> str:
 
 
 def may_have_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path) -> bool:
-    """Whether anything but a plugin may configure hooks; reads next to nothing, for a session without hooks
-    loads nothing of them."""
+    """Whether anything but a plugin may configure hooks; reads little, so that others load no hook code."""
     if loaded.hooks or loaded.project_hooks or loaded.requirements.hooks:
         return True
     if os.path.lexists(home / HOOKS_FILE) or os.path.lexists(loaded.system / HOOKS_FILE):

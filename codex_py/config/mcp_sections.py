@@ -19,7 +19,7 @@ from codex_py.config.value_types import (
     WordChoice,
 )
 
-# By the tool's own annotations, always, for all that does not only read, never.
+# Ask: by the tool's own annotations, always, unless a tool only reads, never.
 TOOL_APPROVAL = WordChoice("auto", "prompt", "writes", "approve")
 
 MCP_SERVER = Shape(
@@ -52,7 +52,7 @@ MCP_SERVER = Shape(
     }
 )
 
-# What means something only for a server this program starts, and only for one that runs elsewhere.
+# Keys that only apply to a server that this program starts, and only to a remote one.
 _LOCAL: Final = ("args", "env", "env_vars", "cwd")
 _REMOTE: Final = (
     *("bearer_token_env_var", "http_headers", "env_http_headers"),

@@ -1,6 +1,6 @@
-"""A project's own layers: found, read only when the user trusts the project, and then they may only tighten.
+"""Reads a project's own layers: only if the user trusts the project, and they may only tighten settings.
 
-A repository is written by other people. What could send work, keys or commands elsewhere is never taken from it.
+A repository is written by others, so settings that could send work, keys or commands elsewhere are never taken from it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from codex_py.protocol.value import Value
 
 MAX_PROJECT_FILE_BYTES: Final = 64 * 1024
 
-# Run something, so they are kept apart until the user has said yes to exactly what would run.
+# These run programs, so they have no effect until the user has agreed to exactly what would run.
 PINNED: Final = frozenset({"mcp_servers", "hooks"})
 
 _SETTABLE: Final[frozenset[KeyPath]] = frozenset(
@@ -45,7 +45,7 @@ _SETTABLE: Final[frozenset[KeyPath]] = frozenset(
 
 
 class RefusedKey(Value):
-    """A key of a project that is not taken, and why."""
+    """A key of a project that is ignored, and why."""
 
     path: KeyPath
     reason: str
@@ -64,7 +64,7 @@ def project_files(cwd: Path, root: Path | None, home: Path, name: str = "config.
 
 
 def unsafe_file(path: Path, top: Path) -> str | None:
-    """Why a project's file is not to be opened, None when it is a regular file inside the project."""
+    """Why a project's file must not be opened, None when it is a regular file inside the project."""
     target = real_path(path)
     if not target.is_relative_to(top):
         return "it is a link that leads out of the project"
@@ -84,7 +84,7 @@ def split_tree(tree: Mapping[str, Any], known: Sequence[str]) -> tuple[dict[str,
 
 
 def restrict(tree: Mapping[str, Any], below: Mapping[str, Any]) -> tuple[dict[str, Any], list[RefusedKey]]:
-    """Keep what a trusted project may say, given the settings below it (defaults included); refuse the rest."""
+    """Split what a trusted project sets into the accepted part and the refused keys; `below` are the lower layers."""
     accepted: dict[str, Any] = {}
     refused: list[RefusedKey] = []
     for path, value in leaves(tree):

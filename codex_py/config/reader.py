@@ -1,7 +1,4 @@
-"""Reads and checks layer after layer, and collects errors and warnings that name the place of the key.
-
-So that whoever reads, tightens or overrules the setting need not know of them.
-"""
+"""Reads and checks the layers, and words errors and warnings with the file and line of the key."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ from codex_py.text.nearest import nearest
 
 _MAX_VALUE_LENGTH: Final = 80
 _API_KEYS: Final = ("api_key", "apikey", "openai_api_key")
-# Settings that hold secrets of other services; command lines, which may; and tables of both.
+# Settings that hold secrets of other services; command lines, which may hold some; and tables with both.
 _PRIVATE: Final = frozenset(("args", "env", "http_headers", "query_params", "set"))
 _COMMANDS: Final = frozenset(("command", "notify"))
 _SIGNS_OF_ARGUMENTS: Final = frozenset(" \t=@")
@@ -42,7 +39,7 @@ _OF_SERVICES: Final = frozenset(("hooks", "mcp_servers", "model_providers", "plu
 def check_tree(
     value_type: ValueType, tree: Mapping[str, Any], *, source: LayerSource, directory: Path, home: str
 ) -> tuple[dict[str, Any], list[UnknownKey]]:
-    """The tree with final values, and the keys nobody knows; raise `UserError` for the first wrong value.
+    """The tree with final values, and the unknown keys; raise `UserError` for the first wrong value.
 
     Relative paths start at `directory`; `~` is `home`.
     """
@@ -66,7 +63,7 @@ def wrong_value(error: WrongValue, source: LayerSource) -> ConfigError:
 
 
 def _hint(error: WrongValue) -> str | None:
-    """The next step after the mistakes that people bring along from other programs."""
+    """A hint for mistakes that come from the formats of other programs."""
     value: object = error.value
     words = as_list(value)
     match error.path, value:
@@ -88,10 +85,7 @@ def _hint(error: WrongValue) -> str | None:
 
 
 def unknown_key(unknown: UnknownKey, source: LayerSource, *, strict: bool) -> str:
-    """The line about a key nobody knows, with the nearest one that somebody does.
-
-    Raises `UserError` with it when unknown keys are errors.
-    """
+    """The warning about an unknown key, with the nearest known one. Raises `UserError` instead with `strict`."""
     name = str(unknown.path[-1])
     near = nearest(name, unknown.known)
     guess = f"did you mean `{dotted((*unknown.path[:-1], near))}`?" if near else _elsewhere(unknown.path)
@@ -104,7 +98,7 @@ def unknown_key(unknown: UnknownKey, source: LayerSource, *, strict: bool) -> st
 
 
 def _elsewhere(path: KeyPath) -> str:
-    """Where a key of this very name belongs, for one that is in the wrong table."""
+    """Where a known key belongs that is in the wrong table; empty for others."""
     name = path[-1]
     if len(path) > 1 and name in settings_of(Config):
         return f"`{name}` is a key of the top level: move it above the first `[table]`"
@@ -127,7 +121,7 @@ def _elsewhere(path: KeyPath) -> str:
 
 
 def _may_hold_secret(error: WrongValue) -> bool:
-    """Whether a wrong value may have a secret in it: written where a table belongs, it has no name to tell by."""
+    """Whether a wrong value may contain a secret; a value in place of a table has no key that would tell."""
     value, names = error.value, {str(key) for key in error.path}
     if not isinstance(value, str | list | dict) or not value:
         return False
@@ -158,9 +152,9 @@ _OTHER_ADDRESS: Final = {
 
 
 class LayerReader:
-    """`user_home` is what `~` means; with `strict` an unknown key is an error.
+    """Reads and checks layers. `user_home` is what `~` means; with `strict` an unknown key is an error.
 
-    `in_sandbox` is that this program runs inside a sandbox of its own, which hides the user's settings.
+    `in_sandbox` says that this program itself runs in a sandbox, which hides the user's settings.
     """
 
     def __init__(self, user_home: str, *, strict: bool, in_sandbox: bool = False) -> None:
@@ -192,9 +186,9 @@ class LayerReader:
                 unknown_key(unknown, source, strict=True)
 
     def read_file(self, layer_type: LayerType, path: Path) -> tuple[LayerSource, dict[str, Any]] | None:
-        """A file of the user or of the machine, not checked yet.
+        """Read a file of the user or of the machine, without checking it.
 
-        What can run something is left out when others can write the file.
+        Keys that run programs are left out when other users can write the file.
         """
         try:
             text = read_text(path)
@@ -250,7 +244,7 @@ PERMISSION_MODES: Final = {
 def translated(layers: Sequence[Checked]) -> list[Checked]:
     """The layers, lowest first, with `default_permissions` as a sandbox mode and old names of features as settings.
 
-    Raises `UserError` for a set of permissions that decides and that cannot be kept here.
+    Raises `UserError` for a set of permissions that is in effect and not supported here.
     """
     searched = _search(layers)
     modes = [holds(checked.tree, ("sandbox_mode",)) for checked in layers]
@@ -260,14 +254,14 @@ def translated(layers: Sequence[Checked]) -> list[Checked]:
         if searched is not None and searched[0] == position:
             added["web_search"] = searched[1]
         if "default_permissions" in layer.tree:
-            # What is decided further up does not count, so that it need not be understood either.
+            # A set of permissions that a higher layer overrides need not be supported.
             added |= _permissions(layer, decides=not any(modes[position + 1 :]))
         done.append(Checked(layer.source, {**layer.tree, **added}) if added else layer)
     return done
 
 
 def _search(layers: Sequence[Checked]) -> tuple[int, str] | None:
-    """The layer whose older switch is on, and what it says. They count where nobody says `web_search`."""
+    """The layer that enables web search by an older name, and the value. Only used if no layer sets `web_search`."""
     if any(holds(layer.tree, ("web_search",)) for layer in layers):
         return None
     for name, word in _SEARCHES.items():
@@ -280,7 +274,7 @@ def _search(layers: Sequence[Checked]) -> tuple[int, str] | None:
 def _permissions(layer: Checked, *, decides: bool) -> dict[str, Any]:
     name = layer.tree["default_permissions"]
     if name in PERMISSION_MODES:
-        # A named set is whole: what `[sandbox_workspace_write]` adds to the mode is no part of it.
+        # A named set is complete, so `[sandbox_workspace_write]` adds nothing to it.
         own = {key: setting.default for key, setting in settings_of(SandboxWorkspaceWrite).items()}
         return {"sandbox_mode": PERMISSION_MODES[name], "sandbox_workspace_write": own}
     if not decides:

@@ -1,4 +1,4 @@
-"""`requirements.toml`: what an administrator allows, whatever the other layers say."""
+"""Reads `requirements.toml`, an administrator's limits that win over all layers."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Requirements(Value):
 
 
 def read_requirements(path: Path) -> Requirements:
-    """The requirements. Raises `UserError` for a file that cannot be read, and for a key that is not known here.
+    """Read the requirements. Raises `UserError` for an unreadable file and for an unknown key.
 
-    An administrator's rules do not fail open: a requirement that nobody enforces stops the start.
+    An administrator's rules do not fail open: a requirement that cannot be enforced stops the program.
     """
     text = read_text(path)
     if text is None:

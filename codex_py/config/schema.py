@@ -1,6 +1,6 @@
-"""Every key a user may set: its type, its default and what it is for.
+"""Every key that a user may set: its type, its default and what it is for.
 
-The example file, the checks and `codex-py config` all come from here.
+The example file, the checks and `codex-py config` are made from this.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ class Approval(WordChoice):
 
 
 def word_for(policy: ApprovalPolicy) -> ApprovalWord:
-    """Where a policy stands among the words: a granular one asks about nothing that `on-request` does not ask about."""
+    """The word that stands for a policy: a granular one asks about nothing that `on-request` does not ask about."""
     return "on-request" if isinstance(policy, GranularApproval) else policy
 
 
 def not_looser_approval(order: Sequence[str]) -> Any:
-    """The rule for a project's own policy: a word or table that stands at or left of the one before.
+    """The rule for a project's own policy: it must be as strict as the user's, or stricter.
 
-    Over a table only one with fewer questions: the user wants the others refused.
+    If the user's is a table, only a table with no more questions is: the user wants the others refused.
     """
 
     def rule(before: ApprovalPolicy | None, value: ApprovalPolicy) -> ApprovalPolicy | None:
@@ -108,17 +108,17 @@ def not_looser_approval(order: Sequence[str]) -> Any:
     return rule
 
 
-# From strict to loose: a project's own file may only move to the left.
+# From strict to loose: a project's own file may only choose a stricter one.
 APPROVAL_POLICIES: Final[tuple[ApprovalWord, ...]] = ("untrusted", "on-request", "on-failure", "never")
 SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = ("read-only", "workspace-write", "danger-full-access")
 WEB_SEARCH: Final = ("disabled", "cached", "live")
 ENVIRONMENT_STARTS: Final = ("none", "core", "all")
 
 BUILT_IN_PROVIDERS: Final = ("openai", "ollama", "lmstudio", "amazon-bedrock", "offline")
-# Known too, and a table of the same name changes what it says of them.
+# Hosted providers with built-in settings, which a table of the same name changes.
 HOSTED_PROVIDERS: Final = (*("anthropic", "openrouter", "deepseek", "mistral", "groq", "gemini", "vllm", "llamacpp"),)
 
-# Keys that other programs write into the same file and that mean nothing here.
+# Keys of other programs that share the file; they have no effect here.
 FOREIGN_KEYS: Final = frozenset(
     {
         *("audio", "auto_review", "desktop", "disable_paste_burst", "feedback", "ghost_snapshot"),

@@ -1,4 +1,4 @@
-"""The secrets that a configuration holds, for whoever has to keep them out of what is shown and stored."""
+"""Collects the secrets in a configuration, so that they can be redacted from everything that is shown or stored."""
 
 from __future__ import annotations
 

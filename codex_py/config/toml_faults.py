@@ -1,9 +1,7 @@
-"""Where a key stands in a TOML text, and what is wrong with one that cannot be read.
+"""Finds the line of a key in a TOML text, and explains what is wrong with a text that `tomllib` cannot read.
 
-The text has been read by `tomllib` before, so what is not valid TOML may be misplaced here but does no harm.
-
-`tomllib` says where it stopped reading. What people did there is mostly one of a few things: text without quotes, a
-quote that is not closed, a key set twice, YAML or JSON instead of TOML.
+`tomllib` only says where it stopped. The cause is mostly one of a few: text without quotes, a quote that is not closed,
+a key set twice, YAML or JSON instead of TOML. For invalid TOML, lines may be wrong, which does no harm.
 """
 
 from __future__ import annotations

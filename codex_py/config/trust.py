@@ -1,7 +1,7 @@
-"""Which directory is the project, and whether the user trusts it.
+"""Finds the root of a project, and whether the user trusts it.
 
 Trust is keyed by the real path of the git root. A worktree has its main checkout's trust only when that checkout's
-own `.git` names the worktree: a `.git` file alone can be made by whoever made the directory.
+own `.git` names the worktree, because anybody can create a `.git` file that names a trusted checkout.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def find_root(directory: Path, markers: Sequence[str]) -> Path | None:
 
 
 class TrustList:
-    """What the user's layers say about directories (`[projects."<directory>"]`)."""
+    """The trust levels in the user's layers (`[projects."<directory>"]`)."""
 
     def __init__(self, projects: Mapping[str, Any], home: str) -> None:
         self._levels: dict[str, Trust] = {}

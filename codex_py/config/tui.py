@@ -1,4 +1,4 @@
-"""The table `[tui]`: the settings of the terminal session, and the keys of its actions."""
+"""The settings of the terminal session in `[tui]`, and the keys of its actions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEY_NAMES: Final[Mapping[str, str]] = {
 
 
 class KeyAction(NamedTuple):
-    """Something a key does. `keys` are written as in the configuration: `ctrl-g`, `alt-enter`, `f2`."""
+    """An action with its default keys, written as in the configuration: `ctrl-g`, `alt-enter`, `f2`."""
 
     name: str
     keys: tuple[str, ...]
@@ -61,7 +61,7 @@ ACTIONS: Final = (
 def resolve_keys(
     keymap: Mapping[str, Sequence[str]], where: Callable[[str], str] = lambda _: ""
 ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """The keys of every action, as the user wants them, and a line for each setting that makes no sense.
+    """The keys of every action, as the user has set them, and a warning for each invalid setting.
 
     `where` says where the setting of an action stands.
     """

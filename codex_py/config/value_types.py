@@ -35,14 +35,14 @@ class WrongValue(Exception):
 
 
 class UnknownKey(Value):
-    """A key that is in no schema, and the names that stand beside it."""
+    """An unknown key, and the known names in its table."""
 
     path: KeyPath
     known: tuple[str, ...]
 
 
 class Reading(Value):
-    """What a check may know: where relative paths start, what `~` means, and the list that collects unknown keys."""
+    """The context of a check: where relative paths start, what `~` means, and the list that collects unknown keys."""
 
     directory: Path
     home: str
@@ -50,7 +50,7 @@ class Reading(Value):
 
 
 class ValueType:
-    """Base of all kinds. A container that is merged key by key keeps plain dicts in `check`."""
+    """Base of all types. A container that is merged key by key keeps plain dicts in `check`."""
 
     # Whether the value is shown to nobody, whether the names inside it decide that, and whether it is safe in a log.
     secret = False
@@ -114,7 +114,7 @@ class WordChoice(ValueType):
 
 
 class Flag(ValueType):
-    """`true` or `false`, or one of the words that mean something between."""
+    """`true` or `false`, or one of a few words with a meaning of their own."""
 
     def __init__(self, *words: str) -> None:
         self._words = words
@@ -172,7 +172,7 @@ class DirectoryText(FilePath):
 
 
 class PathPattern(Text):
-    """A path pattern, kept as text: whoever looks it up on disk knows where `~` and relative ones start."""
+    """A path pattern, stored as text; `~` and relative patterns are resolved where it is used."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> str:
         text = super().check(value, path, reading)
@@ -221,7 +221,7 @@ class TextOrTexts(ValueType):
 
 
 class MapOf(ValueType):
-    """A table whose names are free and whose values are all of one kind."""
+    """A table with any names, whose values all have one type."""
 
     def __init__(self, value_type: ValueType, *, secret_by_name: bool = False) -> None:
         self.value_type: Final = value_type
@@ -260,7 +260,7 @@ class TableKey(NamedTuple):
 
 
 class AnyTable(ValueType):
-    """A table taken as it is. `keys` are those that are known; each may belong to an array of tables, `entries`."""
+    """A table that is not checked. `keys` are the known ones, in each table of the array `entries` if that is set."""
 
     secret_by_name = True
     loggable = False
@@ -281,7 +281,7 @@ def check_table(value: object, path: KeyPath) -> dict[str, Any]:
 
 
 def check_names(value: object, path: KeyPath, reading: Reading, value_types: Mapping[str, ValueType]) -> dict[str, Any]:
-    """Check each key of a table with its kind; note the keys that have none and leave them out."""
+    """Check each key of a table with its type; note unknown keys and leave them out."""
     checked: dict[str, Any] = {}
     for name, inner in check_table(value, path).items():
         value_type = value_types.get(name)
@@ -299,7 +299,7 @@ def wrong_word(value: object, words: tuple[str, ...]) -> str:
 
 
 def _text_wanted(value: object, *, secret: bool) -> str:
-    """What text there could be in place of a value of another type."""
+    """The text to write in place of a value of another type."""
     if isinstance(value, int | float) and not secret:
         return f'it must be text: write `"{toml_value(value)}"` in quotes'
     return "it must be text in quotes" + (", not a list" if isinstance(value, list) else "")
@@ -322,7 +322,7 @@ REQUIRED: Final = object()
 
 
 class Setting(Value):
-    """What is known about one key: how its value is read, what it is when not set, and what it is for.
+    """The declaration of one key: the type of its value, its default, and what it is for.
 
     `sample` stands in the example file for a key that has no default.
     """
@@ -340,7 +340,7 @@ def setting(value_type: ValueType, doc: str, *, default: Any = REQUIRED, sample:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(setting,))
 class ConfigRecord(Value):
-    """Base of all records: a value that knows how its fields are set, and is shown without its secrets."""
+    """Base of all records: a value that declares its keys, and whose `repr` hides its secrets."""
 
     declared_settings: ClassVar[Mapping[str, Setting]] = MappingProxyType({})
 

@@ -23,8 +23,7 @@ _CHANGE_BYTES: Final = 64
 class JsonlPrinter:
     """A listener that writes lines through `write`, in order. Item ids count up over the run.
 
-    A line longer than `MOST_BYTES` is shortened. The model's messages are whole all the same, unless the reader is
-    known to take `short_messages` only.
+    A line longer than `MAX_BYTES` is shortened, except messages of the model; these too with `short_messages`.
     """
 
     def __init__(self, write: Callable[[bytes], None], *, short_messages: bool = False) -> None:
@@ -65,7 +64,7 @@ class JsonlPrinter:
                 yield schema.error(message)
                 yield schema.turn_failed(message, self._skills)
             case events.TurnInterrupted():
-                # No `turn.failed`: clients that stopped the run would take it for an error of the model.
+                # No `turn.failed`: clients that interrupted the run would take it for an error of the model.
                 yield from self._todo_ended()
             case events.Retrying():
                 yield schema.error(describe_retry(event))
@@ -109,12 +108,12 @@ class JsonlPrinter:
                 pass
 
     def _patch_ended(self, changes: Sequence[events.FileChange], status: schema.PatchStatus) -> Iterator[Line]:
-        """One item, or several when there are more files than a line can name."""
+        """A patch as one item, or as several if there are more files than fit in a line."""
         for some in _batches(changes):
             yield schema.item_completed(schema.file_change(self._item_id(), some, status))
 
     def _todo_changed(self, steps: Sequence[events.PlanStep]) -> Line:
-        """The list is one item, from its first showing to the end of the turn."""
+        """The plan is one item, started with the first plan and completed at the end of the turn."""
         if self._todo is None:
             self._todo = schema.todo_list(self._item_id(), steps)
             return schema.item_started(self._todo)
@@ -127,7 +126,7 @@ class JsonlPrinter:
             self._todo = None
 
     def _item_id(self) -> str:
-        """A new one."""
+        """A new item id."""
         item_id = f"item_{self._next_item}"
         self._next_item += 1
         return item_id
@@ -138,7 +137,7 @@ class JsonlPrinter:
         return item_id
 
     def _open_id(self, call_id: str) -> str:
-        """The id of the item a call opened, the first of them; a new one when its start was not reported."""
+        """The id of the first open item of a call; a new item if its start was not reported."""
         opened = self._open.get(call_id)
         return opened[0] if opened else self._started_id(call_id)
 
@@ -166,7 +165,7 @@ def _batches(changes: Sequence[events.FileChange]) -> Iterator[Sequence[events.F
 
 
 def _encode(value: object) -> bytes:
-    """JSON that also those readers see as one line who break lines at U+2028, U+2029 and U+0085, as Node does."""
+    """JSON on one line, also for readers such as Node that break lines at U+2028, U+2029 and U+0085."""
     text = encode_json(value)
     for separator in ("\u2028", "\u2029", "\x85"):
         text = text.replace(separator.encode(), rf"\u{ord(separator):04x}".encode())

@@ -1,4 +1,4 @@
-"""`exec`: one turn without anybody at the keyboard, from a prompt to an exit status."""
+"""`exec`: runs one turn without a user at the keyboard, from a prompt to an exit status."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _End: TypeAlias = events.TurnCompleted | events.TurnFailed | events.TurnInterrup
 
 
 class Ending:
-    """A listener that passes events on to `show` and keeps the end of the turn back until `finish`.
+    """A listener that passes events on to `show`, but holds back the end of the turn until `finish`.
 
-    `needs_answer` says that a turn without a final message has failed.
+    With `needs_answer`, a turn without a final message counts as failed.
     """
 
     def __init__(self, show: Callable[[events.Event], None], *, needs_answer: bool) -> None:
@@ -53,7 +53,7 @@ class Ending:
             case events.Warned(message, code="sandbox_missing"):
                 self._no_sandbox = message
             case events.TurnStarted():
-                # Input that came too late for a turn begins another one.
+                # Input that came too late for one turn starts another.
                 self._show_end()
                 self._show(event)
             case _:
@@ -64,7 +64,7 @@ class Ending:
                 self._show(event)
 
     async def finish(self, session: Session) -> None:
-        """Stop the commands that still run and show the end of the turn; sets `completed` and `answer`."""
+        """Stop the commands that still run, and show the end of the turn; sets `completed` and `answer`."""
         for process in session.processes():
             await session.stop_process(process.id)
             shown = first_words(process.command, _MAX_SHOWN)
@@ -86,7 +86,7 @@ class Ending:
             self.budget_reached, self.answer = True, self._last_message
 
     def _failure(self, end: _End) -> str | None:
-        """Why a turn that the model has completed did not do its work; None when it did."""
+        """Why a turn that the model has completed counts as failed; None if it does not."""
         if not isinstance(end, events.TurnCompleted):
             return None
         if self._no_sandbox and not self._ran_command:
@@ -100,9 +100,9 @@ _EXIT_STATUS: Final[dict[int, int]] = {signal.SIGINT: 130, signal.SIGTERM: 143, 
 
 
 class ExecRequest(Value):
-    """What one run is asked to do and where its results go.
+    """The task of one run, and where its results go.
 
-    `short_messages` says that whoever reads the JSON lines takes none of 64 KiB, be it the answer.
+    `short_messages` says that the reader of the JSON lines cannot read lines of 64 KiB, not even for the answer.
     """
 
     prompt: str
@@ -117,7 +117,7 @@ class ExecRequest(Value):
 
 
 class _Outcome:
-    """What became of the run."""
+    """The state of the run that decides its exit status."""
 
     def __init__(self) -> None:
         self.completed = False
@@ -129,7 +129,7 @@ class _Outcome:
         self.output = Output()
 
     def note_signal(self, number: int, _: object) -> None:
-        """Called between any two instructions: it only remembers."""
+        """Note a signal. It may arrive between any two instructions, so nothing else is done here."""
         self.signal = self.signal or number
         self.output.hurry()
 
@@ -147,7 +147,7 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
     outcome = _Outcome()
 
     def interrupt() -> None:
-        # A second one would cut off the recording of the first. Behind the turn there are only hooks to wait for.
+        # A second interrupt would cut off the recording of the first. After the turn only hooks are waited for.
         if not outcome.interrupted or outcome.is_over:
             outcome.interrupted = True
             session.interrupt()
@@ -165,7 +165,7 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
 
     for number in _EXIT_STATUS:
         loop.add_signal_handler(number, interrupt)
-        # The loop does not run while a reader that takes nothing holds up a write; this reaches the write itself.
+        # The loop does not run while a write waits for a slow reader; this handler reaches the write itself.
         signal.signal(number, outcome.note_signal)
     await session.submit(op)
     outcome.is_over = True
@@ -177,7 +177,7 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
 
 
 def _op_for(request: ExecRequest, *, resumed: bool) -> UserTurn | Compact:
-    """What is asked of the session: a turn, or with the prompt `/compact [FOCUS]` that it compacts its history."""
+    """The op for a prompt: a turn, or for `/compact [FOCUS]` in a resumed session a compaction."""
     words = request.prompt.split(maxsplit=1)
     if words[:1] == ["/compact"] and resumed and not request.images:
         return Compact("".join(words[1:]).strip())
@@ -209,7 +209,7 @@ def _without_reasoning(listener: Callable[[events.Event], None]) -> Callable[[ev
 
 
 class _StdoutLines:
-    """Whole lines to stdout; that the reader went away is reported once."""
+    """Writes whole lines to stdout, and reports once that the reader is gone."""
 
     def __init__(self, output: Output, on_closed: Callable[[], None]) -> None:
         self._output = output
@@ -231,18 +231,18 @@ def _write_stderr(output: Output, text: str) -> None:
     try:
         output.write(sys.stderr.fileno(), text.encode(errors="backslashreplace"))
     except OSError:
-        # Nobody reads the talk; the work and its result do not depend on it.
+        # Nobody reads stderr; the work and its result do not depend on it.
         return
 
 
 def _report_failed_stdout(output: Output, error: OSError) -> None:
-    """Report a full disk; a reader that went away or stalled needs no report."""
+    """Report a failed write to stdout, such as for a full disk, unless the reader is gone or does not read."""
     if not isinstance(error, BrokenPipeError | TimeoutError):
         _write_stderr(output, f"error: cannot write to stdout: {os_reason(error)}\n")
 
 
 def _deliver(request: ExecRequest, outcome: _Outcome, answer: str | None) -> None:
-    """The answer: alone on stdout, and in the file that was asked for. A file that fails loses nothing of it."""
+    """Write the answer to stdout, and to the file of `-o`; stdout comes first, in case the file cannot be written."""
     if not request.json_lines and answer is not None:
         _print_answer(outcome, answer)
     if request.last_message_file is not None:

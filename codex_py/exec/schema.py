@@ -1,6 +1,6 @@
 """The published line types of `exec --json`: the format of `codex exec --json`, field for field.
 
-Scripts and SDKs parse these, so that names, order and nesting never change; a new fact becomes a new field.
+Scripts and SDKs parse these, so names, order and nesting never change; new information becomes a new field.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ def turn_completed(
 ) -> Line:
     """`usage` counts the whole thread, earlier runs included; `turn_usage` is of this turn.
 
-    `turn_usage`, `skills_used` and `skills_suggested` are additions of this program, only there when the turn is not
-    the whole thread, and when a skill was used or suggested: strict readers of the published types meet no line and no
-    item they do not know.
+    `turn_usage`, `skills_used` and `skills_suggested` are additions of this program. They are left out when the turn is
+    the whole thread and when no skill was used or suggested, for strict readers of the published types.
     """
     costs, usage = event.costs, {**_counts(event.usage), **_costs(event.costs.session)}
     if costs.agents.requests:
@@ -88,7 +87,7 @@ def command_finished(item_id: str, event: events.CommandFinished) -> Item:
 
 
 def file_change(item_id: str, changes: Sequence[events.FileChange], status: PatchStatus) -> Item:
-    """A patch that is over. There is no line for one that begins: one of the SDKs refuses it."""
+    """A patch that has ended. Its start has no line, because one of the SDKs refuses it."""
     listed = [{"path": str(change.path), "kind": change.kind} for change in changes]
     return {"id": item_id, "type": "file_change", "changes": listed, "status": status}
 
@@ -98,7 +97,7 @@ def mcp_call_started(item_id: str, event: events.McpCallStarted) -> Item:
 
 
 def mcp_call_finished(item_id: str, event: events.McpCallFinished) -> Item:
-    """A call that was not permitted has failed, with the reason as its error."""
+    """A call that was not permitted counts as failed, with the reason as its error."""
     error = None if event.error is None else {"message": event.error}
     return _mcp_call(item_id, event, event.result, error, "completed" if event.status == "completed" else "failed")
 
@@ -133,7 +132,7 @@ def context_compaction(item_id: str, event: events.ContextCompacted) -> Item:
 
 
 def todo_list(item_id: str, steps: Sequence[events.PlanStep]) -> Item:
-    """The model's list of steps as it stands; a step that is under way is not completed."""
+    """The model's list of steps; a step in progress is not completed."""
     items = [{"text": step.text, "completed": step.status == "completed"} for step in steps]
     return {"id": item_id, "type": "todo_list", "items": items}
 
@@ -172,7 +171,7 @@ def _skills_used(skills: Sequence[events.SkillUsed | events.SkillSuggested]) -> 
 
 
 def _command(item_id: str, command: str, output: str, exit_code: int | None, status: CommandStatus) -> Item:
-    """A refused command counts as failed, for the SDKs know no other word; `declined` is an addition."""
+    """A declined command has the status `failed`, because the SDKs know no other; `declined` is an addition."""
     return {
         "id": item_id,
         "type": "command_execution",

@@ -1,4 +1,4 @@
-"""What `exec` reads from stdin, and how it writes to stdout, stderr and files, however slowly those are read."""
+"""Reads the prompt of `exec` from stdin, and writes to stdout, stderr and files whose readers may be slow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codex_py.errors import UsageError, UserError
 from codex_py.paths import opened_directory, real_path
 from codex_py.text.files import os_reason
 
-# How long a prompt on the command line waits for the first byte of a pipe that may never speak.
+# How long a run with a prompt argument waits for the first byte of piped input.
 _FIRST_BYTE_SECONDS: Final = 1.0
 # The longest delay of an interrupt while a pipe is silent.
 _SIGNAL_SECONDS: Final = 0.1
@@ -43,12 +43,12 @@ def read_prompt(argument: str | None) -> str:
 
 
 def read_piped() -> str:
-    """What is piped in beside a prompt; empty where that is nothing, or nothing comes."""
+    """Piped input beside a prompt; empty if there is none, or the pipe stays silent."""
     return _read_all() if _has_something() else ""
 
 
 def with_attachment(prompt: str, piped: str) -> str:
-    """The prompt with what was piped in, in a `<stdin>` block."""
+    """The prompt with piped input in a `<stdin>` block."""
     if not piped:
         return prompt
     end = "" if piped.endswith("\n") else "\n"
@@ -56,7 +56,7 @@ def with_attachment(prompt: str, piped: str) -> str:
 
 
 def _argument_text(argument: str) -> str:
-    """An argument as text: its bytes as UTF-8, whatever the locale says they are."""
+    """An argument as text: its bytes are read as UTF-8, whatever the locale."""
     raw = os.fsencode(argument)
     try:
         return raw.decode()
@@ -66,7 +66,7 @@ def _argument_text(argument: str) -> str:
 
 
 def _has_something() -> bool:
-    """Whether reading stdin can give anything without waiting for somebody who may never write."""
+    """Whether stdin has input, without waiting long for a writer that may never write."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:
@@ -74,7 +74,7 @@ def _has_something() -> bool:
     if stat.S_ISREG(mode):
         return True
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-        # A terminal belongs to the person; /dev/null and other devices have nothing to say.
+        # A terminal is for the user's keys; /dev/null and other devices have no input.
         return False
     deadline = time.monotonic() + _FIRST_BYTE_SECONDS
     ready, _, _ = select.select([0], [], [], 0)
@@ -86,9 +86,9 @@ def _has_something() -> bool:
 
 
 def _read_some() -> bytes:
-    """What there is, or nothing at the end.
+    """The next input, empty at the end.
 
-    Not a blocking read: a signal that arrives just before one is noticed only when somebody writes again.
+    Not a blocking read: a signal that arrives just before one would only be noticed after the next input.
     """
     while not select.select([0], [], [], _SIGNAL_SECONDS)[0]:
         pass
@@ -110,12 +110,12 @@ def _read_all() -> str:
 
 
 def _text_of(raw: bytes) -> str:
-    """Text of a pipe; bytes that are not UTF-8 are replaced, which is said once. Raises `UsageError` for no text."""
+    """Piped bytes as text; what is not UTF-8 is replaced, with one warning. Raises `UsageError` for binary input."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UsageError("standard input is UTF-16", hint="pipe it through `iconv -f UTF-16 -t UTF-8`")
     if raw.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8")):
         raise UsageError("standard input is a picture, not text", hint="attach it with `-i FILE`")
-    # What `git` and `grep` go by.
+    # The test of `git` and `grep` for binary files.
     if b"\0" in raw[:_LOOKED_AT]:
         raise UsageError("standard input is binary, not text", hint="name the file in the prompt instead")
     try:
@@ -129,7 +129,7 @@ def _text_of(raw: bytes) -> str:
         return raw.decode(errors="replace")
 
 
-# What a pipe that is ready takes without making anybody wait.
+# What a ready pipe takes without blocking.
 _PIECE_BYTES: Final = select.PIPE_BUF
 _STEP_MS: Final = 250
 _LAST_SECONDS: Final = 1.0
@@ -138,21 +138,21 @@ _STREAMS: Final = Path("/dev/fd")
 
 
 class Output:
-    """Writes to descriptors. A reader that takes nothing is waited for, but after `hurry` no longer than a second."""
+    """Writes to descriptors. A slow reader is waited for, but after `hurry` no longer than a second."""
 
     def __init__(self) -> None:
         self._deadline: float | None = None
         self._abandoned: set[int] = set()
 
     def hurry(self) -> None:
-        """The program is to end; safe to call from a signal handler."""
+        """Wait for slow readers only a little longer, because the program ends. Safe in a signal handler."""
         if self._deadline is None:
             self._deadline = time.monotonic() + _LAST_SECONDS
 
     def write(self, descriptor: int, content: bytes) -> None:
-        """Write every byte, also to a pipe that takes them in pieces.
+        """Write all bytes, in pieces if need be.
 
-        Raises `OSError` when the reader is gone, and `TimeoutError`, which is one, when it is waited for no longer.
+        Raises `OSError` when the reader is gone, and its subclass `TimeoutError` when it is no longer waited for.
         """
         ready = select.poll()
         ready.register(descriptor, select.POLLOUT)
@@ -162,12 +162,12 @@ class Output:
             try:
                 view = view[os.write(descriptor, view[:_PIECE_BYTES]) :]
             except BlockingIOError:
-                # Somebody made the pipe non-blocking; it is shared with whoever holds the other end.
+                # Another process that shares the pipe has made it non-blocking.
                 continue
 
     def write_file(self, path: Path, content: bytes) -> None:
-        """Replace what a file of `fix_target` holds. A FIFO that nobody reads is an `OSError` at once, and so is a link
-        that has appeared on the way: a command may have made it.
+        """Replace the content of a file of `fix_target`. Raises `OSError` for a FIFO that nobody reads, and for a path
+        that has become a link since: a command may have made it.
         """
         if path.parent == _STREAMS:
             self.write(int(path.name), content)
@@ -190,13 +190,13 @@ class Output:
         while descriptor in self._abandoned or not ready.poll(_STEP_MS):
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self._abandoned.add(descriptor)
-                raise TimeoutError("nobody takes what is written")
+                raise TimeoutError("the reader does not read")
 
 
 def fix_target(path: Path) -> Path:
-    """The file that a path leads to now, so that a link made later leads nowhere else; it need not exist.
+    """The file that a path leads to now, so that a link made later has no effect; it need not exist.
 
-    What has no path of its own, as the pipe behind `/dev/stdout`, is opened: an `OSError` where that fails.
+    What has no path of its own, such as the pipe behind `/dev/stdout`, is opened. Raises `OSError` if that fails.
     """
     real = Path(real_path(path))
     if os.path.lexists(real) or not path.exists():

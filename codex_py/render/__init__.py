@@ -1,4 +1,4 @@
-"""From events and items to what a person sees. Everything from outside passes `text.sanitize` in here.
+"""Draws events and items for the terminal. All text from outside is sanitized here.
 
 `event.render_event` makes a `ScrollbackEntry` of whatever goes to the scrollback, `markdown.MarkdownStream` the
 blocks of a message that is still coming, `tool_call.render_running_command` and the like what is drawn again and

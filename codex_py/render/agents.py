@@ -1,4 +1,4 @@
-"""Agents as lines: those at work, what one came to, and the agent calls of a stored session."""
+"""Draws agents as lines: running ones, the result of one, and the agent calls of a stored session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ENDS: Final[dict[AgentStatus, tuple[str, str, str]]] = {
 
 
 def render_agent(event: AgentChanged, *, expanded: bool) -> ScrollbackEntry | None:
-    """An agent that began, or came to an end; None for everything else that changes."""
+    """An agent that has started or ended; None for other changes."""
     agent = event.agent
     if agent.status == event.was or agent.status == "pending_init":
         return None
@@ -40,7 +40,7 @@ def render_agent(event: AgentChanged, *, expanded: bool) -> ScrollbackEntry | No
             OneLine(_line("▸", "accent", agent, first_words(agent.task, _TASK_SHOWN))), spacing="dense"
         )
     glyph, style, word = _ENDS.get(agent.status, ("·", "dim", agent.status))
-    # An agent that is only closed has shown its result before.
+    # The result of an agent was shown before it was closed.
     message = agent.message if agent.status != "shutdown" else ""
     shown = ends_of(message or "", _LINES_EXPANDED if expanded else _LINES)
     renderables: list[RenderableType] = [OneLine(_line(glyph, style, agent, word))]
@@ -48,18 +48,18 @@ def render_agent(event: AgentChanged, *, expanded: bool) -> ScrollbackEntry | No
 
 
 def render_refusal(tool: str, reason: str) -> ScrollbackEntry:
-    """A call about agents that came to nothing."""
+    """A failed call about agents."""
     note = Text(f" · failed · {line_of(reason[:_TASK_SHOWN]).plain}", "dim")
     return ScrollbackEntry(OneLine(Text.assemble(("✗ ", "bad"), line_of(tool, "command")), note), spacing="dense")
 
 
 def render_running_agents(agents: Sequence[AgentState], *, frame: int = 0) -> ScrollbackEntry:
-    """A line for each of them: who it is, and what it does at the moment."""
+    """A line for each agent: its name and its current activity."""
     return ScrollbackEntry(*(_running_line(agent, frame) for agent in agents))
 
 
 def agent_standing(agent: AgentState) -> str:
-    """What an agent does or came to, in a word or a few."""
+    """An agent's activity or result, in a few words."""
     if agent.is_at_work:
         return "waits for you" if agent.is_waiting else command_title(agent.activity) or "working"
     return _ENDS.get(agent.status, ("", "", agent.status))[2]
@@ -81,14 +81,14 @@ _WAITS: Final = frozenset({"wait_agent", "wait"})
 
 
 class AgentCallRenderer:
-    """Follows the agents from item to item. Each end is shown once, however often it was sent to the model."""
+    """Tracks the agents of a stored session. Each end is shown once, however often it was sent to the model."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._working: dict[str, None] = {}
 
     def render_item(self, past: PastItem) -> Sequence[ScrollbackEntry] | None:
-        """What was seen of an item; None for one that is not about agents, or makes no sense."""
+        """The entries for an item; None for one that is not about agents, or is invalid."""
         match past:
             case PastItem(call=ToolCall(custom=False, namespace=None | "") as call):
                 return self._render_call(call, past.output or "")
@@ -100,7 +100,7 @@ class AgentCallRenderer:
                 return None
 
     def interrupted(self) -> Sequence[ScrollbackEntry]:
-        """The turn was stopped, and with it every agent at work."""
+        """The entries for the agents that were stopped with their turn."""
         return self._ended(dict.fromkeys(tuple(self._working), "interrupted"))
 
     def _render_call(self, call: ToolCall, output: str) -> Sequence[ScrollbackEntry] | None:
@@ -118,7 +118,7 @@ class AgentCallRenderer:
                 self._working[self._name(target)] = None
                 return self._ended({target: "shutdown"})
             case "spawn_agent" | "send_input" | "close_agent" | "wait_agent" if not answer:
-                # Who stops a call has seen no end of it.
+                # The user has stopped the call and was shown no end of it.
                 return [render_refusal(call.name, output)] if output and output != "aborted" else []
             case "list_agents":
                 for agent in map(as_object, as_list(answer.get("agents"))):

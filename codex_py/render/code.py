@@ -1,4 +1,4 @@
-"""Source code in colours. Lexed by pieces of bounded size, so that no code can make it slow."""
+"""Highlights source code, lexed in pieces of bounded size, so that no input can make it slow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CodeLine: TypeAlias = tuple[Run, ...]
 _TAB: Final = 4
 _PIECE: Final = 4096
 _MAX_LINE_LENGTH: Final = 500
-# Kinds of tokens, the narrow ones first.
+# Token types, the most specific first.
 _STYLES: Final = (
     ("Comment", "code.comment"),
     ("Keyword.Type", "code.type"),
@@ -44,12 +44,12 @@ _STYLES: Final = (
 )
 _GOES_ON: Final = ("Token.Literal", "Token.Comment")
 _ENDS_WITH_ITS_LINE: Final = "Token.Comment.Single"
-# What stands within a language of their own cannot be read without what stands around it.
+# Languages with others embedded in them: a part cannot be lexed without its surroundings.
 _EMBEDDING: Final = frozenset({"HTML", "PHP", "Vue", "Svelte", "Markdown", "ERB", "HTML+Jinja"})
 
 
 class CodeBlock:
-    """Lines of code in colours; a line that is too long goes on below."""
+    """Highlighted lines of code; long lines are wrapped."""
 
     def __init__(self, lines: Sequence[CodeLine]) -> None:
         self.lines: Final = lines
@@ -63,7 +63,7 @@ class CodeBlock:
 
 
 class GrowingCode:
-    """Code that arrives line by line. Lines whose colours cannot change any more are `settled`."""
+    """Code that streams in line by line. Lines whose highlighting cannot change any more are `settled`."""
 
     def __init__(self, language: str) -> None:
         self._lexer = lexer_for(language)
@@ -74,7 +74,7 @@ class GrowingCode:
         self._lexed: list[CodeLine] | None = None
 
     def add(self, line: str) -> None:
-        """Take the next line, without its end."""
+        """Add the next line, without its newline."""
         self._open.append(clean_line(line))
         self._open_size += len(line) + 1
         self._waited += 1
@@ -82,11 +82,11 @@ class GrowingCode:
 
     @property
     def waiting(self) -> int:
-        """How many lines came since it was last asked for those that are settled."""
+        """How many lines were added since the last call of `settled`."""
         return self._waited
 
     def settled(self) -> list[CodeLine]:
-        """The lines that are done, which are given out once."""
+        """Remove and give back the lines that are final."""
         lines = self.lines()
         count = len(lines) if self._open_size > _PIECE else self._safe
         self._waited = self._safe = 0
@@ -96,14 +96,14 @@ class GrowingCode:
         return done
 
     def lines(self) -> list[CodeLine]:
-        """The lines that have not been given out as settled."""
+        """The lines that `settled` has not removed."""
         if self._lexed is None:
             self._lexed, self._safe = _lexed(self._open, self._lexer)
         return self._lexed
 
 
 def lexer_for(language: str) -> Lexer | None:
-    """The lexer of a language by the name that stands at a fence; None for none, and for one that nobody knows."""
+    """The lexer for the language of a code fence; None for none, and for an unknown one."""
     name = language.strip().partition(" ")[0].partition(",")[0].strip("{}.").lower()
     if not name or len(name) > 40:
         return None
@@ -120,7 +120,7 @@ def lexer_for_file(name: str) -> Lexer | None:
 
 
 def highlight(source: str, lexer: Lexer | None) -> list[CodeLine]:
-    """The lines of a text, harmless and in colours."""
+    """The lines of a text, sanitized and highlighted."""
     lines = [clean_line(line) for line in source.split("\n")]
     coloured: list[CodeLine] = []
     for piece in _pieces(lines):
@@ -144,7 +144,7 @@ def fold(segments: Sequence[Segment], width: int) -> Iterator[list[Segment]]:
 
 
 def clean_line(line: str) -> str:
-    """A line of code, harmless and without tabs."""
+    """A sanitized line of code without tabs."""
     return sanitize_line(sanitize(line).expandtabs(_TAB))
 
 
@@ -161,12 +161,12 @@ def _pieces(lines: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _lexed(lines: Sequence[str], lexer: Lexer | None) -> tuple[list[CodeLine], int]:
-    """The lines in colours, and how many stand before the last position where the lexer may restart."""
+    """The highlighted lines, and how many precede the last position where the lexer may restart."""
     if lexer is None or any(len(line) > _MAX_LINE_LENGTH for line in lines):
         return [((line, "none"),) if line else () for line in lines], len(lines)
     rows: list[list[Run]] = [[]]
     safe = 0
-    # The last line gets its end, to see whether the next one stands for itself.
+    # The last line gets its newline, to see whether the next line can be lexed on its own.
     for token_type, text in lexer.get_tokens("\n".join([*lines, ""])):
         style = _style_of(str(token_type))
         first, *rest = text.split("\n")
@@ -192,5 +192,5 @@ def _style_of(token_type: str) -> str:
 
 
 def _goes_on(token_type: str) -> bool:
-    """Whether a line that ends within such a token has to be known to read the next one."""
+    """Whether a token of this type can continue on the next line."""
     return token_type.startswith(_GOES_ON) and token_type != _ENDS_WITH_ITS_LINE

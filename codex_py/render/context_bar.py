@@ -1,4 +1,4 @@
-"""What fills the context window, as a bar and a list below it."""
+"""Draws what fills the context window, as a bar with a list below it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMES: Final = {
     "outputs": "tool outputs",
     "reasoning": "reasoning",
 }
-# A section differs by its sign as well as by its colour.
+# Sections differ by character as well as by colour.
 _SIGNS: Final = "█▓▒░█▓▒░█▓"
 _STYLES: Final = 8
 _WIDEST: Final = 72
@@ -32,7 +32,7 @@ _FREE: Final = "·"
 
 
 def render_context(use: ContextUse) -> ScrollbackEntry:
-    """The window as a bar, then each part with its tokens and its share."""
+    """The window as a bar, then each section with its tokens and its share."""
     about = "" if use.measured else "≈ "
     total = f"{about}{use.total:,} tokens"
     if use.window:
@@ -69,7 +69,7 @@ class _Bar:
 
 
 def shares(amounts: Sequence[int], whole: int, width: int) -> list[int]:
-    """How many of `width` cells each amount gets: what is there at all gets one, as long as there are enough."""
+    """The cells of each amount, `width` in all: every amount above zero gets at least one if there are enough."""
     cells = [max(1, round(amount * width / whole)) if amount > 0 else 0 for amount in amounts]
     while (excess := sum(cells) - width) > 0 and cells:
         largest = max(range(len(cells)), key=cells.__getitem__)

@@ -1,4 +1,4 @@
-"""The building blocks of what is drawn, such as entries of the scrollback, and the lines of a terminal they become."""
+"""The building blocks of what is drawn, such as scrollback entries, and how they become lines of a terminal."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _SYSTEMS: Final = {
     "256": ColorSystem.EIGHT_BIT,
     "truecolor": ColorSystem.TRUECOLOR,
 }
-# Nothing of this gets here; should it ever, the terminal is not to obey it, and no line is to grow.
+# Text is sanitized before it gets here; these characters are replaced in case some is not.
 _OBEYED: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _HEIGHT: Final = 100
-# What WCAG 2 asks of text, level AA.
+# The contrast that WCAG 2 level AA requires for text.
 MIN_CONTRAST: Final = 4.5
 _PLAIN: Final = Style.null()
 
 
 def to_lines(renderable: RenderableType, *, width: int, theme: Theme) -> list[str]:
-    """Lines of at most `width` cells; no style outlasts its line, only a background leaves spaces at its end."""
+    """Lines of at most `width` cells, each with complete styles; trailing spaces are kept only on a background."""
     lines = (_linked(line, theme) for line in _laid_out(renderable, width, theme))
     return ["".join(_encoded(line, theme.depth)) for line in lines]
 
 
 def to_fragments(renderable: RenderableType, *, width: int, theme: Theme) -> list[list[tuple[str, str]]]:
-    """The same lines as formatted text of prompt_toolkit, which so has no escape sequences to read."""
+    """The same lines as formatted text of prompt_toolkit, which need not parse escape sequences then."""
     return [
         [(_prompt_toolkit_style(style), text) for text, style in _linked(line, None)]
         for line in _laid_out(renderable, width, theme)
@@ -77,7 +77,7 @@ def _linked(line: list[tuple[str, Style]], theme: Theme | None) -> list[tuple[st
 
 
 def _without_end(line: Iterable[Segment], *, fills: bool) -> list[tuple[str, Style]]:
-    """The pieces of a line, those of one style as one; spaces on a background at its end are what is drawn there."""
+    """The pieces of a line, joined by style, without trailing spaces except on a background."""
     segments: list[tuple[str, Style]] = []
     for segment in line:
         if not segment.text or segment.control:
@@ -100,7 +100,7 @@ def _encoded(line: Iterable[tuple[str, Style]], depth: ColorDepth) -> Iterable[s
     for text, style in line:
         codes = _escape_codes(style, depth)
         drawn = f"\x1b[{codes}m{text}\x1b[0m" if codes else text
-        # The pieces of a wrapped link have the same id, and so are one.
+        # The pieces of a wrapped link have the same id, so terminals treat them as one.
         yield f"\x1b]8;id={crc32(style.link.encode())};{style.link}\x1b\\{drawn}\x1b]8;;\x1b\\" if style.link else drawn
 
 
@@ -141,7 +141,7 @@ def _escape_codes(style: Style, depth: ColorDepth) -> str:
 def _color_codes(color: Color | None, depth: ColorDepth, *, foreground: bool) -> tuple[str, ...]:
     if color is None or color.is_default:
         return ()
-    # Sixteen colours have no quiet grounds: a line that shouts is worse than one without.
+    # Sixteen colours have no quiet backgrounds, and a garish one is worse than none.
     if depth == "16" and not foreground and (color.number is None or color.number > 15):
         return ()
     return color.downgrade(_SYSTEMS[depth]).get_ansi_codes(foreground=foreground)
@@ -158,9 +158,9 @@ _MIN_WIDTH: Final = 8
 
 
 class ScrollbackEntry:
-    """Something for the scrollback, without blank lines at its edges.
+    """An entry of the scrollback, without blank lines at its edges.
 
-    `dense` entries stand without a gap below one another; a `joined` one goes on with the entry before it.
+    `dense` entries follow each other without a blank line; a `joined` entry continues the one before it.
     """
 
     def __init__(self, *renderables: RenderableType, spacing: Spacing = "apart") -> None:
@@ -172,24 +172,24 @@ class ScrollbackEntry:
 
 
 class Flow:
-    """Entries one after the other, with the blank lines between them."""
+    """Draws entries one after the other, with the blank lines between them."""
 
     def __init__(self) -> None:
         self._last: Spacing | None = None
 
     def lines(self, entry: ScrollbackEntry, *, width: int, theme: Theme) -> list[str]:
-        """The entry as lines, after a blank one where it needs that."""
+        """The lines of an entry, with a blank line before it if needed."""
         lines = to_lines(entry, width=width, theme=theme)
         return ["", *lines] if self.gap_before(entry) else lines
 
     def gap_before(self, entry: ScrollbackEntry) -> bool:
-        """Whether a blank line belongs before the entry, which from now on is the last one."""
+        """Whether a blank line precedes the entry; notes it as the last one."""
         before, self._last = self._last, entry.spacing
         return before is not None and entry.spacing != "joined" and (before, entry.spacing) != ("dense", "dense")
 
 
 class Margin:
-    """A body behind a margin: `first` before its first line, `rest` (as wide) before the others."""
+    """A body with a margin: `first` before its first line, `rest`, of the same width, before the others."""
 
     def __init__(self, body: RenderableType, first: str = "  ", rest: str = "  ", *, style: str = "none") -> None:
         self._body = body
@@ -212,7 +212,7 @@ class Margin:
 
 @lru_cache(maxsize=512)
 def readable_on(style: Style, background: Style) -> Style:
-    """The style on a background; in the text colour of the background where its own would be hard to read there."""
+    """The style on a background, in the background's text colour if its own would be hard to read."""
     if background.bgcolor is None:
         return style
     if style.color is None or contrast(style.color, background.bgcolor) < MIN_CONTRAST:
@@ -235,7 +235,7 @@ def _luminance(color: Color) -> float:
 
 
 class Band:
-    """A body on a background as wide as the terminal; without colours it is the body alone."""
+    """A body on a background as wide as the terminal; without colours only the body."""
 
     def __init__(self, body: RenderableType, style: str) -> None:
         self._body = body
@@ -254,9 +254,9 @@ class Band:
 
 
 class OneLine:
-    """A text that stays on one line: cut with a `…` so that the `note` behind it is still there.
+    """A text on one line, cut with a `…` so that the `note` after it stays visible.
 
-    A long note is cut too, and leaves the text half of the line.
+    A long note is cut too, to leave half of the line for the text.
     """
 
     def __init__(self, text: Text, note: Text | None = None) -> None:
@@ -276,12 +276,12 @@ class OneLine:
 
 
 def words(text: str, style: str = "") -> Text:
-    """Text from outside, made harmless; its line ends stay."""
+    """Sanitized text with its line breaks."""
     return Text(sanitize(text), style)
 
 
 def line_of(text: str, style: str = "") -> Text:
-    """Text from outside, reduced to one line."""
+    """Sanitized text on one line."""
     return Text(sanitize_line(" ".join(text.split())), style)
 
 

@@ -1,4 +1,4 @@
-"""The one entry point from an event to its scrollback entry, and the notices: warnings, errors, what a turn did."""
+"""Draws an event as its scrollback entry, and notices such as warnings and errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _USES: Final = {"explicit": "used", "read": "read", "script": "ran a script of"}
 
 
 def render_notice(message: str, level: Level = "note", *, hint: str | None = None) -> ScrollbackEntry:
-    """A message of the program; the hint stands below."""
+    """A message of this program, with the hint below it."""
     mark, style = _LEVELS[level]
     body = words(message.strip(), "none" if level == "warning" else style)
     if hint:
@@ -36,9 +36,9 @@ def render_notice(message: str, level: Level = "note", *, hint: str | None = Non
 
 
 def render_refused_patch(reason: str, *, expanded: bool = False) -> ScrollbackEntry:
-    """A patch of which nothing was written, and why; if the user declined it, without the text sent to the model.
+    """A patch that was not applied, and why; if the user declined it, without the text sent to the model.
 
-    Of a long reason, with the lines that were looked for, the ends are shown unless it is `expanded`.
+    A long reason is shortened in the middle unless `expanded`.
     """
     if patch_was_declined(reason):
         line = OneLine(Text.assemble(("⊘ ", "warn"), "patch"), Text(" · declined", "dim"))
@@ -67,18 +67,18 @@ def describe_attempt(event: Retrying) -> str:
 
 
 def render_skill(event: SkillUsed, *, cwd: Path | None = None) -> ScrollbackEntry:
-    """A skill that was put before the model, or that a command used."""
+    """A skill that was injected, or that a command used."""
     where = f"{event.scope} · {relative_path(event.path, cwd)}"
     return _skill(_USES[event.kind], event.name, where)
 
 
 def render_stored_skill(name: str, path: Path, *, cwd: Path | None = None) -> ScrollbackEntry:
-    """A skill that was put before the model in an earlier run; the kind of skill is not stored."""
+    """A skill that was injected in an earlier run; its scope is not stored."""
     return _skill(_USES["explicit"], name, relative_path(path, cwd))
 
 
 def render_search(event: WebSearched) -> ScrollbackEntry:
-    """What the model looked up in the web."""
+    """A web search of the model, or a page that it opened."""
     action_type, url = event.action.get("type"), event.action.get("url")
     verb = "opened" if action_type == "open_page" and isinstance(url, str) else "searched the web for"
     sought = url if action_type == "open_page" and isinstance(url, str) else event.query
@@ -100,10 +100,10 @@ def _skill(use: str, name: str, where: str) -> ScrollbackEntry:
 
 
 def render_event(event: events.Event, *, expanded: bool, cwd: Path | None = None) -> ScrollbackEntry | None:
-    """What is shown of an event once and for all; None when that is nothing.
+    """The scrollback entry of an event; None if it has none.
 
-    `expanded` shows reasoning, outputs and diffs whole. Paths below `cwd` are shown from there. A message that was
-    drawn while it came, by `MarkdownStream`, is not to be drawn again.
+    `expanded` shows reasoning, outputs and diffs in full. Paths below `cwd` are relative to it. A message that
+    `MarkdownStream` has drawn while it streamed must not be drawn again.
     """
     match event:
         case events.TurnStarted(_, messages) | events.Steered(_, messages, False):

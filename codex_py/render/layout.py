@@ -1,4 +1,4 @@
-"""Text and tables fitted to a width: lines broken where a language allows it, columns narrowed until they fit."""
+"""Fits text and tables to a width: breaks lines where a language allows it, and narrows columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codex_py.render.entry import Margin
 _SCRIPT: Final = re.compile(
     r"[\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff60\uffe0-\uffe6\U00020000-\U0003ffff]"
 )
-# What may not begin a line there, and what may not end one.
+# Characters that may not begin a line in these scripts, and those that may not end one.
 _CLOSING: Final = frozenset(
     "、。，．・：；！？）］｝」』】〉》〕〗”’…‥ーゝゞヽヾ々ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ,.;:!?)]}'\"%"
 )
@@ -25,7 +25,7 @@ _OPENING: Final = frozenset("（［｛「『【〈《〔〖“‘([{")
 
 
 class WrappedProse(Text):
-    """A text that is wrapped between the signs of Chinese and Japanese too; any other is wrapped as ever."""
+    """A text that is also wrapped between Chinese and Japanese characters; other text is wrapped as usual."""
 
     def wrap(
         self,
@@ -47,8 +47,7 @@ class WrappedProse(Text):
 
 
 def line_breaks(text: str, width: int) -> list[int]:
-    """The positions at which one line of text is broken so that no part is wider than `width` cells, blanks at its end
-    aside."""
+    """The positions at which to break a line so that no part, without trailing blanks, is wider than `width` cells."""
     breaks: list[int] = []
     used = 0
     positions = [0, *(at for at in range(1, len(text)) if _may_break(text[at - 1], text[at])), len(text)]
@@ -61,7 +60,7 @@ def line_breaks(text: str, width: int) -> list[int]:
             continue
         if start:
             breaks.append(start)
-        # A sign that is wider than the line is not broken.
+        # A character that is wider than the line is kept whole.
         *whole, last = chop_cells(word, max(2, width)) or [word]
         for part in whole:
             start += len(part)
@@ -87,7 +86,7 @@ _WIDEST: Final = 60
 
 
 class TextTable:
-    """Rows of cells below a head; a cell that is too long goes on in the next line."""
+    """A table with a head; cells that are too long are wrapped."""
 
     def __init__(self, head: Sequence[Text], rows: Sequence[Sequence[Text]], alignments: Sequence[Alignment]) -> None:
         self._head = head
@@ -110,7 +109,7 @@ class TextTable:
                 yield Text()
 
     def _widths(self, width: int) -> list[int] | None:
-        """The width of each column; None when they cannot stand side by side."""
+        """The width of each column; None when they do not fit side by side."""
         columns = range(len(self._head))
         natural = [min(_WIDEST, max(1, *(row[at].cell_len for row in (self._head, *self._rows)))) for at in columns]
         available = width - len(_BETWEEN) * (len(natural) - 1)
@@ -147,7 +146,7 @@ class TextTable:
 
 
 def _shared(natural: Sequence[int], minimum: Sequence[int], available: int) -> list[int]:
-    """Widths that fill the available cells: the widest columns shrink first."""
+    """Column widths that fill the available cells; the widest columns shrink first."""
     low, high = 0, max(natural)
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,7 +1,7 @@
-"""Markdown of the model, whole or as it streams in, cut into blocks: only the one that is still open is drawn again.
+"""Draws Markdown of the model, whole or while it streams, in blocks: only the open block is redrawn.
 
-A block is a paragraph, a heading, a table, one entry of a list, or lines of code. Where it ends is told by its first
-lines and by the line after it, so each line is looked at once.
+A block is a paragraph, a heading, a table, a list entry, or lines of code. Its end follows from its first lines and
+the line after it, so each line is parsed once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codex_py.render.code import CodeBlock, CodeLine, GrowingCode
 from codex_py.render.entry import Margin, ScrollbackEntry, stacked
 from codex_py.render.markdown_tokens import render_prose
 
-# More than this is no paragraph: it is cut, so that the work for one block is bounded.
+# Longer paragraphs are cut, so that the work for one block is bounded.
 MAX_BLOCK_LENGTH: Final = 8 * 1024
 _MAX_TABLE_LENGTH: Final = 64 * 1024
 _FENCE: Final = re.compile(r"( {0,3})(`{3,}|~{3,})(.*)")
@@ -29,7 +29,7 @@ _HEADING: Final = re.compile(r" {0,3}#{1,6}(\s|$)")
 
 
 class ProseBlock(NamedTuple):
-    """The source of a finished block. `gap` says that a blank line belongs before it."""
+    """The source of a finished block; `gap` says whether a blank line precedes it."""
 
     source: str
     gap: bool
@@ -61,7 +61,7 @@ class _Fence(NamedTuple):
 
 
 class BlockCutter:
-    """Takes lines, gives out pieces, and shows the block that has not ended."""
+    """Splits lines into blocks, and shows the block that has not ended."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -72,7 +72,7 @@ class BlockCutter:
         self._dense = False
 
     def open_end(self, max_length: int) -> str:
-        """The open block by its last `max_length` characters or so; a table keeps its head."""
+        """About the last `max_length` characters of the open block; a table keeps its head."""
         head = self._lines[:2] if self._is_table else []
         lines: list[str] = []
         for line in reversed(self._lines[len(head) :]):
@@ -84,11 +84,11 @@ class BlockCutter:
 
     @property
     def wants_gap(self) -> bool:
-        """Whether the open block stands apart from the one before."""
+        """Whether a blank line precedes the open block."""
         return not self._dense
 
     def feed(self, line: str) -> list[Piece]:
-        """Take the next line, without its end; the pieces that it finishes."""
+        """Take the next line, without its newline; gives back the pieces that it finishes."""
         if self._fence is not None:
             return self._code(line)
         if not line.strip():
@@ -100,7 +100,7 @@ class BlockCutter:
         return self._outside_entry(line)
 
     def cut(self) -> list[Piece]:
-        """End the open block here, wherever that is."""
+        """End the open block here."""
         if self._fence is not None:
             self._fence = None
             return [CodeEnded()]
@@ -126,14 +126,14 @@ class BlockCutter:
         return self._add_to_block(line)
 
     def _begins_entry(self, entry: re.Match[str], line: str) -> bool:
-        """A number in the middle of a paragraph begins a list only when it is the first one; a rule is none."""
+        """Whether a line begins a list entry. Within a paragraph only a first number or a bullet does; a rule never."""
         if _RULE.fullmatch(line):
             return False
         in_paragraph = bool(self._lines) and self._entry is None
         return not in_paragraph or (entry.end() < len(line) and entry[2] in _INTERRUPTING)
 
     def _leaves_entry(self, line: str) -> bool:
-        """Whether a line that is not blank stands outside of the open entry of a list."""
+        """Whether a non-blank line is outside of the open list entry."""
         indent = len(line) - len(line.lstrip(" "))
         if line.startswith("\t") or indent >= min(self._entry or 0, 4) or (indent >= 2 and not _ENTRY.match(line)):
             return False
@@ -182,18 +182,18 @@ class BlockCutter:
 
 
 MARK: Final = "● "
-# Of an open block no more than this is drawn; what stands above comes with the finished block.
+# The end of an open block that is drawn; the rest is drawn with the finished block.
 _OPEN_SHOWN: Final = 4096
 _OPEN_LINES: Final = 40
-# So many lines of code are done before they are given out together.
+# Lines of code are drawn for good in groups of this size.
 _CODE_AT_ONCE: Final = 12
 
 
 class MarkdownStream:
-    """Takes the deltas of one message, gives out its blocks.
+    """Draws one message from its deltas, block by block.
 
-    A block that goes on with the one before, such as the next entry of a list, is a `joined` entry. `mark` stands
-    before the first line, and everything below is indented as far.
+    A block that continues the one before, such as the next list entry, is a `joined` entry. `mark` precedes the first
+    line, and everything below is indented by its width.
     """
 
     def __init__(self, mark: str = MARK, *, style: str = "message.mark") -> None:
@@ -209,11 +209,11 @@ class MarkdownStream:
 
     @property
     def is_inside_code(self) -> bool:
-        """Whether lines of code were given out, or will be, that are followed by more of the same block."""
+        """Whether a code block is open."""
         return self._code is not None
 
     def feed(self, delta: str) -> list[ScrollbackEntry]:
-        """Take more of the message; the blocks that are finished by it, in order."""
+        """Take more of the message; gives back the blocks that it finishes, in order."""
         first, *rest = delta.split("\n")
         self._grow(first)
         done: list[ScrollbackEntry] = []
@@ -225,7 +225,7 @@ class MarkdownStream:
         return done
 
     def open_block(self) -> ScrollbackEntry | None:
-        """The block that is not finished, as far as it is there; its end only when it is long."""
+        """The unfinished block; only its end if it is long."""
         line = "".join(self._line)
         if self._code is not None:
             return self._open_code(line)
@@ -238,7 +238,7 @@ class MarkdownStream:
         return self._drawn[1]
 
     def finish(self) -> list[ScrollbackEntry]:
-        """The message ends: what was open is finished too."""
+        """End the message; gives back the open block."""
         done = self._take_line() if self._line_size else []
         return [*done, *self._render_pieces(self._cutter.cut())]
 
@@ -306,7 +306,7 @@ def render_markdown(source: str, mark: str = MARK, *, style: str = "message.mark
 
 
 def _closed(source: str) -> str:
-    """The source with the marks closed that the next words will close, so that they do not flicker."""
+    """The source with open emphasis and code marks closed, so that they do not flicker while streaming."""
     if source.count("`") % 2:
         return source + "`"
     return source + "**" if source.count("**") % 2 and not source.endswith("*") else source

@@ -1,4 +1,4 @@
-"""A finished piece of Markdown as renderables. HTML is text, links show where they lead, nothing is dropped."""
+"""Renders finished Markdown. HTML is shown as text, links show their targets, nothing is dropped."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _BULLETS: Final = ("• ", "◦ ", "▪ ")
 
 
 def render_prose(source: str) -> list[RenderableType]:
-    """The blocks of a piece of Markdown, a blank line between them included."""
-    # Each bracket may begin a link, and looking for its end takes the longer the more of them there are.
+    """The blocks of a piece of Markdown, with blank lines between them."""
+    # Each bracket may begin a link, so the time to parse grows with the square of their number.
     tokens = _parser(with_links=source.count("[") <= _MAX_BRACKETS).parse(source)
     if any(token.level >= _DEEPEST for token in tokens):
-        # Nested beyond all sense: the reader gets it as it was written.
+        # Nested too deeply: shown as plain text.
         return [words(source)]
     return _with_gaps(list(_Blocks(tokens).read()))
 
@@ -42,7 +42,7 @@ class _Rule:
 
 
 class _Blocks:
-    """Reads tokens from left to right; each block takes those up to its end."""
+    """Turns tokens into renderables, from left to right."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -104,7 +104,7 @@ class _Blocks:
     def _entry(self, mark: str) -> RenderableType:
         renderables: list[RenderableType] = []
         for part in self.read("list_item_close"):
-            # A list below its paragraph belongs to it; anything else stands apart.
+            # A list directly follows its paragraph; other blocks are separated by a blank line.
             if renderables and not isinstance(part, _Stack):
                 renderables.append(Text())
             renderables.append(part)
@@ -127,7 +127,7 @@ class _Blocks:
 
 
 class _Stack:
-    """Blocks below one another, which a style may colour together."""
+    """Blocks below one another, in a common style."""
 
     def __init__(self, renderables: Sequence[RenderableType], style: str = "none") -> None:
         self._renderables = renderables
@@ -161,9 +161,9 @@ def inline_text(token: Token) -> Text:
 
 
 class _Inline:
-    """Pieces of text from outside and their spans, put together at once: that is several times faster than `Text` is.
+    """Collects sanitized pieces of text and their spans; several times faster than appending to a `Text`.
 
-    `styles` are those in force, the innermost first.
+    `styles` are the current ones, the innermost first.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class _Inline:
         self._size = 0
 
     def add(self, text: str, style: str = "") -> None:
-        """Add a piece in the styles in force, which win over its own."""
+        """Add a piece in the current styles, which win over its own."""
         text = sanitize(text)
         end = self._size + len(text)
         for layer in (style, *self.styles) if style else self.styles:
@@ -221,6 +221,6 @@ def _with_gaps(blocks: Sequence[RenderableType]) -> list[RenderableType]:
 @lru_cache(maxsize=2)
 def _parser(*, with_links: bool) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST + 20})
-    # A definition of a link that is used in another block would be swallowed.
+    # Link definitions stay visible, because the block that uses one may be parsed on its own.
     parser.enable(["table", "strikethrough"]).disable("reference")
     return parser if with_links else parser.disable(["link", "image"])

@@ -1,4 +1,4 @@
-"""The user's messages, and what the model writes: messages, reasoning, and its plan."""
+"""Draws messages of the user and the model, the model's reasoning, and its plan."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _WIDEST: Final = 4000
 
 
 def render_prompt(text: str) -> ScrollbackEntry:
-    """The user's message as it was typed; of a very long text the ends."""
+    """The user's message as typed; a very long text is cut in the middle."""
     lines = [line if len(line) <= _WIDEST else f"{line[:_WIDEST]}…" for line in ends_of(text.strip("\n"), _MAX_LINES)]
     body = WrappedProse("\n".join(lines).expandtabs(4), "prompt")
     return ScrollbackEntry(Band(Margin(body, _PROMPT, " " * len(_PROMPT), style="prompt.mark"), "message.ground"))
 
 
 def render_message(text: str) -> ScrollbackEntry | None:
-    """A whole message of the model; None when there is nothing in it."""
+    """A whole message of the model; None for an empty one."""
     return render_markdown(text)
 
 
 def render_queued(text: str, *, steers: bool = False) -> ScrollbackEntry:
-    """A message that waits, on one line: for the end of the running turn, or to be heard in it."""
+    """A queued message on one line; it waits for the end of the running turn, or `steers` it."""
     first, _, rest = text.strip().partition("\n")
     line = Text.assemble(("» ", "dim"), line_of(first[:_WIDEST], "dim"), (" …" if rest else "", "dim"))
     return ScrollbackEntry(OneLine(line, Text(" · steers", "accent") if steers else None), spacing="dense")
@@ -44,7 +44,7 @@ _MARKUP: Final = re.compile(r"[*_`#]+")
 
 
 def render_reasoning(text: str, *, expanded: bool) -> ScrollbackEntry | None:
-    """A summary of thinking; folded it is its title and how much more there is."""
+    """A summary of reasoning; unless `expanded`, its title and the number of further lines."""
     if not text.strip():
         return None
     if expanded:
@@ -64,7 +64,7 @@ def _reasoning_title(text: str) -> str:
 
 
 class _Dimmed:
-    """A body in which everything that has no colour of its own is dim."""
+    """Draws a body dim, except where it has colours of its own."""
 
     def __init__(self, body: ScrollbackEntry) -> None:
         self._body = body
@@ -92,12 +92,12 @@ def is_done(plan: PlanUpdated) -> bool:
 
 
 def render_final_plan(plan: PlanUpdated) -> ScrollbackEntry:
-    """A plan as it stands when its turn has ended: whole, or the part of a long one where the work is."""
+    """The plan at the end of a turn; of a long plan, the part with the current step."""
     return render_plan(plan) if len(plan.steps) < _MAX_STEPS else render_plan_now(plan, _MAX_STEPS)
 
 
 def render_plan(plan: PlanUpdated) -> ScrollbackEntry:
-    """The steps as they stand, how many are done, and what changed."""
+    """All steps of a plan, how many are done, and the explanation of the last change."""
     renderables: list[RenderableType] = [_plan_head(plan)]
     if plan.explanation.strip():
         renderables.append(Margin(words(plan.explanation.strip(), "dim"), "  ", "  "))
@@ -108,7 +108,7 @@ def render_plan(plan: PlanUpdated) -> ScrollbackEntry:
 
 
 def render_plan_now(plan: PlanUpdated, rows: int) -> ScrollbackEntry:
-    """A long plan in so many rows, three at least: the step that is next, those around it, and how many there are."""
+    """A long plan in at most `rows` rows, at least three: the next step, those around it, and how many there are."""
     steps, max_steps = plan.steps, max(1, rows - 3)
     now = next((number for number, step in enumerate(steps) if step.status != "completed"), len(steps))
     first = max(0, min(now - max_steps // 3, len(steps) - max_steps))

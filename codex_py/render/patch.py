@@ -1,4 +1,4 @@
-"""A patch as coloured diffs with line numbers, one file below the other, cut where it gets long."""
+"""Draws a patch as highlighted diffs with line numbers, file by file; long ones are cut."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, rea
 from codex_py.render.titles import relative_path
 from codex_py.rollout.patch_text import changes_in_patch
 
-# Nobody reads on in a line that is longer.
+# Longer lines are cut.
 _MAX_LENGTH: Final = 2000
 _BACKGROUNDS: Final = {"+": "diff.add.ground", "-": "diff.remove.ground"}
 _SIGNS: Final = {"+": "diff.add", "-": "diff.remove"}
 
 
 class DiffRow(NamedTuple):
-    """A line with its number in the file, the old one for what is removed, 0 for none; `~` is a gap or a remark."""
+    """A line of a diff and its number in the file, the old one if it is removed, 0 for none; `~` is a gap or note."""
 
     sign: Literal["+", "-", " ", "~"]
     number: int
@@ -32,7 +32,7 @@ class DiffRow(NamedTuple):
 
 
 class DiffLines:
-    """Rows of one file, whose name gives the language."""
+    """Draws the rows of one file, highlighted by its name."""
 
     def __init__(self, rows: Sequence[DiffRow], file_name: str) -> None:
         self._rows = _without_returns(rows)
@@ -62,14 +62,14 @@ class DiffLines:
 
 
 def _without_returns(rows: Sequence[DiffRow]) -> Sequence[DiffRow]:
-    """The rows without the `\\r` at their ends, when all have one: it matters only where it is not everywhere."""
+    """The rows without a trailing `\\r` if all have one: it is only worth showing if some do not."""
     if all(row.text.endswith("\r") for row in rows if row.sign != "~"):
         return [row._replace(text=row.text.removesuffix("\r")) for row in rows]
     return rows
 
 
 def _coloured(rows: Sequence[DiffRow], file_name: str) -> Iterator[CodeLine]:
-    """The text of each row. What was and what is now are two texts, each read in its order."""
+    """The highlighted text of each row. The old and the new text are lexed separately."""
     lexer = lexer_for_file(file_name)
     old = iter(highlight("\n".join(row.text[:_MAX_LENGTH] for row in rows if row.sign == "-"), lexer))
     new = iter(highlight("\n".join(row.text[:_MAX_LENGTH] for row in rows if row.sign in "+ "), lexer))
@@ -88,7 +88,7 @@ FileChangeType: TypeAlias = Literal["add", "delete", "update"]
 
 _FOLDED_LINES: Final = 60
 _EXPANDED_LINES: Final = 2000
-# Every file shows something, so that none is overlooked.
+# Every file shows some rows, so that none is overlooked.
 _MIN_LINES: Final = 3
 _REASON_SHOWN: Final = 4000
 _HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
@@ -96,7 +96,7 @@ _VERBS: Final = {"add": "Added", "delete": "Deleted", "update": "Edited"}
 
 
 class FileDiff(NamedTuple):
-    """What happens to one file; `moved_to` is empty when it stays."""
+    """The change of one file; `moved_to` is empty if it is not moved."""
 
     change_type: FileChangeType
     path: str
@@ -107,7 +107,7 @@ class FileDiff(NamedTuple):
 def render_changes(
     changes: Sequence[FileChange], *, ok: bool = True, output: str = "", expanded: bool = False, cwd: Path | None = None
 ) -> ScrollbackEntry:
-    """The files of a patch; paths below `cwd` are shown from there. A failed one says why in `output`."""
+    """The files of a patch; paths below `cwd` are relative to it. `output` says why a failed one failed."""
     files = _files_of(changes, cwd)
     head = _headline(files, is_ok=ok)
     if not ok:
@@ -119,7 +119,7 @@ def render_changes(
 def render_difference(
     title: str, changes: Sequence[FileChange], *, expanded: bool = False, cwd: Path | None = None
 ) -> ScrollbackEntry:
-    """What differs from a state, which the title names, file by file."""
+    """The differences from the state that the title names, file by file."""
     files = _files_of(changes, cwd)
     count = f" · {len(files)} file{'' if len(files) == 1 else 's'}"
     counts = _counts(files)
@@ -140,7 +140,7 @@ def _files_of(changes: Sequence[FileChange], cwd: Path | None) -> list[FileDiff]
 
 
 def render_proposal(question: ApprovalQuestion) -> ScrollbackEntry:
-    """What a patch would do, file by file, for the question whether it may."""
+    """A proposed patch, file by file, for its approval question."""
     renderables: list[RenderableType] = []
     changes = question.changes or changes_in_patch(question.command, question.cwd)
     for file in _files_of(changes, question.cwd):
@@ -154,13 +154,13 @@ def render_proposal(question: ApprovalQuestion) -> ScrollbackEntry:
 
 
 def render_unreadable_patch(patch: str) -> ScrollbackEntry:
-    """A call whose patch is none."""
+    """A call with an invalid patch."""
     headline = Text.assemble(("✗ ", "bad"), "A patch that cannot be read")
     return ScrollbackEntry(headline, Margin(words(patch[:_REASON_SHOWN].expandtabs(4), "output")))
 
 
 def read_diff(diff: str) -> list[DiffRow]:
-    """The rows of a unified diff without its file headers. Those of a hunk that names no lines have no numbers."""
+    """The rows of a unified diff without its file headers; hunks without line numbers have rows without them."""
     rows: list[DiffRow] = []
     old = new = step = 0
     in_hunk = False
@@ -204,7 +204,7 @@ def _render_files(files: Sequence[FileDiff], *, named: bool, expanded: bool) -> 
 
 
 def fair_shares(wanted: Sequence[int], available: int) -> list[int]:
-    """How many rows each of several gets of those that are available: all it wants, or an equal part of the rest."""
+    """Divides the available rows: each file gets all that it wants, or an equal part of the rest."""
     shares = [0] * len(wanted)
     order = sorted(range(len(wanted)), key=lambda at: wanted[at])
     for position, at in enumerate(order):
@@ -214,7 +214,7 @@ def fair_shares(wanted: Sequence[int], available: int) -> list[int]:
 
 
 def _folded(rows: Sequence[DiffRow], max_rows: int) -> Sequence[DiffRow]:
-    """All rows where they fit, else as many from the first change on."""
+    """All rows if they fit, else those from the first change on."""
     if len(rows) <= max_rows:
         return rows
     first = next((at for at, row in enumerate(rows) if row.sign in _SIGNS), 0)

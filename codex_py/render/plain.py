@@ -1,4 +1,4 @@
-"""Events as plain lines: the progress of `exec` on stderr, and terminal sessions where nothing can be drawn."""
+"""Events as plain lines: for `exec` on stderr, `sessions show`, and terminals that cannot be drawn on."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class PlainPrinter:
         self.write(f"{event.usage.uncached_total:,}")
 
     def _retry(self, line: str) -> None:
-        """A server that is waited for repeats its message: that is one line."""
+        """Print a retry, but not a repeated one: waiting for a server repeats the same message."""
         if line != self._last_retry:
             self._last_retry = line
             self.write(self._paint("ERROR:", _RED) + f" {line}")
@@ -170,7 +170,7 @@ class PlainPrinter:
 
     def _command_finished(self, event: events.CommandFinished) -> None:
         if self._last_shown != event.call_id:
-            # Another command began meanwhile: say again whose result this is.
+            # Another command has started since: repeat which command this is the result of.
             self._command(event)
         output = ends_of(event.output)
         if self._brief and event.status == "completed" and not event.by_user:
@@ -207,7 +207,7 @@ class PlainPrinter:
                 self._dim_lines(output)
 
     def _agent(self, agent: AgentState) -> None:
-        """A line when it begins, and one with its last words when it ends."""
+        """A line when an agent starts, and one with its last message when it ends."""
         if agent.status == "pending_init":
             return
         name = self._paint(f"{sanitize_line(agent.title)}:", _CYAN)

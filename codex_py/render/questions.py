@@ -1,6 +1,6 @@
-"""The wording of a session's questions: what is asked, what it is about, and the answers. A front end gives it a form.
+"""The wording of a session's questions: title, subject and choices. Front ends decide how to show them.
 
-Texts from outside are made harmless, except in `subject`, which a front end quotes as a whole.
+Texts from outside are sanitized, except in `subject`, which a front end quotes as a whole.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CARRY_OUT_NO: Final = "No, go on planning"
 
 
 class Choice(NamedTuple):
-    """An answer: its `value` for the session, None for a no, and the letter that gives it in a terminal."""
+    """A choice: its `value` for the session, None for a no, and the key that selects it in a terminal."""
 
     value: str | None
     label: str
@@ -44,9 +44,9 @@ class Fact(NamedTuple):
 
 
 class QuestionWording(NamedTuple):
-    """`subject` is what a yes allows, a line each; of the choices the one without a value is the default.
+    """A question. `subject` is what a yes allows, in lines; the choice without a value is the default.
 
-    `justification` is what the model says about it.
+    `justification` is the model's reason for asking.
     """
 
     title: str
@@ -127,12 +127,12 @@ def word_scopes(question: ApprovalQuestion) -> Iterator[Choice]:
 
 
 def choice_title(question: ChoiceQuestion) -> str:
-    """The heading of a question with options, and which of how many it is."""
+    """The heading of a question with options, and its position among several."""
     return " · ".join(filter(None, [question.header or "A question", question.count]))
 
 
 def secret_text(question: SecretQuestion) -> str:
-    """Which variable a skill needs, and why, for a front end without a form for it."""
+    """The variable that a skill needs, and why, for front ends that cannot ask for secrets."""
     return f"The skill `{question.skill}` needs the environment variable `{question.name}`. {question.why}".strip()
 
 

@@ -1,4 +1,4 @@
-"""What a session runs with: the banner it begins with, and the line at the bottom. Drawn before rich is there."""
+"""The banner and the status line of a terminal session. Drawn before rich is loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BRANCH_SHOWN: Final = 24
 
 
 class Status(Value):
-    """What the status line shows. The share is from 0 to 1; what is None or empty is left out.
+    """The content of the status line; what is None or empty is left out.
 
     `running` counts the commands in the background, `cost` is that of the session. `home` is the directory that is
     written `~`.
@@ -41,7 +41,7 @@ class Status(Value):
 
 
 def status_segments(status: Status, width: int) -> list[Part]:
-    """The status line in at most `width` cells: words are shortened first, then what matters least goes."""
+    """The status line in at most `width` cells: first words are shortened, then the least important fields left out."""
     fields = _fields(status)
     if _width(fields) > width:
         fields |= _shortened(status, fields)
@@ -62,12 +62,12 @@ def status_segments(status: Status, width: int) -> list[Part]:
 
 
 def format_running_time(seconds: float) -> str:
-    """How long something has been going on, which counts up: `7s`, `3m 05s`."""
+    """The time that something has been running: `7s`, `3m 05s`."""
     return f"{int(seconds)}s" if seconds < 60 else describe_seconds(int(seconds))
 
 
 def describe_tokens(count: int) -> str:
-    """A number of tokens in few letters: `950`, `12.3k`, `1.2M`."""
+    """A number of tokens in short: `950`, `12.3k`, `1.2M`."""
     if count < 1000:
         return str(count)
     if count < 999_950:
@@ -128,7 +128,7 @@ def _cut(segments: Sequence[Part], width: int) -> list[Part]:
 
 
 class Banner(Value):
-    """`skills` is how many were found, None while that is not known; `resumed` says what was taken over."""
+    """The content of the banner. `skills` is how many were found, None if unknown; `resumed` says what was resumed."""
 
     version: str
     model: str

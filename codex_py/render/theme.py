@@ -1,7 +1,7 @@
-"""Colours by name. Whatever is drawn says what it is (`diff.add`, `code.string`); the theme says what that looks like.
+"""Themes: styles by name, such as `diff.add` or `code.string`.
 
-Styles are written in the words of rich and reach prompt_toolkit and plain escape sequences from here, so that the
-three agree. Colours are the sixteen of the terminal and greys and tints of the 256; nothing depends on them alone.
+Styles are written in rich's syntax and translated here for prompt_toolkit and plain escape sequences, so that the
+three agree. Colour is never the only carrier of information.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COLOR_NAMES: Final = "black red green yellow blue magenta cyan white".split()
 _FLAGS: Final = {"bold": "1", "dim": "2", "italic": "3", "underline": "4", "reverse": "7", "strike": "9"}
 _INDEXED: Final = re.compile(r"color\((\d{1,3})\)")
 
-# What a style is called, and what it looks like on a dark ground, on a light one, and without colours.
+# Each style's name, and its look on a dark background, on a light one, and without colours.
 _STYLES: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("dim", "color(247)", "color(241)", "dim"),
     ("accent", "color(80)", "color(24)", "bold"),
@@ -84,7 +84,7 @@ _STYLES: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("bar.8", "color(147)", "color(61)", "none"),
     ("bar.free", "color(246)", "color(242)", "dim"),
 )
-# A terminal with 256 colours has no nearer grounds; one with sixteen has no quiet ones.
+# The nearest backgrounds among 256 colours. Terminals with sixteen have none that are quiet enough.
 _PALETTE_BACKGROUNDS: Final = {
     "#143822": "color(22)",
     "#4a1d22": "color(52)",
@@ -95,7 +95,7 @@ _PALETTE_BACKGROUNDS: Final = {
     "#2b3d52": "color(24)",
     "#d6e4f5": "color(189)",
 }
-# Of sixteen colours these are taken by their names, as the user's palette has them.
+# In sixteen colours these are named, so that they follow the user's palette.
 _NAMED: Final = {
     "color(80)": "cyan",
     "color(114)": "green",
@@ -127,12 +127,12 @@ class Theme(Value):
     opener: str = ""
 
     def styles(self) -> Mapping[str, str]:
-        """Every style in the words of rich."""
+        """Every style in rich's syntax."""
         column = _BACKGROUND_COLUMNS[self.name]
         return {row[0]: self._in_depth(row[column]) for row in _STYLES}
 
     def _in_depth(self, style: str) -> str:
-        """The style with a ground that this terminal has."""
+        """The style with a background that this terminal has."""
         if self.depth in ("16", "none"):
             style = _INDEXED.sub(lambda color: _NAMED.get(color[0], color[0]), style)
         if self.depth == "truecolor" or " on " not in style:
@@ -142,20 +142,20 @@ class Theme(Value):
         return "reverse" if style.startswith("bold") else "none"
 
     def prompt_toolkit_styles(self) -> Mapping[str, str]:
-        """The same styles in the words of prompt_toolkit, to be used as classes."""
+        """The same styles as prompt_toolkit classes."""
         own = {name: to_prompt_toolkit(style) for name, style in self.styles().items()}
-        # It has looks of its own for `menu` and `dialog`, and what a class is called before the dot counts too.
+        # prompt_toolkit has its own styles for `menu` and `dialog`, and applies the part before the dot as well.
         roots = {name.partition(".")[0] for name in own}
         return {**own, **{root: f"noinherit {own.get(root, '')}".strip() for root in roots}}
 
     def paint(self, text: str, style: str) -> str:
-        """`text` in a named style, as escape sequences; for the few lines that are drawn before rich is there."""
+        """`text` in a named style, as escape sequences; for lines that are drawn before rich is loaded."""
         codes = _escape_codes(self.styles()[style], self.depth)
         return f"\x1b[{codes}m{text}\x1b[0m" if codes and text else text
 
 
 def find_theme(name: str, env: Mapping[str, str], background: str | None = None) -> Theme:
-    """The theme a user asks for, `auto` included, in the colours that this terminal has; raise `UserError`."""
+    """The theme with this name, or for `auto` the detected one, in the colours of this terminal; raise `UserError`."""
     if name == AUTO:
         return detect_theme(env, background)
     if name not in _BACKGROUND_COLUMNS:
@@ -168,9 +168,7 @@ def find_theme(name: str, env: Mapping[str, str], background: str | None = None)
 
 
 def detect_theme(env: Mapping[str, str], background: str | None = None) -> Theme:
-    """The theme for `background`, `dark` or `light`, as the terminal reports it. Without a report `COLORFGBG` decides,
-    else it is taken for dark.
-    """
+    """The theme for the terminal's reported background, `dark` or `light`, else by `COLORFGBG`, else dark."""
     depth = color_depth(env)
     if depth == "none":
         return Theme("mono", depth, shows_links(env))
@@ -180,7 +178,7 @@ def detect_theme(env: Mapping[str, str], background: str | None = None) -> Theme
 
 
 def shows_links(env: Mapping[str, str]) -> bool:
-    """Whether the terminal is known to open links; one that is not may print them. tmux passes on what it knows."""
+    """Whether the terminal is known to support links; others might print the sequence."""
     if env.get("TERM", "") in ("", "dumb") or env.get("STY"):
         return False
     programs = {env.get(name, "").lower() for name in ("TERM_PROGRAM", "LC_TERMINAL")}
@@ -194,7 +192,7 @@ def shows_links(env: Mapping[str, str]) -> bool:
 
 
 def color_depth(env: Mapping[str, str]) -> ColorDepth:
-    """How many colours a terminal says it has; none with `NO_COLOR` and on one that knows no escape sequences."""
+    """How many colours the terminal reports; none with `NO_COLOR`, and without escape sequences."""
     term = env.get("TERM", "")
     if env.get("NO_COLOR") or term in ("", "dumb"):
         return "none"
@@ -204,7 +202,7 @@ def color_depth(env: Mapping[str, str]) -> ColorDepth:
 
 
 def to_prompt_toolkit(style: str) -> str:
-    """A style of rich in the words of prompt_toolkit."""
+    """A style in rich's syntax, translated for prompt_toolkit."""
     words: list[str] = []
     background = ""
     for word in style.split():

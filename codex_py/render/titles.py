@@ -1,4 +1,4 @@
-"""Paths and commands as a person reads them. Cheap to import: nothing that draws."""
+"""Shortens paths and commands for people. Cheap to import: loads nothing that draws."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ DIRECTORY_SHOWN: Final = 32
 
 
 def relative_path(path: Path, cwd: Path | None) -> str:
-    """A path below `cwd` from there, any other whole; not made harmless."""
+    """A path relative to `cwd` if it is below it, else the whole path; not sanitized."""
     return str(path.relative_to(cwd)) if cwd is not None and path.is_relative_to(cwd) else str(path)
 
 
 def short_directory(cwd: Path, home: Path | None, *, max_width: int = DIRECTORY_SHOWN) -> str:
-    """A directory from home on, harmless, and by its end when it is long."""
+    """A sanitized directory with `~` for the home; a long one is cut at its beginning."""
     path = sanitize_line(short_path(cwd, str(home or "")))
     if cell_width(path) <= max_width:
         return path
@@ -31,12 +31,12 @@ def short_directory(cwd: Path, home: Path | None, *, max_width: int = DIRECTORY_
 
 
 _WRAPPED: Final = re.compile(r"\S*?(?:bash|zsh|sh|dash) -l?c ")
-# Longer ones are no wrapped one-liners, and are not read to find out.
+# Longer commands are not checked for a wrapping shell.
 _MAX_WRAPPED_LENGTH: Final = 16 * 1024
 
 
 def command_title(command: str) -> str:
-    """The command a person thinks of: without the shell it is handed to, and without blank lines before it."""
+    """A command without the shell that runs it, and without leading blank lines."""
     text = command.strip()
     if len(text) > _MAX_WRAPPED_LENGTH or not (wrapped := _WRAPPED.match(text)):
         return text

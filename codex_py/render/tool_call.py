@@ -1,4 +1,4 @@
-"""Tool calls as lines: how one stands, what it is, what came of it; its output when that is asked for."""
+"""Draws tool calls as lines: status, command or tool, result; with the output if expanded."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _WHEEL: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _EXPANDED_LINES: Final = 400
 _FAILURE_LINES: Final = 4
 _WIDEST_OUTPUT: Final = 2000
-# In what the model is sent after a no.
+# Precedes the user's message in the output of a declined call.
 _WITH_MESSAGE: Final = "by the user, who says: "
 _COLOR: Final = re.compile(r"\x1b\[[0-9;:]*[mK]")
 _WRITTEN_OVER: Final = re.compile(r"^[^\n]*\r(?!\n|\Z)", re.MULTILINE)
 
 
 def render_command(event: CommandFinished, *, expanded: bool) -> ScrollbackEntry:
-    """A command that has ended, or that goes on in the background."""
+    """A command that has ended, or continues in the background."""
     glyph, style, standing = _standing(event)
     lines = count_lines(event.output.strip())
     notes = [standing]
@@ -49,7 +49,7 @@ def render_command(event: CommandFinished, *, expanded: bool) -> ScrollbackEntry
     if lines and event.status in ("completed", "failed"):
         notes.append(f"{lines} line{'' if lines == 1 else 's'}")
     line = call_line(glyph, event.command, _joined(notes), style=style, by_user=event.by_user)
-    # What the user ran is there to be read.
+    # The user wants to read the output of their own commands.
     if not expanded and not event.by_user:
         return ScrollbackEntry(line, *here_document(event.command), *_complaint(event), spacing="dense")
     return ScrollbackEntry(*_expanded(line, event, max_lines=_EXPANDED_LINES if expanded else 24))
@@ -58,7 +58,7 @@ def render_command(event: CommandFinished, *, expanded: bool) -> ScrollbackEntry
 def render_running_command(
     command: str, *, seconds: float, frame: int = 0, tail: str = "", tail_lines: int = 5, by_user: bool = False
 ) -> ScrollbackEntry:
-    """A command that runs, with the last lines it printed; `frame` turns its wheel."""
+    """A running command with the last lines of its output; `frame` is that of its spinner."""
     note = format_running_time(seconds) if seconds >= 1 else ""
     line = call_line(wheel(frame), command, note, style="accent", by_user=by_user)
     shown = output_tail(tail, tail_lines)
@@ -67,13 +67,13 @@ def render_running_command(
 
 
 def render_background(command: str) -> ScrollbackEntry:
-    """A command that goes on in the background."""
+    """A command that continues in the background."""
     line = call_line("◌", command, "runs in the background", style="accent")
     return ScrollbackEntry(line, *here_document(command), spacing="dense")
 
 
 def render_input(event: CommandInput) -> ScrollbackEntry | None:
-    """What the model typed into a command; None when it only looked at it."""
+    """Text that the model typed into a command; None when it only read its output."""
     if not event.text:
         return None
     typed = event.text.rstrip("\n") or "⏎"
@@ -83,7 +83,7 @@ def render_input(event: CommandInput) -> ScrollbackEntry | None:
 
 
 def call_line(glyph: str, command: str, note: str, *, style: str, by_user: bool = False) -> OneLine:
-    """The line of a call: the note stays when the command has to be cut."""
+    """The line of a call; a long command is cut before the note."""
     title = command_title(command)
     first, _, rest = title.partition("\n")
     line = Text.assemble((f"{glyph} ", style), ("! " if by_user else "$ ", "dim"), line_of(first[:4000], "command"))
@@ -99,7 +99,7 @@ _LANGUAGES: Final = {"node": "javascript", "sqlite3": "sql", "psql": "sql"}
 
 
 def here_document(command: str) -> list[RenderableType]:
-    """The first lines of a here-document that a command is given, in the colours of their language."""
+    """The first lines of a command's here-document, highlighted in their language."""
     first, _, rest = command_title(command).partition("\n")
     opened = _HERE.search(first)
     if opened is None:
@@ -111,7 +111,7 @@ def here_document(command: str) -> list[RenderableType]:
         body.append(line)
     if not body:
         return []
-    # One line more says nothing less than how many there are.
+    # A line more takes no more room than a note on how many lines there are.
     count = len(body) if len(body) <= _HERE_LINES + 1 else _HERE_LINES
     left = count_lines(rest.partition(f"\n{opened[2]}")[0]) - count
     block: list[RenderableType] = [Margin(CodeBlock(highlight("\n".join(body[:count]), _lexer_of(first))))]
@@ -119,7 +119,7 @@ def here_document(command: str) -> list[RenderableType]:
 
 
 def _lexer_of(line: str) -> Lexer | None:
-    """By the file that is written, else by the program that reads it."""
+    """The lexer for the file that is written, else for the program that reads the text."""
     target = _TARGET.search(line)
     if target is not None and (lexer := lexer_for_file(target[2] or target[3])):
         return lexer
@@ -128,18 +128,18 @@ def _lexer_of(line: str) -> Lexer | None:
 
 
 def output_tail(output: str, max_lines: int) -> list[str]:
-    """The last lines of an output, harmless and without colours; looks at no more of it than they need."""
+    """The last lines of an output, sanitized and without colours; reads no more of it than needed."""
     end = legible(output[-max_lines * 400 :]).rstrip()
     return sanitize(end).split("\n")[-max_lines:] if end and max_lines > 0 else []
 
 
 def wheel(frame: int) -> str:
-    """The sign of something that runs, which turns with each frame."""
+    """The spinner of something that runs, which turns with each frame."""
     return _WHEEL[frame % len(_WHEEL)]
 
 
 def legible(output: str) -> str:
-    """An output without its colours, and of what was written over and over again only the last."""
+    """An output without colours, and with only the last version of lines that were overwritten."""
     plain = _COLOR.sub("", output)
     return _WRITTEN_OVER.sub("", plain) if "\r" in plain else plain
 
@@ -165,7 +165,7 @@ def _standing(event: CommandFinished) -> tuple[str, str, str]:
 
 
 def _complaint(event: CommandFinished) -> list[RenderableType]:
-    """The ends of what a command printed that failed: there it mostly says why."""
+    """The first and last lines of a failed command's output, which mostly say why it failed."""
     if event.status == "declined":
         return refusal_words(event.output)
     if event.status != "failed" or not event.exit_code:
@@ -177,7 +177,7 @@ def _complaint(event: CommandFinished) -> list[RenderableType]:
 
 
 def refusal_words(output: str) -> list[RenderableType]:
-    """The message that the user sent with a no, where there is one."""
+    """The message that the user sent when declining, if any."""
     message = output.partition(_WITH_MESSAGE)[2].strip()
     return [Margin(words(message[:_WIDEST_OUTPUT], "none"), "  ↳ ", "    ", style="dim")] if message else []
 
@@ -192,7 +192,7 @@ def _expanded(line: OneLine, event: CommandFinished, *, max_lines: int) -> list[
 
 
 def output_block(lines: Sequence[str]) -> Margin:
-    """Lines of an output that are safe to draw, behind a rule."""
+    """Sanitized lines of an output, behind a vertical line."""
     cut = [line if len(line) <= _WIDEST_OUTPUT else f"{line[:_WIDEST_OUTPUT]}…" for line in lines]
     return Margin(with_links(Text("\n".join(cut).expandtabs(8), "output")), "  │ ", "  │ ", style="markdown.rule")
 
@@ -207,7 +207,7 @@ _STANDINGS: Final = {"completed": ("✓", "good"), "failed": ("✗", "bad"), "de
 
 
 def render_mcp_call(event: McpCallFinished, *, expanded: bool) -> ScrollbackEntry:
-    """A call that is over. One that failed says why, in its line or below."""
+    """A finished call of an MCP tool; a failed one says why, in its line or below."""
     glyph, style = _STANDINGS[event.status]
     took = describe_seconds(event.seconds) if event.status != "declined" else ""
     notes = [event.status if event.status != "completed" else "", took, "" if expanded else event.error or ""]
@@ -218,7 +218,7 @@ def render_mcp_call(event: McpCallFinished, *, expanded: bool) -> ScrollbackEntr
 def render_running_mcp_call(
     event: McpCallStarted, *, seconds: float, frame: int = 0, progress: McpCallProgress | None = None
 ) -> ScrollbackEntry:
-    """A call that is under way, with the progress that its server reports."""
+    """A running call, with the progress that its server reports."""
     notes = [format_running_time(seconds) if seconds >= 1 else ""]
     if progress is not None:
         of = f"{progress.done / progress.total:.0%}" if progress.total else f"{progress.done:g}"
@@ -228,7 +228,7 @@ def render_running_mcp_call(
 
 
 def render_tool_call(event: ToolCallFinished, *, expanded: bool, server: str = "") -> ScrollbackEntry:
-    """A call that is over of which nothing else is known; `seconds` below zero are not known either."""
+    """A finished call of any other tool; negative `seconds` are unknown."""
     glyph, style = _STANDINGS["completed" if event.ok else "failed"]
     took = describe_seconds(event.seconds) if event.seconds >= 0 else ""
     notes = [] if event.ok else ["failed"]

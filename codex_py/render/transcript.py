@@ -1,4 +1,4 @@
-"""The items of a stored session as entries: the transcript that is shown when it is resumed."""
+"""Draws the items of a stored session: the transcript that is shown when it is resumed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def render_items(
     longer than that, by their text.
     """
     agents = AgentCallRenderer()
-    # They stand before the message that names them, and were seen below it.
+    # Skills are stored before the message that names them, but were shown below it.
     skills: list[ScrollbackEntry] = []
     plan: PlanUpdated | None = None
     for past in past_items(items, cwd):
@@ -71,7 +71,7 @@ def render_items(
         if isinstance(happened, HostMessage) and happened.text.startswith(_ABORTED):
             yield from agents.interrupted()
         if isinstance(happened, PlanUpdated) and not expanded:
-            # A finished one stands before the answer that follows.
+            # A finished plan is shown before the answer that follows.
             plan = None if is_done(happened) else happened
             if plan is None:
                 yield render_final_plan(happened)
@@ -98,7 +98,7 @@ def render_items(
 
 
 class RecentTurns(NamedTuple):
-    """The items of the last turns, and how many turns there are and were left out."""
+    """The items of the last turns, the number of all turns, and how many were left out."""
 
     items: Sequence[ResponseItem]
     turns: int
@@ -106,7 +106,7 @@ class RecentTurns(NamedTuple):
 
 
 def recent_turns(items: Sequence[ResponseItem], *, cwd: Path, max_turns: int) -> RecentTurns:
-    """The last turns of a session, from the message of the user on with which the first of them began."""
+    """The last turns of a session, beginning with a message of the user."""
     starts = [at for at, item in enumerate(items) if _begins_turn(item, cwd)]
     if len(starts) <= max_turns:
         return RecentTurns(items, len(starts), 0)
@@ -161,7 +161,7 @@ def _under_way(call: ToolCall) -> ScrollbackEntry:
 
 
 def _render_questions(past: PastItem) -> Sequence[ScrollbackEntry] | None:
-    """What the model asked by a call, with the answers; None for another call, and for one that asked nobody."""
+    """The questions of a call with their answers; None for other calls, and for questions that nobody was asked."""
     call = past.call
     if call is None or tool_type_of(call.name, call.namespace) != "asks":
         return None

@@ -1,6 +1,6 @@
-"""Putting sessions away, bringing them back, and removing them for good.
+"""Archives, restores and deletes sessions, except while a process writes to them.
 
-A session that a process writes to is left alone. Codex CLI keeps archived sessions in the same place.
+Codex CLI keeps archived sessions in the same place.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from codex_py.text.files import os_reason
 
 
 def archive_session(path: Path) -> Path:
-    """Put a session away; gives back where it is now. Raise `UserError` when it is there already or in use."""
+    """Archive a session; gives back its new path. Raise `UserError` when it is archived already, or in use."""
     if is_archived(path):
         raise UserError(f"session `{thread_of(path)}` is archived already")
     return _move(path, home_of(path) / ARCHIVE / path.name)
 
 
 def unarchive_session(path: Path) -> Path:
-    """Bring a session back; gives back where it is now. Raise `UserError` when it is not archived, or in use."""
+    """Restore an archived session; gives back its new path. Raise `UserError` when it is not archived, or in use."""
     if not is_archived(path):
         raise UserError(f"session `{thread_of(path)}` is not archived")
     return _move(path, active_path(home_of(path), path))
 
 
 def delete_session(path: Path) -> None:
-    """Remove a session and its name, and with it the sessions of its agents.
+    """Delete a session, its name, and the sessions of its agents.
 
-    Raise `UserError` when one of them is in use, or when forks need its file.
+    Raise `UserError` when one of them is in use, or when forks read its file.
     """
     home, thread_id = home_of(path), thread_of(path)
     everything = [*read_index(home), *read_index(home, archived=True)]

@@ -1,7 +1,7 @@
 """Where rollout files are, which of them may be opened, and which process may write to one.
 
-Sessions can come from elsewhere: only regular files of the user that lie below the sessions directory itself are read,
-so links, FIFOs, devices and other people's files are left alone.
+Files can come from elsewhere, so only the user's own regular files in the sessions directory are read, and no links,
+FIFOs, devices or files of other users.
 
 This program locks the rollout file itself. Codex CLI locks `thread-writer-locks/<id>.lock` and takes that file away
 afterwards, both under a lock of the directory; a session of ours holds that one too, so that each sees the other.
@@ -40,7 +40,7 @@ def archived_files(home: Path) -> Iterator[Path]:
 
 
 def session_names(home: Path, *, archived: bool = False) -> Iterator[str]:
-    """The same as texts, relative to `home`: to make a path of each takes longer than to look at the file."""
+    """The same as text, relative to `home`, because creating a `Path` takes longer than `lstat`."""
     return _below(str(home), ARCHIVE, 0) if archived else _below(str(home), "sessions", 3)
 
 
@@ -92,7 +92,7 @@ def open_rollout(path: Path, flags: int) -> int:
 
 
 def unreadable(path: Path, reason: str) -> UserError:
-    """The error for a file that holds no session one could go on with."""
+    """The error for a session file that cannot be used."""
     return UserError(f"cannot read session `{path}`: {reason}")
 
 
@@ -130,7 +130,7 @@ def active_writer(thread_id: str) -> UserError:
 
 
 class ThreadLock:
-    """The lock Codex CLI looks for. Where it cannot be made, in a directory one may not write to, nothing is held."""
+    """The lock that Codex CLI looks for. Where it cannot be created, as in a read-only directory, nothing is locked."""
 
     def __init__(self, home: Path, thread_id: str) -> None:
         """Take the lock; raise `UserError` when another process has it."""
@@ -148,7 +148,7 @@ class ThreadLock:
             if self._is_at_its_path(descriptor):
                 self._descriptor = descriptor
                 return
-            # Its last holder took the file away meanwhile, and a lock on that one keeps nobody out.
+            # Its last holder has removed the file, so this lock keeps nobody out.
             os.close(descriptor)
 
     def release(self) -> None:

@@ -1,9 +1,8 @@
-"""Lists of stored sessions: the cached index, names, order and search, and finding one session by its id or name.
-
+"""Lists of stored sessions: their index, names, order and search, and finding one session by its id or name.
 The file is shared with Codex CLI, which appends to it under a lock beside it.
 
-Read from the files and kept in a cache by path, size and mtime. The cache is never the only place of anything: it may
-be damaged, removed, or written by several processes at once.
+The index is read from the session files and cached by path, size and mtime. Nothing is only in the cache: it may be
+damaged, removed, or written by several processes at once.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ _MAX_LINE: Final = 16 * 1024
 
 
 def read_names(home: Path) -> dict[str, str]:
-    """The names by thread id. Lines that make no sense are skipped; no file, no names."""
+    """The names by thread id. Invalid lines are skipped; without a file there are no names."""
     return {entry["id"]: entry["thread_name"] for _, entry in _entries(home / _FILE) if entry}
 
 
 def checked_name(name: str) -> str:
-    """A name as it is kept: one line, no spaces around. Raise `UsageError` for one that cannot be told from an id."""
+    """A name as it is stored: one line, stripped. Raise `UsageError` for an invalid one, such as one like an id."""
     cleaned = " ".join(name.split())
     if not cleaned:
         raise UsageError("a session's name must not be empty", hint="`codex-py rename SESSION NAME`")
@@ -84,7 +83,7 @@ def save_name(home: Path, thread_id: str, name: str) -> str:
 
 
 def forget_name(home: Path, thread_id: str) -> None:
-    """Take a session's lines out of the file. Raise `UserError` when that fails."""
+    """Remove a session's name from the file. Raise `UserError` when that fails."""
     path = home / _FILE
     if not any(entry.get("id") == thread_id for _, entry in _entries(path)):
         return
@@ -107,7 +106,7 @@ def _locked(home: Path) -> Generator[None]:
 
 
 def _entries(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Each line, with what it says or an empty object."""
+    """Each line with its entry, which is empty for an invalid line."""
     try:
         descriptor = open_rollout(path, os.O_RDONLY)
     except (OSError, UserError):
@@ -144,7 +143,7 @@ def read_index(home: Path, *, archived: bool = False) -> list[SessionSummary]:
 
 
 def damaged_sessions(home: Path, cwd: Path | None, *, archived: bool = False) -> list[DamagedSession]:
-    """The files that no list shows because their first line is damaged; those of `cwd`, or of no known directory."""
+    """The files that lists leave out because their header is damaged: those of `cwd`, or of an unknown directory."""
     unread = [name for name, entry in _read_entries(home, archived=archived).items() if entry[2] is None]
     found = [damaged for name in unread if (damaged := read_damaged(home / name)) is not None]
     wanted = "" if cwd is None else _real(str(cwd))
@@ -173,7 +172,7 @@ def _read_entries(home: Path, *, archived: bool) -> dict[str, _Entry]:
 
 
 def _current(home: Path, name: str, known: _Entry | None) -> _Entry | None:
-    """What the cache knows of a file when it has not changed since, else what is in it; None when it is gone."""
+    """The cached entry of an unchanged file, else a new one from the file; None if the file is gone."""
     try:
         status = os.lstat(f"{home}/{name}")
     except OSError:
@@ -198,10 +197,9 @@ def _is_entry(entry: Any) -> bool:
 
 
 class SessionQuery(Value):
-    """Which sessions are asked for: those that last worked in `cwd` (None: anywhere) and match `search`.
+    """Selects the sessions that last worked in `cwd` (None: anywhere) and match `search`.
 
-    With `agents` those of agents, which are left out otherwise, are among them; with `parent` only those of the agents
-    that this session started.
+    Agents' sessions are only included with `agents`; with `parent` only those of the agents that this session started.
     """
 
     cwd: Path | None = None
@@ -212,9 +210,9 @@ class SessionQuery(Value):
 
 
 def list_sessions(home: Path, query: SessionQuery) -> list[SessionSummary]:
-    """The sessions a person may go on with, the one written to last first, with their names.
+    """The selected sessions with their names, the one written to last first.
 
-    What counts is the time stamp of the last record, not the file's name or its modification time.
+    They are sorted by the time stamp of the last record, not by the file's name or modification time.
     """
     names = read_names(home)
     found = (session for session in read_index(home, archived=query.archived) if _is_wanted(session, query))
@@ -242,15 +240,15 @@ def _moment(stamp: str) -> str:
 
 
 def matching(sessions: Iterable[SessionSummary], search: str) -> list[SessionSummary]:
-    """The sessions in whose name, first prompt, directory, branch or id every word of `search` stands, in any case."""
+    """The sessions with every word of `search` in their name, first prompt, directory, branch or id, in any case."""
     words = search.casefold().split()
     return [session for session in sessions if all(word in _searched(session) for word in words)]
 
 
 def latest_session(home: Path, cwd: Path | None) -> Path:
-    """The session written to last among those that last worked in `cwd` (None: anywhere).
+    """The file of the session that was written to last, of those that last worked in `cwd` (None: anywhere).
 
-    Raise `UserError` when none did, or when that session is damaged: an older one is not what the user means.
+    Raise `UserError` when there is none, or when it is damaged: the user does not mean an older one.
     """
     found = list_sessions(home, SessionQuery(cwd))
     newest = _moment(found[0].updated) if found else ""
@@ -297,9 +295,9 @@ def _real(directory: str) -> str:
 
 
 def find_session(home: Path, wanted: str) -> Path:
-    """The file of a session that can be gone on with; of several with the name, the one written to last.
+    """The file of a session that can be resumed; of several with the same name, the one written to last.
 
-    Raise `UserError` for one that is unknown or archived.
+    Raise `UserError` for an unknown or archived session.
     """
     thread_id = wanted.strip().lower()
     if not is_uuid(thread_id):
@@ -318,7 +316,7 @@ def find_session(home: Path, wanted: str) -> Path:
 
 
 def find_exactly(home: Path, wanted: str) -> Path:
-    """The file of the one session of that id or name, archived or not; `UserError` also when a name is ambiguous."""
+    """The file of the session with an id or name, archived or not. Raise `UserError` if it is unknown or ambiguous."""
     thread_id = wanted.strip().lower()
     if is_uuid(thread_id):
         found = [path for path in (*session_files(home), *archived_files(home)) if thread_of(path) == thread_id]
@@ -333,7 +331,7 @@ def find_exactly(home: Path, wanted: str) -> Path:
 
 
 def _named(home: Path, wanted: str) -> list[Path]:
-    """The sessions of a name: those that are not archived first, each kind by what was written to last."""
+    """The files of the sessions with a name: active ones first, then archived ones, each with the newest first."""
     name = " ".join(wanted.split())
     ids = {thread_id for thread_id, named in read_names(home).items() if named == name}
     if not name or not ids:

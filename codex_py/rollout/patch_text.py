@@ -1,4 +1,4 @@
-"""What a patch does to files, read from its text alone."""
+"""The file changes in a patch, read from its text without the files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codex_py.protocol.events import FileChange
 
 
 def changes_in_patch(text: str, cwd: Path) -> tuple[FileChange, ...]:
-    """The changes in their order, with diffs that do not say where their lines stand; none for what is no patch."""
+    """The changes in order, with diffs without line numbers; none for text that is not a patch."""
     try:
         return tuple(_change(hunk, cwd) for hunk in parse_patch(text).hunks)
     except PatchError:

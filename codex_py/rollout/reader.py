@@ -1,4 +1,4 @@
-"""Loading what the next turn needs from a stored session, from its last compaction on."""
+"""Loads the state that the next turn needs from a stored session, from its last compaction on."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _HEAD_BYTES: Final = 100
 
 
 def last_compaction(stream: BinaryIO, *, max_line: int, before: int | None = None) -> int:
-    """The offset of the line that tells the last compaction with an ordinal below `before`, or 0.
+    """The offset of the line with the last compaction whose ordinal is below `before`, or 0.
 
-    Only a whole record counts that says what the history was replaced by. The stream's position is left alone.
+    Only a whole record with a replacement history counts. The stream's position does not change.
     """
     descriptor = stream.fileno()
     end = os.fstat(descriptor).st_size
@@ -127,7 +127,7 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
 
 
 def _without_rewound(path: Path, whole: Replay, before: int | None) -> Replay:
-    """What the lines say that no rewind has taken back; `whole` is what all of them say."""
+    """The state without the records that rewinds have dropped; `whole` is the state with all records."""
     live = live_ranges(path, before)
     replay = Replay()
     following = 0
@@ -143,7 +143,7 @@ def _without_rewound(path: Path, whole: Replay, before: int | None) -> Replay:
 
 
 def _since(begun: int, stream: BinaryIO, before: int | None) -> tuple[Replay, bytes]:
-    """What the lines from a compaction on say, and the last of them."""
+    """The state from a compaction on, and the last line."""
     replay = Replay()
     stream.seek(begun)
     return replay, replay.feed_all(read_lines(stream, limit=MAX_LINE), before=before)

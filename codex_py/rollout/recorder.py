@@ -1,7 +1,7 @@
-"""The writer of a session's file: one `write()` a record, appended, under a lock.
+"""The writer of a session's file: appends each record with one `write()`, under a lock.
 
-Recording never stops a session. The first failure is reported once; the file is cut back to its last whole record and
-nothing more is written, so that a later session finds no gap.
+Recording never stops a session. The first failure is reported once; the file is truncated to its last whole record and
+nothing more is written, so that a resumed session finds no gap.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codex_py.text.files import os_reason
 
 
 class Inherited(Value):
-    """What a fork takes over: the lines of its parent, each with its newline, and the ordinal that follows them."""
+    """The part of the parent's file that a fork copies: lines with their newlines, and the ordinal after them."""
 
     lines: Callable[[], Iterable[bytes]]
     next_ordinal: int
@@ -100,7 +100,7 @@ class RolloutRecorder:
             self._stop(error)
 
     def close(self) -> None:
-        """Bring the file to the disk and let go of it; later records are dropped."""
+        """Sync and close the file; later records are dropped."""
         self._stopped = True
         descriptor, self._descriptor = self._descriptor, None
         self._release()
@@ -119,7 +119,7 @@ class RolloutRecorder:
         for directory in self.path.parents[:4]:
             _tighten(directory, 0o700)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        # What a fork takes over can be long: under its own name the file is there with all of it or not at all.
+        # A fork can copy much: the file gets its final name only when all of it is written.
         path = self.path if self._inherited is None else self.path.with_name(f".{self.path.name}")
         self._descriptor = open_private(path, flags)
         lock(self._descriptor)
@@ -175,7 +175,7 @@ class RolloutRecorder:
             sync_directory(self.path.parent)
 
     def _cut_back(self) -> None:
-        """Take away what a failed write left behind the last whole record, and the file when that leaves nothing."""
+        """Truncate the file to its last whole record after a failed write; remove it if that leaves nothing."""
         if self._descriptor is None:
             return
         with contextlib.suppress(OSError):
@@ -200,7 +200,7 @@ class RolloutRecorder:
 
 
 class NullRecorder:
-    """Keeps nothing, for sessions that leave no trace."""
+    """Records nothing, for ephemeral sessions."""
 
     path = None
 

@@ -1,6 +1,6 @@
-"""From the lines of a rollout file to the state a session goes on from.
+"""Rebuilds the state of a session from the lines of its rollout file.
 
-Lines can be torn, foreign or hostile. What is not a whole record is skipped and counted; nothing here raises for it.
+Lines can be torn, foreign or hostile. What is not a whole record is skipped and counted, and raises nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _scan: Final[Callable[[str, int], tuple[Any, int]]] = cast("Any", _DECODER).scan
 
 
 class Replay:
-    """Feed it the lines of a file in order, a fork's parent before the fork; then read its attributes."""
+    """The state of a session. Feed it the lines in order, a fork's parent first; then read its attributes."""
 
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
@@ -65,9 +65,9 @@ class Replay:
     def feed_all(self, lines: Iterable[bytes], *, before: int | None = None) -> bytes:
         """Take the lines of a file, each with its newline, as `feed` does; give back the last one.
 
-        Files are made of items in our own encoding, and thousands of them wait for this loop. The whole item is decoded
-        although only its bytes are kept: a cut line can end in `}}` by chance, and one such slice would spoil every
-        later request. A decoder is the only proof, and costs 3 ms a megabyte.
+        This loop is the fast path for items in our own encoding, of which files have thousands. Each item is decoded
+        although only its bytes are kept: a torn line can end in `}}` by chance, and such an item would break every
+        later request. Decoding is the only proof, and costs 3 ms per megabyte.
         """
         line = b""
         end = _NO_END if before is None else before
@@ -92,7 +92,7 @@ class Replay:
         return line
 
     def skim(self, lines: Iterable[bytes]) -> None:
-        """Take lines whose items a later compaction replaces: those are passed over, everything else counts."""
+        """Take lines before a compaction: their items are skipped, because it replaces them; other records count."""
         for line in lines:
             head = read_head(line)
             if head is not None and head["type"] == b"response_item" and line.endswith(b"}\n"):
@@ -110,7 +110,7 @@ class Replay:
         self.damaged = damaged
 
     def pending_outputs(self) -> dict[str, ResponseItem]:
-        """The outputs, by call, that were written down early and that the history does not hold."""
+        """The outputs, by call, that were stored early and are not in the history."""
         found: dict[str, ResponseItem] = {}
         for index, item in self._early:
             exchange = exchange_of(item)
@@ -141,12 +141,12 @@ class Replay:
         return Spending.from_record(newest and newest.get("session_cost"))
 
     def stands_alone(self) -> bool:
-        """Whether what was fed begins with a compaction and says everything that lines before it could have said."""
+        """Whether the lines start with a compaction and earlier lines could add nothing."""
         known = self._has_replacement and self._has_full_state and bool(_readable(self._contexts))
         return known and self.usage() != (TokenUsage(), TokenUsage())
 
     def covered(self) -> int:
-        """How many of the items the newest count of tokens is about: outputs it followed were not sent yet then."""
+        """How many items the newest token count covers: outputs just before it had not been sent yet."""
         covered = min(self._counted, len(self.items))
         while covered and (exchange := exchange_of(self.items[covered - 1])) and exchange.is_output:
             covered -= 1

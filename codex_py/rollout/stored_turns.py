@@ -1,4 +1,4 @@
-"""Stored items as events again, and the turns of a stored session: for front ends that show them."""
+"""Stored items as events, and the turns of a stored session, for front ends that show them."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ TurnEnd: TypeAlias = Literal["completed", "interrupted", "failed"]
 
 
 class PastUserMessage(Value):
-    """A message of the user's; `pictures` are the addresses of those that came with it."""
+    """A message of the user; `pictures` are the URLs of the attached pictures."""
 
     text: str
     pictures: tuple[str, ...] = ()
 
 
 class HostMessage(Value):
-    """What the host said in the user's place: context, a skill, a note about an interrupt or an agent."""
+    """A message that the host sent in the user's role: context, a skill, a note about an interrupt or an agent."""
 
     text: str
 
 
 class PastItem(Value):
-    """Something that happened; `id` is that of the call or the search, empty for what is none of these.
+    """An item as a message or an event; `id` is that of the call or search, empty for other items.
 
-    Of a call the event is what came of it; `output` is None when it has none.
+    For a call, the event is its end, and `output` is None when it has no output.
     """
 
     id: str
@@ -69,7 +69,7 @@ class PastItem(Value):
 class PastTurn(Value):
     """One turn. Times are seconds since the epoch, None where they are not known.
 
-    `end` is None for a turn whose end the file does not tell: it runs, or was killed. `error` says why it failed.
+    `end` is None for a turn without an end in the file: it is running, or was killed. `error` says why it failed.
     """
 
     id: str
@@ -81,12 +81,12 @@ class PastTurn(Value):
 
     @property
     def is_users(self) -> bool:
-        """Whether the user said something in it; a turn that only compacted the history is not counted by people."""
+        """Whether it has a message of the user; turns that only compact the history are not counted."""
         return any(isinstance(item.happened, PastUserMessage) for item in self.items)
 
 
 def past_turns(path: Path) -> tuple[PastTurn, ...]:
-    """Every turn of a stored session, those a fork took over first. Raises `UserError` for an unreadable file."""
+    """Every turn of a stored session, those inherited by a fork first. Raises `UserError` for an unreadable file."""
     reader = _Reader()
     for record in read_records(path):
         reader.add(record)
@@ -94,7 +94,7 @@ def past_turns(path: Path) -> tuple[PastTurn, ...]:
 
 
 def past_items(items: Sequence[ResponseItem | events.Event], cwd: Path) -> Iterator[PastItem]:
-    """What happened, in the order of the items; a call stands where it was made, with what came of it."""
+    """The items as messages and events in order; a call is placed where it was made, with its result."""
     outputs = outputs_by_call(item for item in items if isinstance(item, ResponseItem))
     for item in items:
         if isinstance(item, ResponseItem):
@@ -181,9 +181,9 @@ def _past_item(item: ResponseItem, outputs: Mapping[str, str], cwd: Path) -> Ite
 def _call_event(
     call: ToolCall, output: str | None, cwd: Path
 ) -> events.CommandFinished | events.PatchFinished | events.PlanUpdated | events.ToolCallFinished:
-    """What came of a stored call, None being no output; a patch that cannot be read has no changes.
+    """The event at the end of a stored call; `output` is None if there is none. An invalid patch has no changes.
 
-    How long a call took is below zero where the output does not tell.
+    The duration is negative where the output does not say it.
     """
     tool_type = tool_type_of(call.name, call.namespace)
     if tool_type == "writes":

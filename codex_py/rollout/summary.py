@@ -1,4 +1,4 @@
-"""What a list of sessions shows of one, read from both ends of its file and not from the middle."""
+"""The summary of a stored session for lists, read from both ends of its file without the middle."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z")
 
 
 class SessionSummary(NamedTuple):
-    """A stored session. `updated` is the time stamp of its last record, `cwd` where its last turn worked, `tokens` its
-    total; `base` is the session whose file this one cannot do without, `parent` the one that started it as an agent
-    called `nickname`. `originator` and `version` are those of the program that began it. Texts that are not known are
-    empty.
+    """A stored session. `updated` is the time stamp of its last record, `cwd` the directory of its last turn, `tokens`
+    its total; `base` is the session whose file a fork reads, `parent` the one that started it as an agent called
+    `nickname`. `originator` and `version` are those of the program that created it. Unknown texts are empty.
     """
 
     path: Path
@@ -94,7 +93,7 @@ class DamagedSession(NamedTuple):
 
 
 def read_damaged(path: Path) -> DamagedSession | None:
-    """What is left of a session that `read_summary` cannot read; None for a file that never held one."""
+    """A session whose header is damaged; None for a file that never held a session."""
     try:
         with open_stored(path) as stream:
             first = stream.readline(MAX_LINE)
@@ -143,7 +142,7 @@ def _base(meta: SessionMeta) -> str:
 
 
 def _first_prompt(stream: BinaryIO) -> str:
-    """What the user said first; in a file that tells no such event, the first message of theirs."""
+    """The user's first message, from its event, else from the first message item."""
     fallback = ""
     for line in _front(stream):
         head = read_head(line)
@@ -215,7 +214,7 @@ def _settings(record: RolloutRecord | None) -> dict[str, object] | None:
 
 
 def _stamp(text: str) -> str:
-    """A time stamp as it sorts among others, in UTC; empty for what is none."""
+    """A time stamp in UTC and in the form in which they sort; empty for an invalid one."""
     if _STAMP.fullmatch(text):
         return text
     try:

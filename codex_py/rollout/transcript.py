@@ -19,7 +19,7 @@ _RECORD_TYPES: Final = frozenset({b"event_msg", b"session_meta"})
 
 
 class StoredTurn(NamedTuple):
-    """A turn in which the user said something; `number` counts from 1.
+    """A turn with a message of the user; `number` counts from 1.
 
     Its records have ordinals from `begins` up to `ends`, which is None for the last turn of the file.
     """
@@ -33,7 +33,7 @@ class StoredTurn(NamedTuple):
 
 
 class TurnCounter:
-    """Tells which turn a record belongs to; feed it the records in order."""
+    """Counts the turns of a session from its records, which must be fed in order."""
 
     def __init__(self) -> None:
         self.turns: list[StoredTurn] = []
@@ -49,7 +49,7 @@ class TurnCounter:
             self._begin(record, prompt)
 
     def _begin(self, record: RolloutRecord, prompt: str) -> None:
-        # Said while the turn runs: it belongs to that turn.
+        # Sent while the turn was running: it belongs to that turn.
         if self._begins is None and self.turns and self.turns[-1].ends is None:
             return
         begins, turn_id = (record.ordinal, "") if self._begins is None else (self._begins, self._id)
@@ -62,7 +62,7 @@ class TurnCounter:
 
 
 def read_turns(path: Path) -> tuple[StoredTurn, ...]:
-    """The turns of a session, those a fork took over included. Raise `UserError` for a file that cannot be read."""
+    """The turns of a session, with those inherited by a fork. Raise `UserError` for a file that cannot be read."""
     counter = TurnCounter()
     for record in read_records(path, record_types=_RECORD_TYPES):
         counter.feed(record)
@@ -70,10 +70,7 @@ def read_turns(path: Path) -> tuple[StoredTurn, ...]:
 
 
 def end_of_turn(path: Path, number: int) -> int | None:
-    """The ordinal a session's records are below up to the end of a turn; None when that is its last.
-
-    Raise `UsageError` when there is no such turn.
-    """
+    """The first ordinal after a turn; None for the last turn. Raise `UsageError` when there is no such turn."""
     turns = read_turns(path)
     check_turn(path, turns, number)
     return turns[number - 1].ends
@@ -98,7 +95,7 @@ class TranscriptItem(NamedTuple):
 
 
 class TranscriptCompaction(NamedTuple):
-    """Here `items`, a summary among them, took the place of `replaced` items; old files have only a `message`."""
+    """A compaction: `items`, with a summary, replaced `replaced` items; old files have only a `message`."""
 
     turn: int
     timestamp: str
@@ -119,10 +116,7 @@ TranscriptEntry: TypeAlias = TranscriptItem | TranscriptCompaction | TranscriptF
 
 
 def read_transcript(path: Path) -> list[TranscriptEntry]:
-    """Everything a session's records tell, also what compactions have replaced.
-
-    Raise `UserError` for a file that cannot be read.
-    """
+    """All items of a session, also those that compactions have replaced. Raise `UserError` for an unreadable file."""
     reader = _TranscriptReader()
     for record in read_records(path):
         reader.feed(record)
@@ -130,12 +124,12 @@ def read_transcript(path: Path) -> list[TranscriptEntry]:
 
 
 def before_compaction(transcript: list[TranscriptEntry]) -> list[TranscriptEntry]:
-    """What came before the last compaction, raw; nothing when there was none."""
+    """The entries before the last compaction; empty if there was none."""
     return transcript[: _last_compaction(transcript)]
 
 
 def live(transcript: list[TranscriptEntry]) -> list[TranscriptEntry]:
-    """The last compaction and what came after it; everything when there was none."""
+    """The last compaction and the entries after it; all entries if there was none."""
     return transcript[_last_compaction(transcript) :]
 
 
@@ -160,7 +154,7 @@ class _TranscriptReader:
             self.entries.append(entry)
 
     def _number_the_prompt(self) -> None:
-        """The items of a turn come before the event that tells what the user said in it."""
+        """Give the first items of a turn its number: they come before the event with the user's message."""
         begun = self._counter.turns[-1]
         for index in range(self._unnumbered, len(self.entries)):
             self.entries[index] = self.entries[index]._replace(turn=begun.number)
@@ -223,9 +217,8 @@ def _shown(text: str, payload: Mapping[str, Any]) -> str:
 
 
 class ConversationRewind(NamedTuple):
-    """The `event_msg` to append. `message` is what the user said in the turn it goes back before, `turns` how many go.
-
-    When it undoes a rewind, `turns` is 0.
+    """The `event_msg` that rewinds a conversation. `message` is the user's message of the turn before which it goes
+    back, `turns` is how many turns are dropped, 0 when it undoes a rewind.
     """
 
     payload: dict[str, Any]
@@ -234,7 +227,7 @@ class ConversationRewind(NamedTuple):
 
 
 def plan_conversation(path: Path, turns: Sequence[StoredTurn], number: int) -> ConversationRewind:
-    """Go back before a turn, which is one of `turns`, those of the session at `path`."""
+    """The rewind to before the turn with this number; `turns` are those of the session at `path`."""
     turn = turns[number - 1]
     count = len(turns) - number + 1
     live = ranges_below(live_ranges(path), turn.begins)
@@ -242,7 +235,7 @@ def plan_conversation(path: Path, turns: Sequence[StoredTurn], number: int) -> C
 
 
 def undo_conversation(path: Path) -> ConversationRewind:
-    """Undo the last rewind of a conversation. Raise `UserError` when there was none."""
+    """The rewind that undoes the last one. Raise `UserError` when there was none."""
     ordinal = last_rewind(path)
     if ordinal is None:
         raise UserError("there is no rewind to undo in this conversation")

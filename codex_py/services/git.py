@@ -1,8 +1,8 @@
-"""Runs git to read repositories, and so that it starts nothing on their behalf.
+"""Runs git to read repositories, without the programs that a repository can make git start.
 
-A repository's own files name programs that git runs (filters, helpers of remotes, hooks, pagers), and repositories come
-from anywhere. So all of that is switched off, and git runs in the sandbox, where it can write nothing and has no
-network; where no sandbox works, it runs with all of that switched off. Blocks: for a thread.
+Repositories come from anywhere, and their files name programs that git runs: filters, remote helpers, hooks, pagers.
+All of these are switched off, and git runs in the read-only sandbox without network if a sandbox works here. Blocks, so
+call it in a thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from codex_py.text.sanitize import sanitize_line
 
 _SECONDS: Final = 20.0
 _MAX_REASON: Final = 300
-# What of a repository or a user would run something, or lead git to do more than it is asked for.
+# Settings of a repository or user that would run a program, or make git do more than it is asked for.
 SWITCHED_OFF: Final = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
@@ -59,7 +59,7 @@ SWITCHED_OFF: Final = {
     "gc.auto": "0",
     "maintenance.auto": "false",
     "color.ui": "false",
-    # No directory of the workspace, where commands may write, passes for a repository by what lies in it.
+    # Commands could make a directory of the workspace look like a bare repository.
     "safe.bareRepository": "explicit",
 }
 _NO_NETWORK: Final = {
@@ -80,9 +80,9 @@ _ENV: Final = {
 _PASSED_ENV: Final = frozenset(
     ("GIT_CEILING_DIRECTORIES", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM")
 )
-# Settings with a name of their own in them: these are looked up, and each is switched off by its name.
+# Settings whose keys contain a free name: they are looked up and switched off one by one.
 _NAMED: Final = re.compile(r"(filter\..*\.)(?:clean|smudge|process|required)|(remote\..*\.)promisor", re.DOTALL)
-# Commands may make the repository of a submodule, or put another one in its place.
+# Commands may have created or replaced the repository of a submodule.
 _NO_SUBMODULES: Final = "--ignore-submodules=all"
 _OPTIONS: Final = {
     "diff": ("--no-color", "--no-ext-diff", "--no-textconv", _NO_SUBMODULES),
@@ -104,7 +104,7 @@ class NotARepository(UserError):
 
 
 class GitOutput(NamedTuple):
-    """What a git that has run gave."""
+    """The result of a git command."""
 
     status: int
     out: bytes
@@ -115,7 +115,7 @@ class GitReader:
     """Asks git about the repository around `cwd`. `env` is the user's own environment.
 
     git itself is not taken from a directory that commands may write under `policy`. `sandbox` is that of this machine.
-    Without `looks_below` the working tree is not searched for what git would wait for: git is stopped in time then.
+    Without `looks_below` the working tree is not searched for files at which git would hang; a timeout stops it then.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class GitReader:
     def root(self) -> Path | None:
         """The directory with the repository's `.git`; None outside of a repository.
 
-        Raises `UserError` where git would wait for ever, or fail without saying at what.
+        Raises `UserError` where git would hang, or fail without naming the file.
         """
         found = git_directories(self.cwd)
         if found is None:
@@ -224,7 +224,7 @@ class GitReader:
 
 
 def git_env(env: Mapping[str, str], programs: ProgramFinder, own: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a git of ours: nothing in it leads git elsewhere, or to programs that commands may write."""
+    """The environment for git, without variables that redirect it or make it run programs that commands may write."""
     passed = {name: value for name, value in env.items() if not name.startswith("GIT_") or name in _PASSED_ENV}
     return {**passed, "PATH": programs.trusted_path(), **own}
 
@@ -246,7 +246,7 @@ def settings_argv(settings: Mapping[str, str]) -> list[str]:
 
 
 def switched_off(names: bytes) -> dict[str, str]:
-    """What switches off the settings among these names (of `git config --list --name-only -z`) that run something.
+    """The overrides for those of these settings (from `git config --list --name-only -z`) that run programs.
 
     Raises `UserError` for one that cannot be switched off.
     """
@@ -269,7 +269,7 @@ def run_git(command: PreparedCommand, *, seconds: float, stdin: bytes = b"") -> 
     """Run a git to its end. Raises `UserError` when it cannot be started or does not end in time."""
     pipe = subprocess.PIPE
     try:
-        # In a group of its own: what git starts holds its pipes, and ends with it.
+        # In its own process group, so that what git starts is killed with it.
         git = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
@@ -303,9 +303,9 @@ def _reason(stderr: str) -> str:
 
 
 def _find_blocking(top: Path, names: Sequence[str]) -> Path | None:
-    """Something below with one of these names, or any name, at which git would wait for ever, such as a named pipe.
+    """A path below with one of these names, or any name, at which git would hang, such as a named pipe.
 
-    Looks for half a second at most: of what lies deeper, git is stopped when its time is over.
+    Searches for half a second at most; beyond that, a timeout stops git.
     """
     until = time.monotonic() + _LOOK_SECONDS
     directories = [str(top)]
@@ -325,7 +325,7 @@ def _find_blocking(top: Path, names: Sequence[str]) -> Path | None:
 
 
 def _is_odd(path: Path) -> bool:
-    """Whether something lies there that is no file: git fails at it, or waits for what never comes."""
+    """Whether a path exists that is not a regular file, at which git would fail or hang."""
     try:
         return not stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Running the hooks of an event by hand: with a made-up input, outside of any session."""
+"""Runs the hooks of an event with sample input, outside of any session."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class HookCheck(NamedTuple):
-    """What was tried, with the input of each hook that ran, and what the hooks say together."""
+    """The hooks that ran, their inputs, and their combined verdict."""
 
     runs: Sequence[HookRun]
     inputs: Sequence[Mapping[str, Any]]
@@ -76,7 +76,7 @@ async def try_hooks(
     context: HookCheckContext,
     sample: HookSample,
 ) -> HookCheck:
-    """Run the hooks of a moment as a session would."""
+    """Run the hooks of an event as a session would."""
     home, cwd, env = context
     engine = HookEngine(found)
     if HOOK_EVENTS[event].subject == "tool_name":

@@ -1,4 +1,4 @@
-"""The login of this machine: who is signed in, without anything secret, storing a key, and signing out."""
+"""The login of this machine: who is signed in, without secrets; storing a key; signing out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from codex_py.model.providers import resolve_provider
 
 
 class LoginStatus(NamedTuple):
-    """`kind` is None for nobody; of a ChatGPT login the e-mail address and the plan are known, or empty.
+    """Who is signed in; `method` is None for nobody. `email` and `plan` of a ChatGPT login may be empty.
 
-    `is_needed` says that the provider takes no requests without a login of OpenAI.
+    `is_needed` says that the provider requires an OpenAI login or key.
     """
 
     method: Literal["key", "chatgpt"] | None
@@ -29,7 +29,7 @@ class LoginStatus(NamedTuple):
 
 
 def login_status(config: Config, *, env: Mapping[str, str], home: Path) -> LoginStatus:
-    """The login that the configured provider would be asked with. Raises `UserError` for one that cannot be read."""
+    """The login for the configured provider. Raises `UserError` for one that cannot be read."""
     provider = resolve_provider(
         config.model_provider, configured=config.model_providers, env=env, openai_base_url=config.openai_base_url
     )
@@ -51,7 +51,7 @@ def login_status(config: Config, *, env: Mapping[str, str], home: Path) -> Login
 
 
 async def keep_key(config: Config, key: str, *, home: Path) -> None:
-    """Keep an API key as the login. Raises `UserError` for what is none, and where none may be used."""
+    """Store an API key as the login. Raises `UserError` for an invalid key, and where keys are not allowed."""
     rules = login_rules(config)
     if rules.method == "chatgpt":
         raise UserError("only a ChatGPT login may be used here (`forced_login_method`)")
@@ -64,9 +64,9 @@ async def keep_key(config: Config, key: str, *, home: Path) -> None:
 
 
 async def forget_login(store: LoginStore, *, home: Path, env: Mapping[str, str]) -> tuple[bool, str | None]:
-    """Remove the stored login, and revoke one of ChatGPT, so that no copy of it works.
+    """Remove the stored login, and revoke a ChatGPT login, so that no copy of it works.
 
-    Gives back whether there was one, and what its issuer said to that when it did not agree.
+    Gives back whether there was one, and a warning if it could not be revoked.
     """
     async with locked_login(home):
         warning = await _revoke(_stored(store), env)
@@ -75,7 +75,7 @@ async def forget_login(store: LoginStore, *, home: Path, env: Mapping[str, str])
 
 
 def login_store(config: Config, home: Path) -> LoginStore:
-    """Where the login is kept by the settings."""
+    """The store in which the settings keep the login."""
     return open_store(login_rules(config).store, home)
 
 

@@ -1,4 +1,4 @@
-"""The models a provider offers, with what is known about each: for those who choose one."""
+"""Lists the models that a provider offers, with what is known about each."""
 
 from __future__ import annotations
 

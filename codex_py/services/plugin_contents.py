@@ -1,4 +1,4 @@
-"""What a plugin brings, for people who decide whether they want it. Nothing of it is run."""
+"""Lists what a plugin contains, for users who decide about it. Nothing of it is run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNUSED: Final = ("commands", "agents", "lspServers", "outputStyles")
 
 
 class PluginHook(NamedTuple):
-    """A command that is started at a moment of a turn; `matcher` narrows that down, or is empty."""
+    """A command that runs at an event; `matcher` limits it to some tools, or is empty."""
 
     event: str
     matcher: str
@@ -29,10 +29,7 @@ class PluginHook(NamedTuple):
 
 
 class PluginContents(NamedTuple):
-    """The whole names of its skills, its servers by name, its hooks, its connectors.
-
-    `problems` are lines about what cannot be used.
-    """
+    """A plugin's skills by full name, its servers, hooks and connectors; `problems` say what cannot be used."""
 
     skills: tuple[str, ...]
     servers: dict[str, Entry]
@@ -42,7 +39,7 @@ class PluginContents(NamedTuple):
 
 
 def plugin_contents(plugin: Plugin) -> PluginContents:
-    """Read everything a plugin brings; what cannot be read is a problem, and never raises."""
+    """Read the contents of a plugin; unreadable files become problems and raise nothing."""
     skills: list[str] = []
     problems: list[str] = []
     until = time.monotonic() + _SCAN_SECONDS
@@ -75,14 +72,14 @@ def _plugin_hook(hook: Hook) -> PluginHook:
 
 
 def _unused(plugin: Plugin) -> Iterator[str]:
-    """What other programs would use of it."""
+    """Parts of the plugin that only other programs use."""
     for name in _UNUSED:
         if plugin.manifest.get(name) or is_directory(plugin.root / name):
             yield f"its {name}, which are for other programs"
 
 
 def _connectors(plugin: Plugin) -> Iterator[str]:
-    """The connectors that the plugin's `apps` name: some server offers them, or nobody does."""
+    """The connectors that the plugin's `apps` name; whether a server offers them is not checked."""
     named = plugin.manifest.get("apps")
     path = inside(plugin.root, named) if isinstance(named, str) else None
     written = read_json(plugin.root, path) if path is not None else None

@@ -1,6 +1,6 @@
-"""Fetching an untrusted plugin: one commit of a repository, or a copy of a directory within bounds; nothing is run.
+"""Fetches an untrusted plugin: one commit of a repository, or a copy of a directory, within limits; runs nothing.
 
-Whatever else is found stops the copy: half a plugin is worse than none.
+Anything that may not be copied stops the copy: half a plugin is worse than none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 def copy_plugin(source: Path, target: Path) -> None:
-    """Copy a directory to a new one that only the user can read; version control is left out.
+    """Copy a directory, without version control, to a new one that only the user can read.
 
     Raises `UserError`, and leaves nothing, for what cannot be copied: a link out of the directory, a device, a name
     that cannot be shown, too much of anything.
@@ -132,35 +132,35 @@ _ENV: Final = {
     "GCM_INTERACTIVE": "never",
     "LC_ALL": "C",
 }
-# A redirect leads where nobody has looked: to another host, or to one without encryption.
+# A redirect may lead to another host, or to one without encryption.
 _SETTINGS: Final = {
     **SWITCHED_OFF,
     "core.autocrlf": "false",
     "advice.detachedHead": "false",
     "http.followRedirects": "false",
 }
-# What a setting of the user's (`url.….insteadOf`) may use in place of the address's own.
+# The protocols that a user's setting (`url.….insteadOf`) may substitute.
 _PROTECTED: Final = ("https", "ssh")
 _REDIRECTED: Final = re.compile(r"returned error: 30[12378]")
 
 
 class GitSource(NamedTuple):
-    """The address of a repository, and the branch, tag or commit in it; None for what it shows by itself."""
+    """The address of a repository, and a branch, tag or commit; None for its default."""
 
     url: str
     ref: str | None
 
     @property
     def protocols(self) -> tuple[str, ...]:
-        """What git may speak on its way to it."""
+        """The protocols that git may use."""
         scheme, mark, _ = self.url.partition("://")
         return tuple(dict.fromkeys((*_PROTECTED, scheme))) if mark else _PROTECTED
 
 
 def git_source(text: str) -> GitSource | None:
-    """The repository a source means, with `#ref` behind it; None for a directory.
+    """The repository of a source, with an optional `#ref`; None for a directory.
 
-    Raises `UserError` for an address that is not used: an option in disguise, a helper program, plain http elsewhere.
+    Raises `UserError` for an unsafe address: one like an option, a helper program, plain http to another machine.
     """
     url, mark, ref = text.partition("#")
     shown = masked_url(url)
@@ -182,9 +182,9 @@ def git_source(text: str) -> GitSource | None:
 
 
 def fetch(source: GitSource, directory: Path, env: Mapping[str, str]) -> str:
-    """Put the files of a repository into a new directory; gives back the commit. Raises `UserError`.
+    """Check out a repository into a new directory; gives back the commit. Raises `UserError`.
 
-    git runs outside the sandbox, because it needs the network, and starts nothing but what reaches the other side.
+    git runs outside the sandbox, because it needs the network, but starts only the programs that connect to the server.
     """
     git = _Git(directory, env, source.protocols)
     directory.mkdir(mode=0o700)
@@ -197,7 +197,7 @@ def fetch(source: GitSource, directory: Path, env: Mapping[str, str]) -> str:
 
 
 def _check_size(listing: str) -> None:
-    """Before anything is unpacked: a small download may hold a great deal."""
+    """Check the sizes of all files before they are unpacked, because a small download may hold very large files."""
     sizes = [
         int(size)
         for line in listing.split("\0")
@@ -221,7 +221,7 @@ class _Git:
         git_argv(self._programs, [])  # before a directory is made
 
     def switch_off_filters(self) -> None:
-        """What a repository brings may ask for any filter that the user has set up."""
+        """Switch off the user's filters, which the files of a repository may ask for."""
         names = self.run("config", "--list", "--name-only", "-z").encode("utf-8", "surrogateescape")
         self._settings = {**_SETTINGS, **switched_off(names)}
 

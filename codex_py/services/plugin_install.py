@@ -1,4 +1,4 @@
-"""Installing a plugin: find it in the source, copy it, check it, and move it to its directory in one step."""
+"""Installs a plugin: finds it in its source, copies and checks it, and moves it to its directory in one step."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from codex_py.skills.namespace import MANIFEST_DIRECTORIES
 _MARKETS: Final = (".agents/plugins/marketplace.json", ".claude-plugin/marketplace.json")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
-# Of an entry of a marketplace, what the plugin's manifest would say.
+# The keys of a marketplace entry that stand in for the plugin's manifest.
 _OF_MANIFEST: Final = ("name", "version", "description", "skills", "mcpServers", "hooks", "apps")
 
 
 class PluginRequest(NamedTuple):
-    """What to install: a directory or a repository's URL, a directory inside it, a plugin of a marketplace there."""
+    """What to install: a directory or a repository's URL, and optionally a path or a marketplace's plugin in it."""
 
     source: str
     path: str | None = None
@@ -35,7 +35,7 @@ class PluginRequest(NamedTuple):
 
 
 class _FoundPlugin(NamedTuple):
-    """A plugin's directory in the source; `manifest` is what a marketplace says where it has none of its own."""
+    """A plugin's directory in the source; `manifest` is the marketplace's entry if it has no manifest of its own."""
 
     directory: Path
     name: str
@@ -44,7 +44,7 @@ class _FoundPlugin(NamedTuple):
 
 
 class StagedPlugin(NamedTuple):
-    """A copy that is not installed yet. `ready` is the directory to be moved, with the version in it."""
+    """A copy that is not installed yet. `ready` is the directory to move, which contains the version."""
 
     plugin: Plugin
     ready: Path
@@ -53,7 +53,7 @@ class StagedPlugin(NamedTuple):
 
 @contextmanager
 def staged_plugin(request: PluginRequest, home: Path, env: Mapping[str, str]) -> Generator[StagedPlugin, None, None]:
-    """A copy of the plugin that is wanted, deleted at the end unless it is installed. Raises `UserError`."""
+    """A copy of the requested plugin, deleted at the end unless it is installed. Raises `UserError`."""
     source = git_source(request.source)
     cache = home / PLUGIN_CACHE
     make_private_dir(cache)
@@ -103,7 +103,7 @@ def uninstall_plugin(home: Path, plugin_id: str) -> bool:
         return False
     trash = target.parent.parent / f".old-{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        # Renamed first: what is being removed is no plugin any more, however long that takes.
+        # Renamed first, so that no session uses it while its files are being removed.
         target.rename(trash)
     except OSError as error:
         raise UserError(f"cannot remove `{target}`: {(error.strerror or str(error)).lower()}") from error
@@ -117,7 +117,7 @@ def uninstall_plugin(home: Path, plugin_id: str) -> bool:
 
 
 def _clear_leftovers(cache: Path) -> None:
-    """Remove what programs that were killed have left in the middle of their work."""
+    """Remove the leftovers of programs that were killed while installing."""
     for left in (*cache.glob(".new-*-*"), *cache.glob(".old-*-*")):
         process = left.name.split("-")[1]
         if process.isdecimal() and not _is_alive(int(process)):
@@ -151,7 +151,7 @@ def _stage(found: _FoundPlugin, home: Path, stage: Path) -> StagedPlugin:
 
 
 def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
-    """Give a copy the manifest that its marketplace has for it."""
+    """Write the marketplace's manifest into a copy."""
     try:
         directory.mkdir(mode=0o700, exist_ok=True)
         (directory / "plugin.json").write_text(json.dumps(dict(manifest), indent=2) + "\n")
@@ -160,7 +160,7 @@ def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _find(directory: Path, request: PluginRequest, market: str) -> _FoundPlugin:
-    """The plugin in a directory: the directory itself, or one that a marketplace there names."""
+    """The plugin in a directory: the directory itself, or one that its marketplace names."""
     top = Path(os.path.realpath(directory))
     if request.path is not None:
         below = inside(top, request.path)

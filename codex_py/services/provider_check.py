@@ -1,4 +1,4 @@
-"""What works with a provider, found out by one tiny request: streaming, tools, parallel calls, thinking, pictures."""
+"""Tests with one tiny request what works with a provider: streaming, tools, parallel calls, reasoning, pictures."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def check_provider(
 
 
 def _model_of(config: Config, provider: Provider) -> str:
-    """The model that a session would ask there; that of another provider says nothing about this one."""
+    """The model that a session would use there; the configured model only counts for the configured provider."""
     return choose_model(config, provider) if config.model_provider == provider.id else default_model(provider)
 
 
@@ -148,7 +148,7 @@ async def _ask(client: ModelClient, prompt: Prompt, facts: ModelFacts, where: st
 
 
 def _may_be_picture(refusal: str) -> bool:
-    """Whether a refusal can be one of the picture; servers without a status for that say so in words."""
+    """Whether a request may have been refused for its picture, by the status or the words of the error."""
     return refusal.startswith(_STATUSES) or "image" in refusal.lower()
 
 

@@ -1,4 +1,4 @@
-"""Prompts for whole tasks: a review of changes, with what there is to review, and the writing of an `AGENTS.md`."""
+"""Prompts for whole tasks: reviewing changes, and writing an `AGENTS.md`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class UncommittedChanges(Value):
 
 
 class BranchChanges(Value):
-    """What the current branch has that `base` has not, uncommitted work included."""
+    """The current branch's changes since `base`, with uncommitted work."""
 
     base: str
 
 
 class CommitChanges(Value):
-    """What one commit changed; `title` is what it is called, or empty."""
+    """The changes of one commit; `title` is its title, or empty."""
 
     commit: str
     title: str = ""
@@ -35,9 +35,9 @@ ReviewTarget: TypeAlias = UncommittedChanges | BranchChanges | CommitChanges
 
 
 def review_prompt(target: ReviewTarget, git: GitReader, *, focus: str = "") -> str:
-    """The prompt for a review; `focus` is what the user wants looked at above all.
+    """The prompt for a review; `focus` is what the reviewer should look at most.
 
-    Raises `UsageError` for a branch or commit that is not there.
+    Raises `UsageError` for a branch or commit that does not exist.
     """
     above_all = [f"Look at this above all: {focus}"] if focus else []
     return "\n\n".join([_what(target, git), *above_all, review_instructions()])
@@ -54,7 +54,7 @@ def is_empty(target: ReviewTarget, git: GitReader) -> bool:
 
 
 def read_target(words: str) -> tuple[ReviewTarget, str]:
-    """What `branch NAME`, `commit SHA` or anything else asks a review of, and the wishes in it."""
+    """The target of a review in the words of a command, `branch NAME` or `commit SHA`, and the focus in other words."""
     target_type, _, rest = words.strip().partition(" ")
     match target_type, rest.strip():
         case "branch", str(base) if base:
@@ -68,9 +68,9 @@ def read_target(words: str) -> tuple[ReviewTarget, str]:
 
 
 def branches(git: GitReader) -> list[str]:
-    """The branches a review may compare with, the one worked on last first; none outside of a repository.
+    """The branches to compare with, without the current one, the most recent first; none outside of a repository.
 
-    The current branch is not among them. Blocks: for a thread.
+    Blocks, so call it in a thread.
     """
     current = git.lines("branch", "--show-current")
     names = git.lines(
@@ -80,7 +80,7 @@ def branches(git: GitReader) -> list[str]:
 
 
 def recent_commits(git: GitReader, *, most: int = 100) -> list[CommitChanges]:
-    """The last commits, the newest first; none outside of a repository. Blocks: for a thread."""
+    """The last commits, the newest first; none outside of a repository. Blocks, so call it in a thread."""
     lines = git.lines("log", f"--max-count={most}", "--format=%h %s")
     return [CommitChanges(*line.split(" ", 1)) for line in lines]
 
@@ -128,7 +128,7 @@ _GUIDES: Final = (
 
 
 def init_prompt(cwd: Path) -> str:
-    """The prompt of `/init`; it names the guides that are in `cwd` already."""
+    """The prompt of `/init`, with the guides that `cwd` already has."""
     found = [f"`{name}`" for name in _GUIDES if (cwd / name).exists()]
     there = f"\n\nThere already: {', '.join(found)}." if found else ""
     return f"{init_instructions()}{there}"

@@ -1,4 +1,4 @@
-"""What a session's sandbox allows and denies, each line with its reason and the setting that changes it."""
+"""Lists what a session's sandbox allows and denies, each with its reason and the setting that changes it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _TMPDIR: Final = "sandbox_workspace_write.exclude_tmpdir_env_var"
 
 
 class Permission(Value):
-    """Whether commands may do something to a subject, and why. `setting` changes it; None where nothing does.
+    """Whether commands may perform an action on a subject, and why. `setting` changes it; None if nothing does.
 
-    `exists` is False for a path that is not there now.
+    `exists` is False for a path that does not exist now.
     """
 
     action: Action

@@ -24,7 +24,7 @@ _MAX_SERVERS: Final = 200
 def status_sections(
     session: Session, loaded: LoadedConfig, *, usage: TokenUsage, branch: str, user_home: str
 ) -> tuple[FactSection, ...]:
-    """What the session is, what it may do, what it has used; `usage` is that of the whole session."""
+    """Session, permissions, usage and settings; `usage` counts the tokens of the whole session."""
     return (
         FactSection(f"codex-py {__version__}", tuple(_about_session(session, loaded, branch, user_home))),
         FactSection("Allowed", tuple(_about_policies(session))),
@@ -34,7 +34,7 @@ def status_sections(
 
 
 def mcp_sections(loaded: LoadedConfig, servers: McpClients | None = None) -> tuple[FactSection, ...]:
-    """The MCP servers of the configuration, how those of the session are, and those a project would bring.
+    """The MCP servers of the configuration with their state in the session, and those that the project offers.
 
     The values of variables are not shown.
     """

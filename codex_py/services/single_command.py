@@ -1,4 +1,4 @@
-"""Runs one command of a client in the sandbox that the model's commands have, without a session."""
+"""Runs one command of a client in the sandbox of the model's commands, without a session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from codex_py.sandbox.command import Sandbox
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
-# What `timeout` says of a command that it has stopped.
+# The exit code that the program `timeout` uses.
 _TIMED_OUT: Final = 124
 _CHUNK: Final = 1 << 16
 _LEFT_SECONDS: Final = 1.0
@@ -30,10 +30,10 @@ _MAX_WAITS: Final = 10
 
 
 class SandboxCommand(Value):
-    """`argv` is run as it is, by no shell. Without a `policy` that of a session in `cwd` holds.
+    """A command; `argv` is run without a shell. Without a `policy`, that of a session in `cwd` applies.
 
-    `env` changes the environment that commands get; None takes a variable away. `seconds` is None for no limit.
-    `cap` bounds what is kept of each stream, in bytes. With `typed` it can be written to.
+    `env` changes the environment of commands; None removes a variable. `seconds` is None for no limit. `cap` limits
+    the output that is kept of each stream, in bytes. With `typed` it has a standard input.
     """
 
     argv: tuple[str, ...]
@@ -54,7 +54,7 @@ class CommandResult(NamedTuple):
 
 
 class SingleCommand:
-    """A command that is being run. `hear` is given what it prints, up to the cap, and whether that is all of it."""
+    """A running command. `hear` gets its output, up to the cap, and whether the cap is reached."""
 
     def __init__(
         self, loaded: LoadedConfig, request: SandboxCommand, hear: Callable[[Stream, bytes, bool], None] | None = None
@@ -68,7 +68,7 @@ class SingleCommand:
         self._begun = asyncio.Event()
 
     def stop(self) -> None:
-        """Kill it, or do not even start it."""
+        """Kill the command, or keep it from starting."""
         self._is_stopped = True
         self._kill()
 
@@ -79,7 +79,7 @@ class SingleCommand:
                 os.killpg(process.pid, signal.SIGKILL)
 
     async def write(self, content: bytes, *, end: bool) -> None:
-        """Write to its standard input, and close that at the `end`. Raises `UserError` for one that takes nothing."""
+        """Write to its standard input, and close it with `end`. Raises `UserError` for a command without one."""
         await self._begun.wait()
         pipe = self._process.stdin if self._process is not None else None
         if pipe is None or pipe.is_closing():
@@ -101,7 +101,7 @@ class SingleCommand:
                 return result
 
     async def _run_once(self, sandbox: Sandbox, env: Mapping[str, str]) -> tuple[CommandResult, bool]:
-        """How it ended, and whether that was only its sandbox, which could not be set up."""
+        """The result, and whether to retry because the sandbox could not be set up."""
         try:
             wrapped = await asyncio.to_thread(self._wrap, sandbox, env)
         except UserError:
@@ -184,7 +184,7 @@ class SingleCommand:
         reading.cancel()
 
     async def _collect(self, stream: Stream, pipe: asyncio.StreamReader, captured: bytearray) -> None:
-        """Read to the end; what is over the cap is read and dropped."""
+        """Read a stream to its end; output over the cap is dropped."""
         left = self._request.cap
         while chunk := await pipe.read(_CHUNK):
             self._bytes_read += len(chunk)
@@ -199,7 +199,7 @@ class SingleCommand:
 
 
 async def _wait_briefly(process: asyncio.subprocess.Process) -> None:
-    """Wait for a process that was killed; one that it has left running may hold its pipes open for ever."""
+    """Wait a moment for a killed process; processes that it left running may hold its pipes open."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_LEFT_SECONDS):
             await process.wait()

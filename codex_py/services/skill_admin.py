@@ -1,4 +1,4 @@
-"""The skills of a directory as they are on disk: listed, switched on and off, and watched for changes."""
+"""Lists, enables, disables and watches the skills of a directory, outside of any session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Skill", "SkillAdmin", "look_at_skills", "named", "switch_skills", "w
 
 
 class SkillAdmin(NamedTuple):
-    """What there is in one place, under the configuration in force there. `trouble` is about the bundled skills."""
+    """The skills of a directory under its configuration. `trouble` is an error with the bundled skills."""
 
     request: ConfigRequest
     loaded: LoadedConfig
@@ -38,9 +38,9 @@ class SkillAdmin(NamedTuple):
 
 
 def look_at_skills(request: ConfigRequest, *, refresh: bool = False, extra_roots: Sequence[Path] = ()) -> SkillAdmin:
-    """Read configuration and skills as a session would; with `refresh` nothing that is kept of earlier looks counts.
+    """Read the configuration and the skills as a session would; `refresh` ignores the cache.
 
-    `extra_roots` are directories of the user's beside those of the configuration.
+    `extra_roots` are directories of the user in addition to those of the configuration.
     """
     loaded = load_config(request)
     sources = skill_sources(loaded, home=request.home, cwd=request.cwd, env=request.env)
@@ -52,9 +52,9 @@ def look_at_skills(request: ConfigRequest, *, refresh: bool = False, extra_roots
 
 
 def switch_skills(admin: SkillAdmin, skills: Sequence[Skill], *, enabled: bool, by_path: bool) -> Path:
-    """Switch skills of one name, or the one skill at its path, on or off in the user's `config.toml`; gives it back.
+    """Enable or disable the skills of one name, or the one at its path, in the user's `config.toml`, which it returns.
 
-    Raises `UserError` when it cannot be written, and when another layer overrules it.
+    Raises `UserError` when it cannot be written, and when another layer overrides it.
     """
     verb = "enabled" if enabled else "disabled"
     request = admin.request
@@ -66,7 +66,7 @@ def switch_skills(admin: SkillAdmin, skills: Sequence[Skill], *, enabled: bool, 
     if left:
         raise UserError(
             f"{named(left)} {'is' if len(left) == 1 else 'are'} not {verb}, although `{file}` says so now",
-            hint="another layer overrules it: see `codex-py config`",
+            hint="another layer overrides it: see `codex-py config`",
         )
     return file
 
@@ -115,7 +115,7 @@ def _search_errors() -> Generator[None]:
 
 
 def window_for(admin: SkillAdmin) -> int | None:
-    """The window of the model a session would ask; None when the provider cannot be used, which is told elsewhere."""
+    """The context window of the model that a session would use; None when the provider cannot be used."""
     config = admin.loaded.config
     with suppress(UserError):
         provider = resolve_provider(
@@ -130,7 +130,7 @@ def window_for(admin: SkillAdmin) -> int | None:
 
 
 class SkillWatch:
-    """Looks when it is asked to. A look that finds nothing new costs one `stat` a file."""
+    """Checks for changed skills when it is called; an unchanged file costs one `stat`."""
 
     def __init__(self, home: Path, env: Mapping[str, str]) -> None:
         self._home = home
@@ -139,7 +139,7 @@ class SkillWatch:
         self._seen: dict[tuple[Path, tuple[Path, ...]], SkillCatalog] = {}
 
     def has_changed(self, cwd: Path, loaded: LoadedConfig, extra_roots: Sequence[Path] = ()) -> bool:
-        """Whether what is told of a directory's skills is other than at the look before; at the first one it is not."""
+        """Whether a directory's skills have changed since the last call; False at the first."""
         sources = skill_sources(loaded, home=self._home, cwd=cwd, env=self._env)
         sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
         key = (cwd, tuple(extra_roots))

@@ -1,4 +1,4 @@
-"""The changes of a working tree since its last commit, for `/diff`, and a patch that a person applies to it."""
+"""The changes of a working tree since its last commit, and applying a patch of the user to it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _OPTIONS: Final = ("--find-renames",)
 
 
 def working_changes(git: GitReader, may_read: Callable[[Path], bool] = bool) -> tuple[FileChange, ...]:
-    """Staged, unstaged and untracked changes by absolute path, in the order git has them, the untracked ones last.
+    """Staged, unstaged and untracked changes by absolute path, in git's order, the untracked ones last.
 
-    Of very long diffs the later files do without, and so do files that `may_read` denies. Blocks: for a thread.
-    Raises `NotARepository`, and `UserError` when git does not answer.
+    Later files of very long diffs have no diff, and so have files that `may_read` denies. Raises `NotARepository`, and
+    `UserError` when git fails. Blocks, so call it in a thread.
     """
     root = git.root
     if root is None:
@@ -76,7 +76,7 @@ def _untracked(git: GitReader, root: Path, may_read: Callable[[Path], bool]) -> 
 
 
 def _new_file(root: Path, name: str) -> str:
-    """The diff of a file that git does not know; empty for what is no file, and where a link is on the way by now."""
+    """The diff of an untracked file; empty for what is not a file, or is reached through a link."""
     try:
         raw = read_below(root, name, _NEW_FILE_BYTES).raw
     except (OSError, FileRefused):
