@@ -44,7 +44,7 @@ from codex_py.sandbox.unreadable import (
     is_readable,
     without_nested,
 )
-from codex_py.sandbox.wrapped import NO_LIMITS, C, Limits, wrap_command
+from codex_py.sandbox.wrapped import NO_LIMITS, C, Limits, SandboxStatus, wrap_command
 
 _ADVICE: Final = {"darwin": "`/usr/bin/sandbox-exec` is part of macOS and must be executable"}
 
@@ -268,16 +268,18 @@ class Sandbox:
             network = False  # there is no network of one's own
         with ExitStack() as ends:
             ends.callback(self._placeholders.join())
-            ends.callback(self._planted.watch(path for root in roots for path in root.unheld))
+            status = SandboxStatus()
             try:
                 mounts = self._hold_missing(mounts, roots, backend)
                 # A filter sees no paths: it cannot open some sockets, so a list opens none.
                 all_sockets = self._unix_sockets(policy) is True
                 fd = self._filters.open(network, unix_sockets=all_sockets, namespaces=backend.contains)
-                wrapped = wrap_command(backend, command, mounts, network=network, filter_fd=fd)
+                wrapped = wrap_command(backend, command, mounts, status, network=network, filter_fd=fd)
             except OSError as error:
                 raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error
             ends.callback(wrapped.cleanup)
+            # Ends before the status is closed.
+            ends.callback(self._planted.watch((path for root in roots for path in root.unheld), status.kill_child))
             return wrapped.replace(env=env, cleanup=ends.pop_all().close)
 
     def start_session(self) -> Callable[[], None]:

@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> NoReturn:
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         if way == "namespaces":
-            _enter_namespaces(mounts, network=network, parent=int(parent))
+            _enter_namespaces(mounts, network=network, parent=int(parent), status_fd=status_fd)
         else:
             with suppress(PermissionError):  # it leads a session already
                 os.setsid()
@@ -173,7 +173,7 @@ def _limit(*, processes: bool) -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
 
 
-def _enter_namespaces(mounts: _Mounts, *, network: str, parent: int) -> None:
+def _enter_namespaces(mounts: _Mounts, *, network: str, parent: int, status_fd: int) -> None:
     """Go on as the first process of new namespaces; the one before it waits and ends as the new one does."""
     freeze = owns_kernel_settings()
     uid, gid = os.geteuid(), os.getegid()
@@ -182,6 +182,8 @@ def _enter_namespaces(mounts: _Mounts, *, network: str, parent: int) -> None:
     kernel.die_with_parent(parent)
     child = os.fork()
     if child:
+        if status_fd >= 0:
+            os.write(status_fd, b'{"child-pid": %d}' % child)
         _, status = os.waitpid(child, 0)
         os._exit(_exit_code(status))
     os.setsid()

@@ -1,7 +1,8 @@
 """Repositories that commands make: those in a place that nothing can hold are moved away, others are looked at.
 
 Where an empty `.git` in the place of a missing one would disturb other programs, a command can make one. It is moved
-away within a twentieth of a second, before an editor or a prompt asks git about the directory.
+away within a twentieth of a second, before an editor or a prompt asks git about the directory, and the command is
+stopped: it would win in the end if it could try again and again.
 """
 
 from __future__ import annotations
@@ -25,19 +26,22 @@ class PlantedPaths:
     """Watches missing paths while commands run, from a thread that ends with the last of them."""
 
     def __init__(self) -> None:
-        self._watched: dict[object, frozenset[Path]] = {}
+        self._watched: dict[object, tuple[frozenset[Path], Callable[[], bool]]] = {}
         self._ended = threading.Condition()
         self._lines: list[str] = []
 
-    def watch(self, paths: Iterable[Path]) -> Callable[[], None]:
-        """Move away whatever comes to be there, until what is given back is called. What is there already stays."""
+    def watch(self, paths: Iterable[Path], stop: Callable[[], bool]) -> Callable[[], None]:
+        """Move away whatever comes to be there and `stop` the command, until what is given back is called.
+
+        What is there already stays.
+        """
         missing = frozenset(path for path in paths if not os.path.lexists(path))
         if not missing:
             return lambda: None
         command = object()
         with self._ended:
             is_first = not self._watched
-            self._watched[command] = missing
+            self._watched[command] = missing, stop
         if is_first:
             threading.Thread(target=self._look, daemon=True).start()
         return partial(self._end, command)
@@ -50,19 +54,21 @@ class PlantedPaths:
 
     def _end(self, command: object) -> None:
         with self._ended:
-            self._move(self._watched.pop(command, ()))
+            self._move(self._watched[command][0])
+            del self._watched[command]
             self._ended.notify()
 
     def _look(self) -> None:
         with self._ended:
             while self._watched:
-                self._move(frozenset[Path]().union(*self._watched.values()))
+                self._move(frozenset[Path]().union(*(paths for paths, _ in self._watched.values())))
                 self._ended.wait(_SECONDS)
 
     def _move(self, paths: Collection[Path]) -> None:
         for path in paths:
             if not os.path.lexists(path) or is_placeholder(path):
                 continue
+            stopped = [stop() for watched, stop in self._watched.values() if path in watched]
             aside = path.with_name(f"{path.name}.moved-{os.urandom(3).hex()}")
             try:
                 path.rename(aside)
@@ -70,7 +76,9 @@ class PlantedPaths:
                 outcome = f"could not be moved away ({error.strerror}): do not use git there"
             else:
                 outcome = f"is now `{aside.name}`"
-            self._lines.append(f"a command made `{path}`, by which git takes settings from there: it {outcome}")
+            if any(stopped):
+                outcome += ", and the command was stopped"
+            self._lines.append(f"a command made `{path}`, by which git takes settings from there; it {outcome}")
 
 
 def describe_repositories(paths: Iterable[Path]) -> list[str]:

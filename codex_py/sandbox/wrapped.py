@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
@@ -14,6 +17,8 @@ from codex_py.sandbox.linux import STARTED, Backend
 from codex_py.sandbox.mounts import Mount, open_copies
 
 _STATUS_BYTES: Final = 4096
+# As bubblewrap writes it, and the stage.
+_CHILD: Final = re.compile(rb'"child-pid": ?(\d+)')
 
 
 class Limits(Value):
@@ -32,11 +37,18 @@ NO_LIMITS: Final = Limits()
 C = TypeVar("C", bound=PreparedCommand)
 
 
-def wrap_command(backend: Backend, command: C, mounts: Sequence[Mount], *, network: NetworkAccess, filter_fd: int) -> C:
-    """A command inside what a backend makes of the mounts; takes over `filter_fd`. Raises `OSError`."""
+def wrap_command(
+    backend: Backend,
+    command: C,
+    mounts: Sequence[Mount],
+    status: SandboxStatus,
+    *,
+    network: NetworkAccess,
+    filter_fd: int,
+) -> C:
+    """A command inside what a backend makes of the mounts; takes over `filter_fd` and `status`. Raises `OSError`."""
     if backend.copies:
         mounts = open_copies(mounts)
-    status = _Status()
     fds = (*command.fds, filter_fd, *(mount.fd for mount in mounts if mount.fd is not None), os.dup(status.fd))
     options = backend.options(mounts, network=network, workdir=command.cwd, filter_fd=filter_fd, status_fd=fds[-1])
 
@@ -53,14 +65,26 @@ def wrap_command(backend: Backend, command: C, mounts: Sequence[Mount], *, netwo
     )
 
 
-class _Status:
-    """A file in memory that the backend writes into when the command begins, or has begun and ended."""
+class SandboxStatus:
+    """A file in memory that the backend writes into when the command begins, or has begun and ended; before that, where
+    it contains the command, which process has all of it below itself."""
 
     def __init__(self) -> None:
         self.fd = os.memfd_create("status", os.MFD_CLOEXEC)
 
     def has_begun(self) -> bool:
         return STARTED in os.pread(self.fd, _STATUS_BYTES, 0)
+
+    def kill_child(self) -> bool:
+        """End the command and all that it has started; whether that was possible, as it is where it is contained."""
+        if found := _CHILD.search(os.pread(self.fd, _STATUS_BYTES, 0)):
+            child = int(found[1])
+            # It may have ended, and its number be another process's: that one is in no namespace of its own.
+            with suppress(OSError):
+                if os.readlink(f"/proc/{child}/ns/pid") != os.readlink("/proc/self/ns/pid"):  # noqa: PTH115
+                    os.kill(child, signal.SIGKILL)
+                    return True
+        return False
 
     def close(self) -> None:
         os.close(self.fd)
