@@ -70,7 +70,6 @@ class CommandLine(NamedTuple):
     not be read. `forks_itself` says that a function in it calls itself twice.
     """
 
-    text: str
     commands: tuple[ShellCommand, ...]
     segments: tuple[Words, ...] | None = None
     scripts: Words = ()

@@ -34,14 +34,6 @@ _DECODED: Final = "it runs what it decodes"
 _PRINTED: Final = "it runs what another command prints as a script"
 
 
-def find_danger(line: CommandLine, home: str | None = None) -> str | None:
-    """Why a command line is dangerous, as a clause that begins with `it`; None when nothing dangerous is seen in it."""
-    if line.forks_itself:
-        return _BOMB
-    fetched = frozenset(_fetched_files(line.commands))
-    return next((reason for command in line.commands if (reason := _danger_of(command, home, fetched))), None)
-
-
 class PossibleLoss(NamedTuple):
     """What a dangerous command may delete or reset: the files at and below `path`, or, with `by_git`, those of the
     working tree around it that git does not ignore.
@@ -51,20 +43,30 @@ class PossibleLoss(NamedTuple):
     by_git: bool = False
 
 
-def find_losses(line: CommandLine, home: str | None = None) -> tuple[PossibleLoss, ...] | None:
-    """All that the dangerous commands of a line may take away; None where one does more than that, or it is unknown."""
+class Danger(NamedTuple):
+    """Why a command line is dangerous, as a clause that begins with `it`, and all that its dangerous commands may take
+    away; None where one does more than that, or it is unknown.
+    """
+
+    reason: str
+    losses: tuple[PossibleLoss, ...] | None = None
+
+
+def find_danger(line: CommandLine, home: str | None = None) -> Danger | None:
+    """The danger in a command line; None when none is seen in it."""
     if line.forks_itself:
-        return None
+        return Danger(_BOMB)
     fetched = frozenset(_fetched_files(line.commands))
-    found: list[PossibleLoss] = []
-    for command in line.commands:
-        if _danger_of(command, home, fetched) is None:
-            continue
-        losses = _losses_of(command)
-        if losses is None:
-            return None
-        found += losses
-    return tuple(found)
+    found = [(reason, command) for command in line.commands if (reason := _danger_of(command, home, fetched))]
+    if not found:
+        return None
+    losses: list[PossibleLoss] = []
+    for _, command in found:
+        lost = _losses_of(command)
+        if lost is None:
+            return Danger(found[0][0])
+        losses += lost
+    return Danger(found[0][0], tuple(losses))
 
 
 def _losses_of(command: ShellCommand) -> list[PossibleLoss] | None:

@@ -13,6 +13,10 @@ _DRY_CLEAN: Final = re.compile(r"--dry-run|-[dfiqxX]*n[dfiqxX]*")
 _DISK_TOOLS: Final = frozenset(
     "mke2fs mkswap wipefs fdisk sfdisk gdisk parted blkdiscard lvremove vgremove pvremove".split()
 )
+_DELETERS: Final[Mapping[str, str]] = {
+    "rimraf": "it deletes a whole directory tree",
+    **dict.fromkeys(("shred", "srm"), "it overwrites files for good (`shred`)"),
+}
 _POWER: Final = frozenset("shutdown reboot halt poweroff telinit".split())
 # The words in the order they come in, others between them or not.
 _LOSING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -137,6 +141,8 @@ def destroys(name: str, arguments: list[str]) -> str | None:
     check = _CHECKED.get(name)
     if check is not None and (reason := check(arguments)):
         return reason
+    if name in _DELETERS and arguments:
+        return _DELETERS[name]
     if name.startswith(("mkfs", "newfs")) or name in _DISK_TOOLS:
         return TO_DISK
     if name in _POWER or (name == "init" and not {"0", "6"}.isdisjoint(arguments)):
@@ -148,7 +154,7 @@ def destroys(name: str, arguments: list[str]) -> str | None:
 
 def is_judged(name: str) -> bool:
     """Whether its words say what a program destroys; of the others only the name does."""
-    return name in _CHECKED or name in _DATABASES or _SAME.get(name, name) in _LOSING
+    return name in _CHECKED or name in _DELETERS or name in _DATABASES or _SAME.get(name, name) in _LOSING
 
 
 def reads_statements(name: str) -> bool:
@@ -241,10 +247,6 @@ def _rsync(arguments: list[str]) -> str | None:
     return "it deletes files on one side (`rsync --delete`)" if deletes else None
 
 
-def _shred(arguments: list[str]) -> str | None:
-    return "it overwrites files for good (`shred`)" if arguments else None
-
-
 def _git(arguments: list[str]) -> str | None:
     unforced = any(word.lower() == "clean.requireforce=false" for word in arguments)
     while arguments and arguments[0].startswith("-"):
@@ -311,10 +313,6 @@ def _throws_away_history(command: str, rest: list[str]) -> bool:
             return False
 
 
-def _rimraf(arguments: list[str]) -> str | None:
-    return "it deletes a whole directory tree" if arguments else None
-
-
 _CHECKED: Final[Mapping[str, Callable[[list[str]], str | None]]] = {
     "chattr": _recursive_mode,
     "chgrp": _recursive_mode,
@@ -324,12 +322,9 @@ _CHECKED: Final[Mapping[str, Callable[[list[str]], str | None]]] = {
     "dd": _dd,
     "git": _git,
     "kill": _kill,
-    "rimraf": _rimraf,
     "rm": _rm,
     "rsync": _rsync,
     "setfacl": _recursive_mode,
-    "shred": _shred,
-    "srm": _shred,
     "systemctl": _systemctl,
     "truncate": _truncate,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from copy import copy
 from typing import Final
 
 from tree_sitter import Node
@@ -30,8 +31,8 @@ class ShellState:
         self.gets_names = False
 
     def copy(self) -> ShellState:
-        other = ShellState(self.directory, dict(self.shell_env))
-        other.in_file, other.gets_names = self.in_file, self.gets_names
+        other = copy(self)
+        other.shell_env = dict(self.shell_env)
         return other
 
     def change_directory(self, target: str | None) -> None:

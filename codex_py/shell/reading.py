@@ -11,7 +11,6 @@ from tree_sitter import Node
 
 from codex_py.shell.command_line import MAX_SCRIPT_BYTES, CommandLine, Input, ReadFile, Redirect, ShellCommand
 from codex_py.shell.expansion import Expander, ShellState
-from codex_py.shell.plain import plain_segments
 from codex_py.shell.runners import (
     NAME_PASSERS,
     SHELLS,
@@ -21,7 +20,7 @@ from codex_py.shell.runners import (
     script_file,
     scripts_in_arguments,
 )
-from codex_py.shell.syntax import parse_bash, text_of
+from codex_py.shell.syntax import parse_bash, plain_segments, text_of
 from codex_py.shell.words import Word, printed_text
 
 _MAX_DEPTH: Final = 150
@@ -58,7 +57,6 @@ def read_command_line(
     walk = _Walk(env, read_file)
     walk.read_script(text, ShellState(directory, {}), nested=0)
     return CommandLine(
-        text,
         tuple(walk.commands),
         plain_segments(text, walk.parse),
         tuple(dict.fromkeys(walk.scripts)),

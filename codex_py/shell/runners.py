@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise, takewhile
 from typing import Final
 
 from codex_py.shell.words import Word, program_name, texts_of
@@ -83,7 +83,7 @@ def commands_in_arguments(words: Sequence[Word]) -> Iterator[list[Word]]:
             yield inner
     for position, word in enumerate(words):
         if name == "git" and word.text in ("foreach", "run"):
-            yield from ([inner] if (inner := _without_leading_options(words[position + 1 :])) else [])
+            yield from ([inner] if (inner := list(dropwhile(_is_option, words[position + 1 :]))) else [])
         if word.text in FINDERS.get(name, ()):
             rest = list(words[position + 1 :])
             end = next((at for at, word in enumerate(rest) if word.text in (";", "+")), len(rest))
@@ -151,16 +151,14 @@ def reads_script_from_input(words: Sequence[Word]) -> bool:
         operand = _operand(words[1:])
         return "-s" in rest or operand is None or operand in _OWN_INPUT
     if name.rstrip("0123456789.") in INTERPRETERS:
-        return all(word in ("-", "-u", "-B", "-E", "-I", "-s", "-w", "-q") for word in rest[: _first_dash(rest)])
+        return all(
+            word in ("-u", "-B", "-E", "-I", "-s", "-w", "-q") for word in takewhile(lambda word: word != "-", rest)
+        )
     return False
 
 
-def _without_leading_options(words: Sequence[Word]) -> list[Word]:
-    return list(words[next((at for at, word in enumerate(words) if (word.text or "-")[0] != "-"), len(words)) :])
-
-
-def _first_dash(texts: Sequence[str]) -> int:
-    return texts.index("-") if "-" in texts else len(texts)
+def _is_option(word: Word) -> bool:
+    return (word.text or "-")[0] == "-"
 
 
 def _behind_options(name: str, words: list[Word]) -> list[Word]:

@@ -11,6 +11,8 @@ Words: TypeAlias = tuple[str, ...]
 _ESCAPE: Final = re.compile(
     r"\\(?:x(?P<x>[0-9A-Fa-f]{1,2})|(?P<octal>[0-7]{1,3})|[uU](?P<u>[0-9A-Fa-f]{1,8})|(?P<plain>.))", re.DOTALL
 )
+_BACKSLASH: Final = re.compile(r"\\(.?)", re.DOTALL)
+_BACKSLASH_IN_STRING: Final = re.compile(r'\\(["$`\\\n])')
 _NAMED_ESCAPES: Final[Mapping[str, str]] = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 # What GNU's tools are called next to a system's own, without the `g`.
 _GNU: Final = frozenset(
@@ -45,24 +47,12 @@ def texts_of(words: Sequence[Word]) -> Words:
 
 def unescape(text: str) -> str:
     """A bare word without its backslashes."""
-    if "\\" not in text:
-        return text
-    plain: list[str] = []
-    characters = iter(text)
-    for char in characters:
-        following = next(characters, "") if char == "\\" else char
-        plain.append("" if char == "\\" and following == "\n" else following)
-    return "".join(plain)
+    return _BACKSLASH.sub(_escaped, text) if "\\" in text else text
 
 
 def unescape_string(raw: bytes) -> str:
     """A literal piece of a `"…"` without its backslashes."""
-    text = raw.decode("utf-8", "replace")
-    if "\\" not in text:
-        return text
-    for pair in ("\\\n", '\\"', "\\$", "\\`"):
-        text = text.replace(pair, pair[1:].strip("\n"))
-    return text.replace("\\\\", "\\")
+    return _BACKSLASH_IN_STRING.sub(_escaped, raw.decode("utf-8", "replace"))
 
 
 def unescape_ansi_c(text: str) -> str:
@@ -87,6 +77,11 @@ def printed_text(words: Sequence[Word]) -> str | None:
             return program
         case _:
             return None
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """What a backslash stands for with the character behind it: nothing at the end of a line."""
+    return found[1].strip("\n")
 
 
 def _character(escape: re.Match[str]) -> str:

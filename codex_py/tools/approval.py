@@ -20,7 +20,7 @@ from codex_py.protocol.policy import (
     asks_about,
 )
 from codex_py.protocol.value import Value
-from codex_py.shell.dangerous import PossibleLoss
+from codex_py.shell.dangerous import Danger
 from codex_py.shell.known_safe import BUILTINS
 from codex_py.shell.runners import RUNS_ARGUMENTS
 from codex_py.shell.words import Words
@@ -135,19 +135,17 @@ class CommandFacts(Value):
     found in it anywhere. `safe` are the segments known to only read; `danger` is why it is not to be run unasked.
     `shortfall` is what the sandbox cannot hold of it, None when it holds all or the user has accepted that. `writable`
     are the full paths of its programs that sandboxed commands may write, `unagreed` those of them that no rule names.
-    `losses` is all that a dangerous one may take away, None where that is not known.
     """
 
     segments: tuple[Words, ...] | None
     hidden: tuple[Words, ...] = ()
     safe: tuple[Words, ...] = ()
-    danger: str | None = None
+    danger: Danger | None = None
     escalated: bool = False
     justification: str = ""
     shortfall: str | None = None
     writable: tuple[str, ...] = ()
     unagreed: tuple[str, ...] = ()
-    losses: tuple[PossibleLoss, ...] | None = None
 
 
 class RunVerdict(Value):
@@ -222,9 +220,9 @@ def decide_patch(outside: str | None, *, policy: ApprovalPolicy, can_ask: bool) 
     return verdict if can_ask else RefuseVerdict(outside or _refused(verdict, policy))
 
 
-def decide_input(line: str, danger: str | None, *, policy: ApprovalPolicy, can_ask: bool) -> AskVerdict | RefuseVerdict:
+def decide_input(line: str, danger: Danger | None, *, policy: ApprovalPolicy, can_ask: bool) -> ApprovalVerdict:
     """The verdict on what is typed into the command `line`, which runs outside. `danger` is as for a command."""
-    more = f"; it is dangerous: {danger}" if danger else ""
+    more = f"; it is dangerous: {danger.reason}" if danger else ""
     verdict = AskVerdict(
         f"it is typed into `{line}`, which runs outside the sandbox{more}", outside=True, patternable=False
     )
@@ -238,7 +236,7 @@ def decide_typed(facts: CommandFacts, rules: RuleBook, *, policy: ApprovalPolicy
     """
     verdict = _by_rule(facts, rules)
     if verdict is None and facts.danger is not None:
-        verdict = AskVerdict(f"what is typed is dangerous: {facts.danger}", patternable=False)
+        verdict = AskVerdict(f"what is typed is dangerous: {facts.danger.reason}", patternable=False)
     if not isinstance(verdict, AskVerdict):
         return verdict or RunVerdict()
     return verdict if can_ask and asks_about(policy, verdict.kind) else RefuseVerdict(_refused(verdict, policy))
@@ -278,7 +276,9 @@ def _verdict(facts: CommandFacts, rules: RuleBook, policy: ApprovalPolicy, sandb
     if ruled is not None and not (isinstance(ruled, RunVerdict) and facts.escalated and not ruled.outside):
         return ruled
     if ruled is None and facts.danger is not None:
-        return AskVerdict(f"the command is dangerous: {facts.danger}", outside=facts.escalated, patternable=False)
+        return AskVerdict(
+            f"the command is dangerous: {facts.danger.reason}", outside=facts.escalated, patternable=False
+        )
     if facts.escalated and not isinstance(sandbox, DangerFullAccess):
         return AskVerdict(_LEAVE, outside=True)
     if ruled is not None:

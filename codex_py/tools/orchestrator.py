@@ -19,7 +19,7 @@ from codex_py.protocol.events import CommandFinished, Warned
 from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, approval_reply
 from codex_py.protocol.value import Value
-from codex_py.shell.dangerous import find_danger, find_losses
+from codex_py.shell.dangerous import find_danger
 from codex_py.shell.known_safe import BUILTINS, is_known_safe
 from codex_py.shell.words import Words
 from codex_py.text.sanitize import sanitize_command, sanitize_line
@@ -151,13 +151,14 @@ class _Orchestrator:
     async def _without_undoable(self, facts: CommandFacts) -> CommandFacts:
         """The facts without a danger whose effects the sandbox holds, and a checkpoint brings back."""
         context = self._context
+        danger = facts.danger
         is_held = isinstance(context.sandbox_policy, WorkspaceWrite) and not (facts.escalated or facts.shortfall)
-        if facts.danger is None or not is_held or context.plan or facts.losses is None or context.why_lost is None:
+        if danger is None or danger.losses is None or not is_held or context.plan or context.why_lost is None:
             return facts
-        reason = await context.why_lost(facts.losses)
+        reason = await context.why_lost(danger.losses)
         if reason is not None:
-            return facts.replace(danger=f"{facts.danger}, and {reason}")
-        context.emit(Warned(f"`{sanitize_line(self._command.line)[:80]}`: {facts.danger}, which {UNDOABLE}"))
+            return facts.replace(danger=danger._replace(reason=f"{danger.reason}, and {reason}"))
+        context.emit(Warned(f"`{sanitize_line(self._command.line)[:80]}`: {danger.reason}, which {UNDOABLE}"))
         return facts.replace(danger=None)
 
     async def permit_outside(self) -> bool:
@@ -331,7 +332,6 @@ def find_facts(command: CommandToRun, context: ToolContext) -> CommandFacts:
         hidden=hidden,
         safe=tuple(safe),
         danger=danger,
-        losses=find_losses(line, context.env.get("HOME")) if danger else None,
         escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),
         justification=command.justification,
         shortfall=context.shortfall,

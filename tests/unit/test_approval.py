@@ -15,6 +15,7 @@ from codex_py.protocol.policy import (
     SandboxPolicy,
     WorkspaceWrite,
 )
+from codex_py.shell.dangerous import Danger
 from codex_py.tools.approval import (
     NO_SANDBOX,
     AskVerdict,
@@ -36,7 +37,7 @@ SANDBOXES: tuple[SandboxPolicy, ...] = (ReadOnly(), WorkspaceWrite(), DangerFull
 READS = CommandFacts((LS,), safe=(LS,))
 UNKNOWN = CommandFacts((TEST,))
 SHAPED = CommandFacts(None, hidden=(TEST,))
-DANGEROUS = CommandFacts((("rm", "-f", "x"),), danger="it deletes")
+DANGEROUS = CommandFacts((("rm", "-f", "x"),), danger=Danger("it deletes"))
 LEAVING = CommandFacts((TEST,), escalated=True, justification="may I?")
 LEAVING_UNTOLD = CommandFacts((TEST,), escalated=True)
 
@@ -91,7 +92,7 @@ def test_leaving_the_sandbox_is_always_a_question_with_a_reason(policy: Approval
     assert verdict(LEAVING, policy, WorkspaceWrite()) == expected
     assert verdict(LEAVING, policy, ReadOnly(), can_ask=False) == REFUSE
     assert verdict(LEAVING_UNTOLD, policy, ReadOnly()) == REFUSE
-    assert verdict(LEAVING.replace(danger="it deletes"), policy, ReadOnly()) == expected
+    assert verdict(LEAVING.replace(danger=Danger("it deletes")), policy, ReadOnly()) == expected
 
 
 @pytest.mark.parametrize(("policy", "sandbox"), list(product(POLICIES, SANDBOXES)))
