@@ -33,7 +33,7 @@ NAMED: Final = {
     "tools/hook_calls.py": "names that hooks of other programs are written for",
     "hooks/matching.py": "names that hooks are written for; a test below holds them to the tools",
     "tools/mcp_tools.py": "the tools of a feature",
-    "patch/intercept.py": "the program that a command line names",
+    "tools/patch_in_command.py": "the program that a command line names",
     "cli/main.py": "the program that a command line names",
     "offline/steps.py": "a model names the tools it calls",
 }

@@ -125,7 +125,7 @@ class Secrets:
             {**part, "text": self.redact(part["text"])} if "text" in part else part for part in output.parts
         )
         same = text == output.text and redacted_parts == output.parts
-        return output if same else ToolOutput(text, output.ok, redacted_parts, output.crash)
+        return output if same else output.replace(text=text, parts=redacted_parts)
 
     def without_in_item(self, item: ResponseItem) -> ResponseItem:
         """The item as it is kept and told of; what the model is sent is left alone."""

@@ -179,7 +179,7 @@ class ToolRuns:
         notices = filter(None, [shown, unsearched, services.env_notice])
         for warning in (*notices, *runtime.approvals.warnings, *runtime.warnings):
             self._emit(events.Warned(warning))
-        announcements, skills = _Announcements(self._emit), self._skills()
+        call_events, skills = _CallEvents(self._emit), self._skills()
         context = ToolContext(
             call_id=call.call_id,
             cwd=turn.cwd,
@@ -189,16 +189,16 @@ class ToolRuns:
             processes=runtime.processes,
             env=services.env | self._secrets.env,
             output_tokens=turn.settings.output_tokens,
-            emit=announcements,
+            emit=call_events,
             command_lines=services.command_lines,
-            ask=announcements.noted(self._questions.ask) if services.can_ask else None,
+            ask=call_events.noted(self._questions.ask) if services.can_ask else None,
             widen=self._widen,
             approvals=runtime.approvals,
             shortfall=None if runtime.allow_partial else shortfall,
             plan=turn.plan,
             prevents_accidents=not (services.chose_never and has_no_limits(policy, turn.approval)),
             agents=self._agents,
-            use_skill=announcements.noted(skills.use),
+            use_skill=call_events.noted(skills.use),
             search_skills=skills.search,
             before_write=services.checkpoints.before_write,
             why_lost=services.checkpoints.why_lost,
@@ -209,9 +209,8 @@ class ToolRuns:
                 await self._registry.run(call, context, services.hooks.around_call, self._repeated)
             )
             ended(output)
-            announcements.announce_end(call, output, time.monotonic() - began)
+            call_events.end(call, output, time.monotonic() - began)
         finally:
-            announcements.end()
             self._report_changes(runtime)
         return output
 
@@ -305,25 +304,21 @@ class ToolRuns:
         return runtime
 
 
-class _Announcements:
-    """Forwards the events of a call and holds back its end event: everything emitted must be on disk by then."""
+class _CallEvents:
+    """Emits the events of a call, and adds one at its end where there was none."""
 
     def __init__(self, emit: Callable[[events.Event], None]) -> None:
         self._emit = emit
-        self._held: events.Event | None = None
-        self._is_over = False
+        self._last: events.Event | None = None
         self._is_silent = True
 
     def __call__(self, event: events.Event) -> None:
         self._is_silent = False
-        self.release()
-        if not self._is_over and isinstance(event, events.CommandFinished | events.PatchFinished):
-            self._held = event
-        else:
-            self._emit(event)
+        self._last = event
+        self._emit(event)
 
     def noted(self, act: Callable[[A], Awaitable[R]]) -> Callable[[A], Awaitable[R]]:
-        """Wrap an action of a call that others announce."""
+        """An action of the call that others emit events about."""
 
         async def acted(argument: A) -> R:
             result = await act(argument)
@@ -332,19 +327,9 @@ class _Announcements:
 
         return acted
 
-    def announce_end(self, call: ToolCall, output: ToolOutput, seconds: float) -> None:
-        """The call has ended: emit an event if none was emitted for it."""
-        if self._is_silent:
-            self._emit(
-                events.ToolCallFinished(call.call_id, call.name, call.arguments, output.ok, seconds, output.text)
-            )
-
-    def end(self) -> None:
-        """The call is answered. What its command does from now on, in the background, is emitted at once."""
-        self._is_over = True
-        self.release()
-
-    def release(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            self._emit(held)
+    def end(self, call: ToolCall, output: ToolOutput, seconds: float) -> None:
+        """The output is on disk. The end of a command was emitted already where the user was asked after it."""
+        if output.ended is not None and output.ended is not self._last:
+            self(output.ended)
+        elif self._is_silent:
+            self(events.ToolCallFinished(call.call_id, call.name, call.arguments, output.ok, seconds, output.text))

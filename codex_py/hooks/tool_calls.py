@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from codex_py.context.host_messages import with_feedback
@@ -27,7 +27,7 @@ from codex_py.text.display import first_words
 from codex_py.text.sanitize import sanitize
 from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, rewritten
 from codex_py.tools.orchestrator import declined_because
-from codex_py.tools.spec import Tool, ToolContext, ToolOutput, TypedText
+from codex_py.tools.spec import Tool, ToolContext, ToolOutput, TypedText, failed_output
 
 _SHOWN: Final = 120
 _MAX_SCRIPTS: Final = 32
@@ -63,14 +63,13 @@ class HookedCalls:
             return _declined(call, hook_calls, refusal, context)
         if (refusal := await self._unfinished(call) if tool.type == "plans" else None) is not None:
             return ToolOutput(refusal, ok=False)
-        watch = _Watch(context.emit)
         try:
-            output = await tool.run(call, asking.replace(emit=watch, allowed=before.permission is not None))
+            output = await tool.run(call, asking.replace(allowed=before.permission is not None))
         except ToolError as error:
-            output = ToolOutput(str(error), ok=False)
+            output = failed_output(error)
         if isinstance(tool.hook_view, TypedText):
             self._note_typing(call, tool.hook_view.name)
-        return await self._after(call, hook_calls, output, watch)
+        return await self._after(call, hook_calls, output)
 
     def _hook_calls(self, call: ToolCall, tool: Tool, context: ToolContext) -> list[HookToolCall]:
         typed = self._typed.get(_session_of(call), "") if isinstance(tool.hook_view, TypedText) else ""
@@ -167,16 +166,17 @@ class HookedCalls:
         self._done_steps = set(done)
         return None
 
-    async def _after(
-        self, call: ToolCall, hook_calls: Sequence[HookToolCall], output: ToolOutput, watch: _Watch
-    ) -> ToolOutput:
-        failed = not output.ok or watch.exit_code not in (None, 0)
+    async def _after(self, call: ToolCall, hook_calls: Sequence[HookToolCall], output: ToolOutput) -> ToolOutput:
+        code, error = None, output.text
+        if isinstance(output.ended, events.CommandFinished) and output.ended.exit_code is not None:
+            code, error = output.ended.exit_code, f"Exit code {output.ended.exit_code}\n{output.ended.output}"
+        failed = not output.ok or code not in (None, 0)
         event = "PostToolUseFailure" if failed else "PostToolUse"
         if not self._hooks.engine.has(event):
             return output
-        fields: dict[str, Any] = {"tool_response": watch.response(hook_calls[0], output), "tool_use_id": call.call_id}
+        fields: dict[str, Any] = {"tool_response": _response(hook_calls[0], output), "tool_use_id": call.call_id}
         if failed:
-            fields |= {"error": watch.error(output), "is_interrupt": False}
+            fields |= {"error": error, "is_interrupt": False}
         shown = as_object(decode_json(self._hooks.session.secrets.redact_bytes(encode_json(fields))))
         verdict = await self._hooks.fire_about(event, hook_calls, shown)
         self._hooks.add_contexts(verdict)
@@ -199,43 +199,19 @@ class HookedCalls:
             self._typed[session] = line
 
 
-class _Watch:
-    """Passes on the events of a call, and keeps the one that says how it ended."""
-
-    def __init__(self, emit: Callable[[events.Event], None]) -> None:
-        self._emit = emit
-        self._ended: events.Event | None = None
-
-    def __call__(self, event: events.Event) -> None:
-        if isinstance(event, events.CommandFinished | events.McpCallFinished):
-            self._ended = event
-        self._emit(event)
-
-    @property
-    def exit_code(self) -> int | None:
-        return self._ended.exit_code if isinstance(self._ended, events.CommandFinished) else None
-
-    def error(self, output: ToolOutput) -> str:
-        """What went wrong: of a command its exit code, then what it printed."""
-        match self._ended:
-            case events.CommandFinished(output=printed, exit_code=int() as code):
-                return f"Exit code {code}\n{printed}"
-            case _:
-                return output.text
-
-    def response(self, hook_call: HookToolCall, output: ToolOutput) -> dict[str, Any]:
-        """The outcome as hooks get it, in the fields of Claude Code."""
-        match self._ended:
-            case events.McpCallFinished(result=dict() as result):
-                return {**result, "output": output.text}
-            case events.CommandFinished(output=printed, exit_code=code):
-                return {**_printed(printed), "exit_code": code, "output": printed}
-            case _ if hook_call.is_command:
-                return {**_printed(output.text), "exit_code": None, "output": output.text}
-            case _ if hook_call.is_patch:
-                return {"filePath": hook_call.tool_input["file_path"], "success": output.ok, "output": output.text}
-            case _:
-                return {"success": output.ok, "output": output.text}
+def _response(hook_call: HookToolCall, output: ToolOutput) -> dict[str, Any]:
+    """The outcome as hooks get it, in the fields of Claude Code."""
+    match output.ended:
+        case events.McpCallFinished(result=dict() as result):
+            return {**result, "output": output.text}
+        case events.CommandFinished(output=printed, exit_code=code):
+            return {**_printed(printed), "exit_code": code, "output": printed}
+        case _ if hook_call.is_command:
+            return {**_printed(output.text), "exit_code": None, "output": output.text}
+        case _ if hook_call.is_patch:
+            return {"filePath": hook_call.tool_input["file_path"], "success": output.ok, "output": output.text}
+        case _:
+            return {"success": output.ok, "output": output.text}
 
 
 def _declined(call: ToolCall, hook_calls: Sequence[HookToolCall], message: str, context: ToolContext) -> ToolOutput:
@@ -243,8 +219,9 @@ def _declined(call: ToolCall, hook_calls: Sequence[HookToolCall], message: str, 
     first = hook_calls[0]
     if first.is_command and not first.is_typed:
         line = str(first.tool_input["command"])
-        context.emit(events.CommandFinished(call.call_id, line, context.cwd, message, None, 0.0, "declined"))
-    elif first.is_patch:
+        ended = events.CommandFinished(call.call_id, line, context.cwd, message, None, 0.0, "declined")
+        return ToolOutput(message, ok=False, ended=ended)
+    if first.is_patch:
         context.emit(events.PatchRejected(call.call_id, message))
     return ToolOutput(message, ok=False)
 

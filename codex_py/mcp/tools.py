@@ -18,7 +18,7 @@ from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.events import McpCallFinished, McpCallProgress, McpCallStarted
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.spec import Tool, ToolContext, ToolOutput
+from codex_py.tools.spec import CallFailed, Tool, ToolContext, ToolOutput
 
 # Stores the permanent approval of a server's tool with a hash. Raises `UserError` when it cannot.
 KeepApproval: TypeAlias = Callable[[McpServer, str, str], None]
@@ -191,8 +191,7 @@ class _ServerTool(Tool):
         except McpFailed as error:
             raise report.failed(str(error)) from error
         except ToolError as error:
-            report.end("declined", error=str(error))
-            raise
+            raise CallFailed(str(error), report.end("declined", error=str(error))) from error
         return await self._answer(link, arguments, report, context)
 
     async def _permit(self, state: ServerState, arguments: dict[str, Any], context: ToolContext) -> None:
@@ -220,8 +219,10 @@ class _ServerTool(Tool):
         read = await read_result(result, seconds=report.seconds(), output_tokens=tokens, pictures=pictures)
         ok = result.get("isError") is not True
         payload = {"content": result.get("content", []), "structured_content": result.get("structuredContent")}
-        report.end("completed" if ok else "failed", output=read.text, result=payload, error=None if ok else read.text)
-        return ToolOutput(read.text, ok, read.parts)
+        ended = report.end(
+            "completed" if ok else "failed", output=read.text, result=payload, error=None if ok else read.text
+        )
+        return ToolOutput(read.text, ok, read.parts, ended=ended)
 
 
 class _ResourceTool(Tool):
@@ -255,7 +256,7 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 
 
 class _CallReport:
-    """Emits the events of a call."""
+    """Makes the events of a call."""
 
     def __init__(self, ref: McpToolRef, arguments: dict[str, Any], context: ToolContext) -> None:
         self._ref = ref
@@ -278,22 +279,19 @@ class _CallReport:
             self._context.emit(McpCallProgress(self._context.call_id, *progress))
 
     def failed(self, reason: str) -> ToolError:
-        self.end("failed", error=reason)
-        return ToolError(reason)
+        return CallFailed(reason, self.end("failed", error=reason))
 
     def end(
         self, status: Any, *, output: str = "", result: dict[str, Any] | None = None, error: str | None = None
-    ) -> None:
-        self._context.emit(
-            McpCallFinished(
-                self._context.call_id,
-                self._ref.server,
-                self._ref.tool,
-                self._arguments,
-                status,
-                self.seconds(),
-                output,
-                result,
-                error,
-            )
+    ) -> McpCallFinished:
+        return McpCallFinished(
+            self._context.call_id,
+            self._ref.server,
+            self._ref.tool,
+            self._arguments,
+            status,
+            self.seconds(),
+            output,
+            result,
+            error,
         )

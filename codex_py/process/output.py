@@ -11,16 +11,11 @@ TAIL_BYTES: Final = 512 * 1024
 
 
 class Captured(Value):
-    """Output in order of arrival. `total` counts every byte printed, the ones that were not kept included."""
+    """Output in order of arrival; `omitted` bytes between head and tail were not kept."""
 
     head: bytes
     tail: bytes
-    total: int
-
-    @property
-    def omitted(self) -> int:
-        """How many bytes between head and tail were not kept."""
-        return self.total - len(self.head) - len(self.tail)
+    omitted: int = 0
 
     def gap(self) -> bytes:
         """What stands between head and tail: a line that counts the bytes that were not kept, if any."""
@@ -60,7 +55,8 @@ class CappedOutput:
 
     def peek(self) -> Captured:
         """What is kept so far."""
-        return Captured(bytes(self._head), bytes(self._ring[self._end :] + self._ring[: self._end]), self._total)
+        omitted = self._total - len(self._head) - len(self._ring)
+        return Captured(bytes(self._head), bytes(self._ring[self._end :] + self._ring[: self._end]), omitted)
 
     def take(self, *, final: bool = True) -> Captured:
         """Hand out what is kept and start afresh; unless `final`, a character not yet complete stays for next time."""
@@ -77,8 +73,8 @@ class CappedOutput:
             return captured
         self.append((captured.tail or captured.head)[-held:])
         if captured.tail:
-            return Captured(captured.head, captured.tail[:-held], captured.total - held)
-        return Captured(captured.head[:-held], b"", captured.total - held)
+            return captured.replace(tail=captured.tail[:-held])
+        return captured.replace(head=captured.head[:-held])
 
     def _append_to_ring(self, chunk: bytes | memoryview) -> None:
         available = TAIL_BYTES - len(self._ring)

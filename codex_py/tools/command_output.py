@@ -23,7 +23,9 @@ def compose_reply(captured: Captured, text: str, *, standing: str, seconds: floa
     It is cut to `max_tokens` or to `cap`, the model's limit, whichever is less; the whole reply stays within
     1.2 times the cap.
     """
-    size = captured.total if captured.omitted else len(text.encode("utf-8", "replace"))
+    size = len(text.encode("utf-8", "replace"))
+    if captured.omitted:
+        size = len(captured.head) + captured.omitted + len(captured.tail)
     count = estimate_tokens(size)
     header = (
         f"Chunk ID: {os.urandom(3).hex()}\n"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.errors import ToolError
-from codex_py.patch.intercept import PatchInCommand, find_patch_in_argv, find_patch_in_command
 from codex_py.paths import is_directory, is_there
 from codex_py.process.profiles import ShellStart
 from codex_py.process.session import RunningCommand
@@ -26,7 +25,8 @@ from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.approval import NO_SANDBOX
 from codex_py.tools.command_output import LiveOutput, compose_reply, standing_of
 from codex_py.tools.orchestrator import AttemptResult, CommandToRun, orchestrate_command
-from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.patch_in_command import PatchInCommand, find_patch_in_argv, find_patch_in_command
+from codex_py.tools.spec import CallFailed, ToolContext, ToolOutput
 
 MIN_YIELD_MS: Final = 250
 MAX_YIELD_MS: Final = 30_000
@@ -67,7 +67,7 @@ async def run_until_yield(fields: dict[str, Any], context: ToolContext, *, allow
     if patch is None:
         return await _run(arguments, context, _wait, allow_login_shell)
     applied = await _apply(patch, arguments, context)
-    return ToolOutput(f"Wall time: 0.0000 seconds\nOutput:\n{applied.text}") if applied.ok else applied
+    return applied.replace(text=f"Wall time: 0.0000 seconds\nOutput:\n{applied.text}") if applied.ok else applied
 
 
 async def run_to_end(fields: dict[str, Any], context: ToolContext, *, allow_login_shell: bool) -> ToolOutput:
@@ -108,8 +108,7 @@ async def _run(
             except SandboxMissing as error:
                 raise report.refused(error) from error
             except ToolError as error:
-                report.finished(str(error), None)
-                raise
+                raise CallFailed(str(error), report.finished(str(error), None)) from error
             report.follow(session)
             try:
                 output, exit_code = await wait(session, arguments, within, report)
@@ -151,7 +150,7 @@ class _CommandReporter:
             ended = await session.wait(seconds)
         except asyncio.CancelledError:
             await self._context.processes.close(session)
-            self.finished(session.transcript(), None)
+            self._context.emit(self.finished(session.transcript(), None))
             raise
         if ended and session.never_began and self._starts < MAX_STARTS:
             if self._live is not None:
@@ -159,10 +158,11 @@ class _CommandReporter:
             raise _NeverBegan
         return ended
 
-    def finished(self, output: str, exit_code: int | None) -> None:
+    def finished(self, output: str, exit_code: int | None) -> CommandFinished:
+        """The event that tells of the end; nothing that the command prints is emitted from now on."""
         if self._live is not None:
             self._live.end()
-        self._context.emit(self._ending(output, exit_code, "completed" if exit_code == 0 else "failed"))
+        return self._ending(output, exit_code, "completed" if exit_code == 0 else "failed")
 
     def _ending(
         self, output: str, exit_code: int | None, status: Literal["completed", "failed", "declined"]
@@ -174,8 +174,7 @@ class _CommandReporter:
         """The command cannot run, as no other one can: the user learns what to do, the model only that."""
         self._context.emit(Warned(str(missing), code="sandbox_missing"))
         more = "" if self._context.ask is None else ", or ask for it with `sandbox_permissions`"
-        self._context.emit(self._ending(NO_SANDBOX + more, None, "declined"))
-        return ToolError(NO_SANDBOX + more)
+        return CallFailed(NO_SANDBOX + more, self._ending(NO_SANDBOX + more, None, "declined"))
 
     def detached(self) -> None:
         """The command goes on in the background."""
@@ -183,10 +182,7 @@ class _CommandReporter:
 
     def session_ended(self, session: RunningCommand) -> None:
         """The command has ended in the background."""
-        if self._live is not None:
-            self._live.end()
-        code = session.exit_code
-        ending = self._ending(session.transcript(), code, "completed" if code == 0 else "failed")
+        ending = self.finished(session.transcript(), session.exit_code)
         self._context.emit(ending.replace(in_background=True, stopped_by_user=session.stopped_by_user))
 
 
@@ -264,9 +260,8 @@ async def _wait(
     if code is None:
         session.on_end = report.session_ended
         report.detached()
-    else:
-        report.finished(text, code)
-    return ToolOutput(reply), code
+        return ToolOutput(reply), None
+    return ToolOutput(reply, ended=report.finished(text, code)), code
 
 
 def _wait_at_most(timeout_ms: int) -> _AwaitCommand:
@@ -283,10 +278,9 @@ def _wait_at_most(timeout_ms: int) -> _AwaitCommand:
         text = session.transcript()
         code = session.exit_code if ended else _TIMED_OUT
         context.processes.forget(session)
-        report.finished(text, code)
         message = text if ended else f"command timed out after {limit} milliseconds\n{text}"
-        output = ToolOutput(_layout(message, code, seconds=report.seconds, cap=context.output_tokens), ok=code == 0)
-        return output, session.exit_code
+        layout = _layout(message, code, seconds=report.seconds, cap=context.output_tokens)
+        return ToolOutput(layout, ok=code == 0, ended=report.finished(text, code)), session.exit_code
 
     return wait
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from codex_py.errors import ToolError
 from codex_py.patch.grammar import AddFile, DeleteFile, UpdateFile, parse_patch
-from codex_py.patch.intercept import find_patch_in_argv, find_patch_in_command
 from codex_py.process.shells import join_words
 from codex_py.protocol.encoding import as_list, encode_json
 from codex_py.protocol.items import ToolCall
@@ -22,6 +21,7 @@ from codex_py.protocol.value import Value
 from codex_py.shell.runners import SHELLS
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.exec_command import ExecCommand
+from codex_py.tools.patch_in_command import find_patch_in_argv, find_patch_in_command
 from codex_py.tools.spec import CommandField, HookView, OtherFields, PatchText, Tool, TypedText
 
 # The names that hooks for commands are written for, here and in other programs.

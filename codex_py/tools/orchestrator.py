@@ -47,7 +47,7 @@ from codex_py.tools.escalation import (
     unagreed,
     writable_programs,
 )
-from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput
+from codex_py.tools.spec import PLANNING, CallFailed, ToolContext, ToolOutput
 
 _LONG_SCRIPT: Final = 4096
 # So often a question is put again because a file changed meanwhile.
@@ -107,6 +107,8 @@ async def orchestrate_command(command: CommandToRun, context: ToolContext, attem
         first = first._replace(output=first.output.replace(text=first.output.text + reason))
     if not first.denied or not asks_after_denial(context.approval, can_ask=context.ask is not None):
         return first.output
+    if first.output.ended is not None:
+        context.emit(first.output.ended)
     if not await orchestrator.permit_outside():
         return first.output
     return (await attempt(orchestrator.context_for(RunVerdict(outside=True)))).output
@@ -313,8 +315,8 @@ class _Orchestrator:
 
     def _refused(self, reason: str) -> ToolError:
         command, context = self._command, self._context
-        context.emit(CommandFinished(context.call_id, command.line, command.workdir, reason, None, 0.0, "declined"))
-        return ToolError(reason)
+        ended = CommandFinished(context.call_id, command.line, command.workdir, reason, None, 0.0, "declined")
+        return CallFailed(reason, ended)
 
 
 def find_facts(command: CommandToRun, context: ToolContext) -> CommandFacts:

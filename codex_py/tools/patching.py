@@ -127,14 +127,14 @@ async def run_patch(text: str, context: ToolContext, workdir: Path) -> ToolOutpu
     context.emit(PatchStarted(context.call_id, shown))
     stop = threading.Event()
     writing = asyncio.ensure_future(asyncio.to_thread(_write, plan, stop))
-    ok, message = False, ""
     try:
         await _settled(writing, stop)
-    finally:
-        ok, message = _outcome(writing, plan)
-        context.emit(PatchFinished(context.call_id, shown, ok, message))
-    seconds = time.monotonic() - begun
-    return ToolOutput(f"Exit code: {0 if ok else 1}\nWall time: {seconds:.1f} seconds\nOutput:\n{message}", ok=ok)
+    except asyncio.CancelledError:
+        context.emit(PatchFinished(context.call_id, shown, *_outcome(writing, plan)))
+        raise
+    ok, message = _outcome(writing, plan)
+    text = f"Exit code: {0 if ok else 1}\nWall time: {time.monotonic() - begun:.1f} seconds\nOutput:\n{message}"
+    return ToolOutput(text, ok, ended=PatchFinished(context.call_id, shown, ok, message))
 
 
 async def _permitted(

@@ -10,7 +10,7 @@ from codex_py.errors import ToolError
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.protocol.items import ToolCall
 from codex_py.text.nearest import did_you_mean
-from codex_py.tools.spec import AroundCall, Tool, ToolContext, ToolOutput
+from codex_py.tools.spec import AroundCall, Tool, ToolContext, ToolOutput, failed_output
 
 
 class ForeignTools(Protocol):
@@ -151,7 +151,7 @@ class ToolRegistry:
         try:
             return await (around(call, context, tool) if around else tool.run(call, context))
         except ToolError as error:
-            return ToolOutput(str(error), ok=False)
+            return failed_output(error)
         except Exception as error:
             # A bug of ours: the call still needs its answer, and the turn fails once that is recorded.
             return ToolOutput(f"internal error in {call.name}: {type(error).__name__}", ok=False, crash=error)

@@ -130,7 +130,8 @@ class ToolOutput(Value):
     """What the model reads: a text, or content parts (`input_text`, `input_image`) when `parts` is not empty.
 
     `crash` is set by the registry alone, for a bug in a tool: the call is answered and then the turn fails. `failure`
-    is a line about the model that ends the turn in the same way.
+    is a line about the model that ends the turn in the same way. `ended` is the event that tells of the end of the
+    call; it is emitted once the output is on disk.
     """
 
     text: str
@@ -138,6 +139,20 @@ class ToolOutput(Value):
     parts: tuple[dict[str, Any], ...] = ()
     crash: Exception | None = None
     failure: str = ""
+    ended: Event | None = None
+
+
+class CallFailed(ToolError):
+    """A failure whose call has an event of its own for its end."""
+
+    def __init__(self, message: str, ended: Event) -> None:
+        super().__init__(message)
+        self.ended = ended
+
+
+def failed_output(error: ToolError) -> ToolOutput:
+    """What the model reads of a failure."""
+    return ToolOutput(str(error), ok=False, ended=error.ended if isinstance(error, CallFailed) else None)
 
 
 class OtherFields(Value):

@@ -17,7 +17,7 @@ from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy
 from codex_py.sandbox.command import Sandbox
 from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.exec_command import ExecCommand, WriteStdin
-from codex_py.tools.spec import Tool, ToolContext
+from codex_py.tools.spec import Tool, ToolContext, failed_output
 
 _CHUNK_ID = re.compile(r"\AChunk ID: [0-9a-f]{6}\n")
 _WALL_TIME = re.compile(r"^Wall time: \d+\.\d{4} seconds$", re.MULTILINE)
@@ -49,10 +49,14 @@ class Session:
         self._calls += 1
         raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
         call = ToolCall(f"call_{self._calls}", tool.name, raw)
+        failure: ToolError | None = None
         try:
-            text = (await tool.run(call, self.context(call.call_id))).text
+            output = await tool.run(call, self.context(call.call_id))
         except ToolError as error:
-            return f"error: {error}"
+            failure, output = error, failed_output(error)
+        if output.ended is not None:
+            self.events.append(output.ended)
+        text = output.text if failure is None else f"error: {failure}"
         return _WALL_TIME.sub("Wall time: S", _CHUNK_ID.sub("", text), count=1)
 
     async def until(self, session_id: int, text: str) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.patch.intercept import PatchInCommand, find_patch_in_argv, find_patch_in_command
+from codex_py.tools.patch_in_command import PatchInCommand, find_patch_in_argv, find_patch_in_command
 from tests.support.work import within
 from tests.unit.patch_cases import patch
 

@@ -52,7 +52,9 @@ class Session:
         )
 
     async def apply(self, text: str, workdir: Path | None = None) -> ToolOutput:
-        return await apply_patch_text(text, self.context, workdir=workdir or self.cwd)
+        output = await apply_patch_text(text, self.context, workdir=workdir or self.cwd)
+        self.events += [] if output.ended is None else [output.ended]
+        return output
 
 
 @pytest.fixture
