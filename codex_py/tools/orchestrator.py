@@ -135,6 +135,8 @@ class _Orchestrator:
         self._facts = await self._without_undoable(await self._find_facts())
         async with self._approvals.lock:
             self._rules = await self._rules_now()
+            if self._may_leave():
+                self._facts = await self._with_programs()
             verdict = _within_plan(self._decide()) if self._context.plan else self._decide()
             match verdict:
                 case RunVerdict():
@@ -204,6 +206,19 @@ class _Orchestrator:
         if len(self._command.script) < _LONG_SCRIPT:
             return find_facts(self._command, self._context)
         return await asyncio.to_thread(find_facts, self._command, self._context)
+
+    def _may_leave(self) -> bool:
+        """Whether an answer or a rule could take it out of the sandbox."""
+        context = self._context
+        is_asked = asks_after_denial(context.approval, can_ask=context.ask is not None)
+        return self._facts.escalated or is_asked or any(rule.sandbox_off for rule in self._rules.rules.rules)
+
+    async def _with_programs(self) -> CommandFacts:
+        """The facts with the programs that commands may write, which count where it leaves the sandbox."""
+        facts = self._facts
+        commands = (*(facts.segments or ()), *facts.hidden)
+        writable = await asyncio.to_thread(writable_programs, commands, self._command.shell, self._context)
+        return facts.replace(writable=writable, unagreed=unagreed(writable, self._approvals.rules.executables))
 
     async def keep_own_changes(self) -> None:
         """What the command has done to the files it names, inside the sandbox, does not end a yes for the session."""
@@ -328,7 +343,6 @@ def find_facts(command: CommandToRun, context: ToolContext) -> CommandFacts:
     is_trusted = _is_trusted(command.shell, context)
     segments = line.segments if is_trusted else None
     safe = [words for words in reading if is_trusted and _is_standard_program(words[0], context)]
-    writable = writable_programs((*(segments or ()), *hidden), command.shell, context)
     return CommandFacts(
         segments=segments,
         hidden=hidden,
@@ -337,8 +351,6 @@ def find_facts(command: CommandToRun, context: ToolContext) -> CommandFacts:
         escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),
         justification=command.justification,
         shortfall=context.shortfall,
-        writable=writable,
-        unagreed=unagreed(writable, context.approvals.rules.executables if context.approvals else {}),
     )
 
 
