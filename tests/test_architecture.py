@@ -185,21 +185,16 @@ LAZY: Final = {
     ("tools/apply_patch.py", "codex_py.tools.patching"),
     # Only when a command is judged, or read for the skill it uses.
     ("shell/reader.py", "codex_py.shell.reading"),
-    # Only with an MCP server; its SDK in a thread, and what its calls need with the first one.
+    # Only with an MCP server; its SDK in a thread.
     ("core/build.py", "codex_py.mcp.table"),
     ("core/build.py", "codex_py.mcp.build"),
     ("mcp/connections.py", "codex_py.mcp.connection"),
-    ("mcp/tools.py", "codex_py.mcp.approval"),
-    ("mcp/results.py", "codex_py.tools.picture"),
-    # Only when a skill needs a server that is not configured.
     # Only for a file behind a hidden name or a link, or with patterns of the user's.
     ("core/session_settings.py", "codex_py.core.session_sandbox"),
     # Only when a tool is called: beside the end of the answer that calls it.
     ("core/build.py", "codex_py.core.tool_runtime"),
     # Only to go on with an earlier session.
     ("core/build.py", "codex_py.core.resume"),
-    # Only for who runs commands of their own.
-    ("core/tool_runs.py", "codex_py.core.tool_runtime"),
     # Only when a skill is named or used.
     # Only where the list is short of skills.
     ("core/session_skills.py", "codex_py.core.skill_guide"),

@@ -26,7 +26,7 @@ from codex_py.tools.skill_search import SkillSearchTool
 from codex_py.tools.spec import ToolContext, ToolOutput
 
 if TYPE_CHECKING:
-    from codex_py.core.tool_runtime import ToolRuntime, UserShellCommand
+    from codex_py.core.tool_runtime import ToolRuntime
 
 
 # Of a command that has ended in the background, so much is sent to the model unasked.
@@ -110,7 +110,7 @@ class ToolRuns:
         self._entrance = asyncio.Lock()
         # What the user granted for the rest of the running turn, in place of the policy it began with.
         self._granted: SandboxPolicy | None = None
-        self._shells: set[UserShellCommand] = set()
+        self._shell_stops: set[asyncio.Future[None]] = set()
         self._repeated = RepeatedCalls()
 
     @property
@@ -216,26 +216,22 @@ class ToolRuns:
 
     async def user_shell(self, command: str, settings: TurnSettings) -> ResponseItem:
         """Run a command of the user's own; gives back what the model reads of it. Nothing is asked about it."""
-        from codex_py.core.tool_runtime import UserShellCommand, UserShellContext  # the seam: only for who runs one
-
         env = self._services.users_env()
-        withheld = [value for name, value in env.items() if name not in self._services.env]
-        context = UserShellContext(
-            settings.cwd, env, settings.model.output_tokens, self._secrets.redactor_with(withheld)
-        )
-        shell = UserShellCommand(command, context, self._emit)
-        self._shells.add(shell)
+        redactor = self._secrets.redactor_with(value for name, value in env.items() if name not in self._services.env)
+        stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._shell_stops.add(stop)
         try:
             runtime = await asyncio.shield(self._load_once(settings.sandbox_policy, settings.cwd))
-            return await shell.run(runtime.processes)
+            return await runtime.run_user_shell(command, settings, env, redactor=redactor, emit=self._emit, stop=stop)
         finally:
-            self._shells.discard(shell)
+            self._shell_stops.discard(stop)
 
     def stop_user_shells(self) -> bool:
         """Stop the user's own commands; whether there were any."""
-        for shell in self._shells:
-            shell.stop()
-        return bool(self._shells)
+        for stop in self._shell_stops:
+            if not stop.done():
+                stop.set_result(None)
+        return bool(self._shell_stops)
 
     def processes(self) -> tuple[LiveProcess, ...]:
         """The commands that still run, the oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping
@@ -14,11 +15,11 @@ from codex_py.context.host_messages import user_shell_item
 from codex_py.core.rule_files import read_rule_files, store_files
 from codex_py.core.secrets import environment_rules, key_names
 from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
+from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import ToolError
 from codex_py.process.env import withheld_by_value
 from codex_py.process.manager import ProcessManager
 from codex_py.process.profiles import WithheldEnv
-from codex_py.process.session import RunningCommand
 from codex_py.process.shells import keep_bundled_tools, shell_argv, user_shell
 from codex_py.process.spawn import CommandSpec
 from codex_py.protocol.encoding import uuid7
@@ -68,6 +69,25 @@ class ToolRuntime(Value):
         with contextlib.suppress(SandboxUnavailable):
             self.sandbox.prepare(policy, cwd)
 
+    async def run_user_shell(
+        self,
+        command: str,
+        settings: TurnSettings,
+        env: Mapping[str, str],
+        *,
+        redactor: Redactor,
+        emit: Callable[[Event], None],
+        stop: asyncio.Future[None],
+    ) -> ResponseItem:
+        """Run a command of the user's own until it ends or `stop` is done; what the model reads of it.
+
+        `redactor` takes the secrets out of what it prints.
+        """
+        shell = user_shell(env)
+        argv = shell_argv(shell, keep_bundled_tools(command, shell), login=True)
+        spec = CommandSpec(argv, settings.cwd, env, outside=True, line=command)
+        return await _UserShellCommand(spec, redactor, emit, stop).run(self.processes, settings.model.output_tokens)
+
     def live_processes(self, redact: Callable[[str], str]) -> tuple[LiveProcess, ...]:
         """The commands that still run, the oldest first, as people are shown them; `redact` takes out the secrets."""
         now = time.monotonic()
@@ -108,63 +128,48 @@ _MAX_SECONDS: Final = 3600.0
 _STOPPED: Final = -1
 
 
-class UserShellContext(Value):
-    """The context of a user's command. `redactor` takes secrets out of what it printed; `output_tokens` caps that."""
-
-    cwd: Path
-    env: Mapping[str, str]
-    output_tokens: int
-    redactor: Redactor
-
-
 class _Ended(NamedTuple):
     output: str
     exit_code: int | None
 
 
-class UserShellCommand:
-    """One command. `stop` may be called at any time."""
+class _UserShellCommand:
+    """A command of the user's own, which is killed, or not even started, when `stop` is done."""
 
-    def __init__(self, command: str, context: UserShellContext, emit: Callable[[Event], None]) -> None:
-        self._command = command
-        self._context = context
+    def __init__(
+        self, spec: CommandSpec, redactor: Redactor, emit: Callable[[Event], None], stop: asyncio.Future[None]
+    ) -> None:
+        self._spec = spec
+        self._redactor = redactor
         self._emit = emit
+        self._stop = stop
         self._call_id = uuid7()
-        self._session: RunningCommand | None = None
         self._held = HeldBack()
-        self._is_stopped = False
 
-    def stop(self) -> None:
-        """Kill it, or do not even start it."""
-        self._is_stopped = True
-        if self._session is not None:
-            self._session.kill()
-
-    async def run(self, processes: ProcessManager) -> ResponseItem:
+    async def run(self, processes: ProcessManager, output_tokens: int) -> ResponseItem:
         """Run it to its end, an hour at most, and give what the model reads of it."""
         began = time.monotonic()
-        self._emit(CommandStarted(self._call_id, self._command, self._context.cwd, by_user=True))
+        self._emit(CommandStarted(self._call_id, self._spec.line, self._spec.cwd, by_user=True))
         ended = _Ended("", None)
         try:
-            ended = _Ended("", None) if self._is_stopped else await self._wait(processes)
+            ended = _Ended("", None) if self._stop.done() else await self._wait(processes)
         finally:
             seconds = time.monotonic() - began
-            output = self._context.redactor.redact(ended.output)
+            output = self._redactor.redact(ended.output)
             self._emit_end(output, ended.exit_code, seconds)
-        shown = truncate_middle(output, self._context.output_tokens)
+        shown = truncate_middle(output, output_tokens)
         code = _STOPPED if ended.exit_code is None else ended.exit_code
-        return user_shell_item(self._command, shown, exit_code=code, seconds=seconds)
+        return user_shell_item(self._spec.line, shown, exit_code=code, seconds=seconds)
 
     async def _wait(self, processes: ProcessManager) -> _Ended:
         try:
-            session = self._session = await processes.start(self._spec())
+            session = await processes.start(self._spec)
         except ToolError as error:
             return _Ended(str(error), 127)
+        self._stop.add_done_callback(lambda _: session.kill())
         live = LiveOutput(session, self._call_id, self._emit_live)
         try:
-            ended = await session.wait(_MAX_SECONDS)
-            if not ended:
-                self._is_stopped = True
+            is_stopped = not await session.wait(_MAX_SECONDS) or self._stop.done()
             output = session.transcript()
         finally:
             live.end()
@@ -172,26 +177,20 @@ class UserShellCommand:
                 await processes.close(session)
             else:
                 processes.forget(session)
-        if self._is_stopped:
+        if is_stopped:
             return _Ended(f"{output}\n[stopped by the user]".lstrip("\n"), None)
         return _Ended(output, session.exit_code)
 
-    def _spec(self) -> CommandSpec:
-        context = self._context
-        shell = user_shell(context.env)
-        argv = shell_argv(shell, keep_bundled_tools(self._command, shell), login=True)
-        return CommandSpec(argv, context.cwd, context.env, outside=True, line=self._command)
-
     def _emit_live(self, event: Event) -> None:
-        if isinstance(event, CommandOutput) and (shown := self._held.feed(event.text, self._context.redactor)):
+        if isinstance(event, CommandOutput) and (shown := self._held.feed(event.text, self._redactor)):
             self._emit(CommandOutput(event.call_id, shown))
 
     def _emit_end(self, output: str, exit_code: int | None, seconds: float) -> None:
         self._emit(
             CommandFinished(
                 self._call_id,
-                self._command,
-                self._context.cwd,
+                self._spec.line,
+                self._spec.cwd,
                 output,
                 exit_code,
                 seconds,

@@ -20,13 +20,12 @@ from codex_py.protocol.questions import (
     PermissionsQuestion,
     Question,
     QuestionAnswer,
-    approval_reply,
 )
 from codex_py.protocol.readable import arguments_of
 from codex_py.text.display import first_words
 from codex_py.text.sanitize import sanitize
+from codex_py.tools.approval import declined_because, put_question
 from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, rewritten
-from codex_py.tools.orchestrator import declined_because
 from codex_py.tools.spec import Tool, ToolContext, ToolOutput, TypedText, failed_output
 
 _SHOWN: Final = 120
@@ -117,7 +116,7 @@ class HookedCalls:
             return f"refused: {reason}; {_NOBODY}"
         shown = sanitize(_description(hook_calls[0])[:_MAX_QUESTION_LENGTH])
         question = ApprovalQuestion(uuid7(), context.call_id, shown, context.cwd, reason, scopes=("once",))
-        reply = approval_reply(await context.ask(question), question.scopes)
+        reply = await put_question(question, context.ask)
         return None if reply.scope else f"call {declined_because(reply)}"
 
     def _ask(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> AskUser | None:

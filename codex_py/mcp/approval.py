@@ -13,8 +13,15 @@ from codex_py.protocol.events import Warned
 from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, SandboxPolicy, approval_name, asks_about
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalScope
 from codex_py.text.sanitize import sanitize, sanitize_line
-from codex_py.tools.approval import Approvals, ApprovalVerdict, AskVerdict, RefuseVerdict, RunVerdict
-from codex_py.tools.orchestrator import declined_because, put_question
+from codex_py.tools.approval import (
+    Approvals,
+    ApprovalVerdict,
+    AskVerdict,
+    RefuseVerdict,
+    RunVerdict,
+    declined_because,
+    put_question,
+)
 from codex_py.tools.spec import PLANNING, ToolContext
 
 _MAX_SHOWN_ARGUMENTS: Final = 16 * 1024
@@ -114,7 +121,7 @@ async def permit_call(call: McpCall, context: ToolContext, keep: Callable[[McpSe
             scopes=scopes,
             server=sanitize_line(call.server.name),
         )
-        reply = await put_question(question, context)
+        reply = await put_question(question, context.ask)
         if reply.scope is None:
             raise ToolError(f"call {declined_because(reply)}")
         if reply.scope != "once":

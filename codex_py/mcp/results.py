@@ -19,6 +19,7 @@ from codex_py.mcp.host import McpFailed, McpLink
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.text.tokens import BYTES_PER_TOKEN, truncate_middle
 from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.view_image import picture_url
 
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _CHUNK_FRAME_BYTES: Final = 12
@@ -111,13 +112,10 @@ def _text_in(blob: str) -> str | None:
 async def _picture(encoded: str, media: str, *, pictures: bool) -> str | dict[str, Any]:
     if not pictures:
         return f"[picture, {media}: the model does not take pictures]"
-    from codex_py.tools.picture import PictureRefused, fit_picture  # Pillow
-
     try:
-        picture = await asyncio.to_thread(lambda: fit_picture(_mended_png(binascii.a2b_base64(encoded))))
-    except (PictureRefused, binascii.Error, ValueError) as error:
+        url = await picture_url(_mended_png(binascii.a2b_base64(encoded)))
+    except (ToolError, ValueError) as error:
         return f"[picture, {media}: not shown: {error}]"
-    url = f"data:{picture.media_type};base64,{binascii.b2a_base64(picture.raw, newline=False).decode()}"
     return {"type": "input_image", "image_url": url, "detail": "auto"}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from codex_py.errors import ToolError
+from codex_py.mcp.approval import McpCall, permit_call
 from codex_py.mcp.catalog import McpTool
 from codex_py.mcp.connections import McpConnections, ServerState
 from codex_py.mcp.connectors import Connector, ConnectorRules, connector_of, connectors_of
@@ -195,8 +196,6 @@ class _ServerTool(Tool):
         return await self._answer(link, arguments, report, context)
 
     async def _permit(self, state: ServerState, arguments: dict[str, Any], context: ToolContext) -> None:
-        from codex_py.mcp.approval import McpCall, permit_call  # with what judges commands
-
         tools, ref = self._tools, self._ref
         tool = state.tool(ref.tool)
         if tool is None:

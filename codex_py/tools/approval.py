@@ -19,6 +19,7 @@ from codex_py.protocol.policy import (
     approval_name,
     asks_about,
 )
+from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, AskUser, approval_reply
 from codex_py.protocol.value import Value
 from codex_py.shell.dangerous import Danger
 from codex_py.shell.known_safe import BUILTINS
@@ -117,6 +118,8 @@ def _append(file: Path, line: str, about: str) -> None:
 
 _SCRIPT_OPTIONS: Final = frozenset(("-c", "-lc", "-e", "-r", "-m", "-", "--eval", "-p", "--print", "-Command"))
 
+_DECLINED: Final = "declined by the user"
+_GO_ON: Final = "do not try it again in another way; go on without it, or ask what to do"
 _LEAVE: Final = "it asks to run outside the sandbox"
 _NOT_THE_WORD: Final = (
     "a rule lets it out of the sandbox by a bare name, which does not cover a program commands may write"
@@ -335,3 +338,16 @@ def _no_escalation(policy: ApprovalPolicy) -> str:
         f"escalated permissions are not available: the approval policy `{approval_name(policy)}` does not let you ask "
         "for them here; run the command without `sandbox_permissions`, or find a way inside the sandbox"
     )
+
+
+async def put_question(question: ApprovalQuestion, ask: AskUser | None) -> ApprovalReply:
+    """What the user says; everything that is no offered scope is a no."""
+    assert ask is not None  # there is no question where nobody can be asked
+    return approval_reply(await ask(question), question.scopes)
+
+
+def declined_because(reply: ApprovalReply) -> str:
+    """What the model reads after a no."""
+    if reply.refusal:
+        return reply.refusal
+    return f"{_DECLINED}, who says: {reply.message}" if reply.message else f"{_DECLINED}: {_GO_ON}"

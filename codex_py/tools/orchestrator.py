@@ -17,7 +17,7 @@ from codex_py.process.shells import join_words
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandFinished, Warned
 from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
-from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope, approval_reply
+from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope
 from codex_py.protocol.value import Value
 from codex_py.shell.dangerous import find_danger
 from codex_py.shell.known_safe import BUILTINS, is_known_safe
@@ -33,6 +33,8 @@ from codex_py.tools.approval import (
     RunVerdict,
     asks_after_denial,
     decide_command,
+    declined_because,
+    put_question,
     suggest_pattern,
 )
 from codex_py.tools.escalation import (
@@ -52,8 +54,6 @@ from codex_py.tools.spec import PLANNING, CallFailed, ToolContext, ToolOutput
 _LONG_SCRIPT: Final = 4096
 # So often a question is put again because a file changed meanwhile.
 _MAX_QUESTIONS: Final = 3
-_DECLINED: Final = "declined by the user"
-_GO_ON: Final = "do not try it again in another way; go on without it, or ask what to do"
 # What could make a command that only reads start a program of somebody's choice.
 _STEERING: Final = re.compile(
     r"(GIT_|LD_|DYLD_|PYTHON|BASH_FUNC_)|(PAGER|BASH_ENV|ENV|ZDOTDIR|RIPGREP_CONFIG_PATH|CDPATH|SHELLOPTS|BASHOPTS)\Z"
@@ -261,7 +261,7 @@ class _Orchestrator:
             pattern=pattern if len(scopes) > 2 else (),
             scopes=scopes,
         )
-        return await put_question(question, self._context)
+        return await put_question(question, self._context.ask)
 
     async def _remember(self, reply: ApprovalReply, verdict: AskVerdict, files: tuple[str, ...]) -> ApprovalReply:
         """Remember a yes for as long as the user said."""
@@ -391,16 +391,3 @@ def _within_plan(verdict: ApprovalVerdict) -> ApprovalVerdict:
 
 def _without_steering(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if not _STEERING.match(name)}
-
-
-async def put_question(question: ApprovalQuestion, context: ToolContext) -> ApprovalReply:
-    """What the user says; everything that is no offered scope is a no."""
-    assert context.ask is not None  # a verdict is no `Ask` otherwise
-    return approval_reply(await context.ask(question), question.scopes)
-
-
-def declined_because(reply: ApprovalReply) -> str:
-    """What the model reads after a no."""
-    if reply.refusal:
-        return reply.refusal
-    return f"{_DECLINED}, who says: {reply.message}" if reply.message else f"{_DECLINED}: {_GO_ON}"

@@ -22,8 +22,15 @@ from codex_py.protocol.questions import ApprovalQuestion
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
 from codex_py.text.diff import unified_diff
 from codex_py.text.sanitize import sanitize
-from codex_py.tools.approval import Approvals, AskVerdict, RefuseVerdict, RunVerdict, decide_patch
-from codex_py.tools.orchestrator import declined_because, put_question
+from codex_py.tools.approval import (
+    Approvals,
+    AskVerdict,
+    RefuseVerdict,
+    RunVerdict,
+    decide_patch,
+    declined_because,
+    put_question,
+)
 from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput
 
 _SKILL: Final = "it writes a skill, which the agent of later sessions follows like your own instructions"
@@ -74,7 +81,7 @@ async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolCo
             files=patch.files,
             changes=patch.changes,
         )
-        reply = await put_question(question, context)
+        reply = await put_question(question, context.ask)
         if reply.scope == "session":
             for key in keys:
                 approvals.allow(key)

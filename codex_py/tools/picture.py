@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from PIL import ExifTags, Image, ImageOps
 
-from codex_py.errors import CodexError
+from codex_py.errors import ToolError
 
 # Providers scale down what is longer, so that nothing is lost; the bytes go along with every later request.
 MAX_SIDE: Final = 2048
@@ -33,7 +33,7 @@ _BROKEN: Final = (
 )
 
 
-class PictureRefused(CodexError):
+class PictureRefused(ToolError):
     """Not a picture a model could be shown; the message says why."""
 
 

@@ -27,10 +27,11 @@ from codex_py.tools.approval import (
     RefuseVerdict,
     decide_input,
     decide_typed,
+    declined_because,
+    put_question,
 )
 from codex_py.tools.command_output import compose_reply, standing_of
 from codex_py.tools.command_runs import MAX_YIELD_MS, MIN_YIELD_MS
-from codex_py.tools.orchestrator import declined_because, put_question
 from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput
 
 # As much of the line of a running command as a question about its input shows: the user has seen all of it before.
@@ -124,7 +125,7 @@ async def _permit_input(text: str, session: RunningCommand, context: ToolContext
             reason=verdict.reason,
             outside=verdict.outside,
         )
-        reply = await put_question(question, context)
+        reply = await put_question(question, context.ask)
         if reply.scope is None:
             raise ToolError(f"input {declined_because(reply)}")
         if reply.scope == "session":

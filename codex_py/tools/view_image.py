@@ -27,19 +27,24 @@ class ViewImage(Tool):
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """One `input_image` part. Raises `ToolError` for a file that cannot be read, may not be, or shows nothing."""
         path = context.cwd / self.read(call)["path"]
-        url = await asyncio.to_thread(_data_url, path, context)
+        raw = await asyncio.to_thread(_read, path, context)
+        try:
+            url = await picture_url(raw)
+        except ToolError as refusal:
+            raise ToolError(f"unable to process image at `{path}`: {refusal}") from refusal
         return ToolOutput("", parts=({"type": "input_image", "image_url": url, "detail": "high"},))
 
 
-def _data_url(path: Path, context: ToolContext) -> str:
-    from codex_py.tools.picture import PictureRefused, fit_picture  # the seam: Pillow loads here
+async def picture_url(raw: bytes) -> str:
+    """A picture as the `data:` URL that a model can be sent, made smaller where it has to be. Raises `ToolError`."""
 
-    raw = _read(path, context)
-    try:
+    def fit() -> str:
+        from codex_py.tools.picture import fit_picture  # Pillow
+
         picture = fit_picture(raw)
-    except PictureRefused as refusal:
-        raise ToolError(f"unable to process image at `{path}`: {refusal}") from refusal
-    return f"data:{picture.media_type};base64,{binascii.b2a_base64(picture.raw, newline=False).decode()}"
+        return f"data:{picture.media_type};base64,{binascii.b2a_base64(picture.raw, newline=False).decode()}"
+
+    return await asyncio.to_thread(fit)
 
 
 def _read(path: Path, context: ToolContext) -> bytes:

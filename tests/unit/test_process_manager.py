@@ -13,6 +13,7 @@ import pytest
 
 from codex_py.errors import ToolError
 from codex_py.process.manager import MAX_LIVE, ProcessManager
+from codex_py.process.output import Captured
 from codex_py.process.session import RunningCommand
 from codex_py.process.spawn import CommandSpec
 from tests.unit.command_builders import is_alive
@@ -25,6 +26,11 @@ async def manager() -> AsyncGenerator[ProcessManager, None]:
     made = ProcessManager()
     yield made
     await made.kill_all()
+
+
+def _size(captured: Captured) -> int:
+    """How many bytes were printed."""
+    return len(captured.head) + captured.omitted + len(captured.tail)
 
 
 def _spec(tmp_path: Path, *argv: str) -> CommandSpec:
@@ -229,7 +235,7 @@ async def test_a_flood_ends_with_its_command_though_another_process_keeps_its_ou
 ) -> None:
     session = await manager.start(_spec(tmp_path, "/bin/bash", "-c", "yes | head -c 5000000; sleep 1000 & exit 3"))
     assert await session.wait(60)
-    assert (session.exit_code, session.take().total) == (3, 5_000_000)
+    assert (session.exit_code, _size(session.take())) == (3, 5_000_000)
 
 
 async def test_a_flood_that_becomes_a_trickle_is_heard(manager: ProcessManager, tmp_path: Path) -> None:
@@ -243,7 +249,7 @@ async def test_a_flood_that_becomes_a_trickle_is_heard(manager: ProcessManager, 
     first = session.take()
     await asyncio.to_thread((tmp_path / "second").write_text, "\n")
     await session.wait(60)
-    assert (first.total, first.text()[-6:]) == (5_000_004, "y\none\n")
+    assert (_size(first), first.text()[-6:]) == (5_000_004, "y\none\n")
     assert session.take().text() == "two\n"
 
 
@@ -266,11 +272,11 @@ async def test_every_look_at_a_flood_has_its_beginning_and_its_end(manager: Proc
     total = 0
     while total < 3_000_000:
         await session.wait(0.005)
-        total += session.take().total
+        total += _size(session.take())
     fifo.write_text("\n")
     assert await session.wait(60)
     captured = session.take()
-    assert (captured.total, len(captured.head), len(captured.tail)) == (3_000_009, 524_288, 524_288)
+    assert (_size(captured), len(captured.head), len(captured.tail)) == (3_000_009, 524_288, 524_288)
     assert (captured.head[:10], captured.tail[-7:]) == (b"secondb\nb\n", b"b\nb\nend")
 
 
@@ -280,7 +286,7 @@ async def test_the_end_of_many_floods_at_once_is_told(manager: ProcessManager, t
     for session in sessions:
         assert await session.wait(60)
         captured = session.take()
-        assert (captured.total, captured.head[:4], captured.tail[-5:]) == (5_000_003, b"y\ny\n", b"y\nend")
+        assert (_size(captured), captured.head[:4], captured.tail[-5:]) == (5_000_003, b"y\ny\n", b"y\nend")
 
 
 async def test_typing_that_nobody_reads_is_bounded(manager: ProcessManager, tmp_path: Path) -> None:

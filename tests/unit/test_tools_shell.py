@@ -33,7 +33,9 @@ async def run(session: Session, tool: ShellCommandTool, arguments: Mapping[str, 
     """What the model reads; the wall time, which changes, is blotted out."""
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
     try:
-        text = (await tool.run(ToolCall("c", "shell", raw), session.context("c"))).text
+        output = await tool.run(ToolCall("c", "shell", raw), session.context("c"))
+        session.events += [] if output.ended is None else [output.ended]
+        text = output.text
     except ToolError as error:
         return f"error: {error}"
     return _WALL_TIME.sub("Wall time: S", text, count=1)
