@@ -210,8 +210,8 @@ class _Orchestrator:
     def _may_leave(self) -> bool:
         """Whether an answer or a rule could take it out of the sandbox."""
         context = self._context
-        is_asked = asks_after_denial(context.approval, can_ask=context.ask is not None)
-        return self._facts.escalated or is_asked or any(rule.sandbox_off for rule in self._rules.rules.rules)
+        asks_again = asks_after_denial(context.approval, can_ask=context.ask is not None)
+        return self._facts.escalated or asks_again or any(rule.sandbox_off for rule in self._rules.rules.rules)
 
     async def _with_programs(self) -> CommandFacts:
         """The facts with the programs that commands may write, which count where it leaves the sandbox."""
