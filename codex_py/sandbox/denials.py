@@ -13,7 +13,8 @@ _BROWSER: Final = "cookies and passwords of a browser"
 
 
 class DefaultDenial(NamedTuple):
-    """A path below the home directory, what is in it, and the environment variable that moves it, if any."""
+    """A path below the home directory, what is in it, and the environment variable that moves it, if any: the path
+    itself, or with `VARIABLE/name` the directory it is in."""
 
     path: str
     content: str
@@ -27,32 +28,66 @@ DEFAULT_DENIALS: Final = (
     DefaultDenial("~/.aws/credentials", "credentials of AWS", "AWS_SHARED_CREDENTIALS_FILE"),
     DefaultDenial("~/.azure", f"{_LOGINS} Azure", "AZURE_CONFIG_DIR"),
     DefaultDenial("~/.config/gcloud", f"{_LOGINS} Google Cloud", "CLOUDSDK_CONFIG"),
+    DefaultDenial(
+        "~/.config/gcloud/application_default_credentials.json",
+        f"{_LOGINS} Google Cloud",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+    ),
+    DefaultDenial("~/.oci", f"{_LOGINS} Oracle Cloud"),
+    DefaultDenial("~/.config/doctl", f"{_LOGINS} DigitalOcean"),
+    DefaultDenial("~/.fly", f"{_LOGINS} Fly.io"),
+    DefaultDenial("~/.config/netlify", f"{_LOGINS} Netlify"),
+    DefaultDenial("~/.local/share/com.vercel.cli", f"{_LOGINS} Vercel"),
+    DefaultDenial("~/.config/.wrangler", f"{_LOGINS} Cloudflare"),
+    DefaultDenial("~/.wrangler", f"{_LOGINS} Cloudflare"),
+    DefaultDenial("~/.databrickscfg", "tokens of Databricks", "DATABRICKS_CONFIG_FILE"),
+    DefaultDenial("~/.config/stripe", "keys of Stripe"),
+    DefaultDenial("~/.circleci/cli.yml", "a token of CircleCI"),
+    DefaultDenial("~/.config/ngrok", "a token of ngrok"),
+    DefaultDenial("~/.s3cfg", "keys of object storage"),
+    DefaultDenial("~/.boto", "keys of object storage"),
     DefaultDenial("~/.kube", f"{_LOGINS} Kubernetes clusters"),
     DefaultDenial("~/.kube/config", f"{_LOGINS} Kubernetes clusters", "KUBECONFIG"),
-    DefaultDenial("~/.docker/config.json", f"{_LOGINS} container registries"),
+    DefaultDenial("~/.docker/config.json", f"{_LOGINS} container registries", "DOCKER_CONFIG/config.json"),
     DefaultDenial("~/.config/containers/auth.json", f"{_LOGINS} container registries", "REGISTRY_AUTH_FILE"),
     DefaultDenial("~/.git-credentials", f"{_LOGINS} git servers"),
     DefaultDenial("~/.config/git/credentials", f"{_LOGINS} git servers"),
-    DefaultDenial("~/.config/gh/hosts.yml", f"{_LOGINS} GitHub"),
+    DefaultDenial("~/.config/gh/hosts.yml", f"{_LOGINS} GitHub", "GH_CONFIG_DIR/hosts.yml"),
     DefaultDenial("~/.config/hub", f"{_LOGINS} GitHub"),
     DefaultDenial("~/.config/glab-cli", f"{_LOGINS} GitLab"),
     DefaultDenial("~/.netrc", "passwords by host", "NETRC"),
     DefaultDenial("~/.npmrc", "tokens of npm", "NPM_CONFIG_USERCONFIG"),
     DefaultDenial("~/.pypirc", "tokens of PyPI"),
     DefaultDenial("~/.cargo/credentials", "tokens of cargo"),
-    DefaultDenial("~/.cargo/credentials.toml", "tokens of cargo"),
+    DefaultDenial("~/.cargo/credentials.toml", "tokens of cargo", "CARGO_HOME/credentials.toml"),
     DefaultDenial("~/.gem/credentials", "tokens of RubyGems"),
+    DefaultDenial("~/.m2/settings.xml", "passwords of Maven"),
+    DefaultDenial("~/.m2/settings-security.xml", "passwords of Maven"),
+    DefaultDenial("~/.composer/auth.json", "tokens of Composer"),
+    DefaultDenial("~/.config/composer/auth.json", "tokens of Composer"),
+    DefaultDenial("~/.config/pypoetry/auth.toml", "tokens of Poetry"),
+    DefaultDenial("~/.nuget/NuGet/NuGet.Config", "tokens of NuGet"),
+    DefaultDenial("~/.config/helm/registry/config.json", f"{_LOGINS} container registries"),
+    DefaultDenial("~/.pulumi/credentials.json", "tokens of Pulumi"),
+    DefaultDenial("~/.config/sops/age", "keys of sops"),
+    DefaultDenial("~/.kaggle", "a token of Kaggle"),
     DefaultDenial("~/.terraform.d/credentials.tfrc.json", "tokens of Terraform"),
     DefaultDenial("~/.vault-token", "a token of Vault"),
-    DefaultDenial("~/.cache/huggingface/token", "a token of Hugging Face"),
+    DefaultDenial("~/.cache/huggingface/token", "a token of Hugging Face", "HF_HOME/token"),
+    DefaultDenial("~/.cache/huggingface/stored_tokens", "tokens of Hugging Face", "HF_HOME/stored_tokens"),
     DefaultDenial("~/.config/rclone/rclone.conf", "passwords of rclone", "RCLONE_CONFIG"),
     DefaultDenial("~/.pgpass", "passwords of PostgreSQL", "PGPASSFILE"),
     DefaultDenial("~/.my.cnf", "passwords of MySQL"),
+    DefaultDenial("~/.mylogin.cnf", "passwords of MySQL"),
     DefaultDenial("~/.codex/auth.json", f"{_LOGINS} Codex CLI"),
     DefaultDenial("~/.codex/config.toml", "settings with secrets of other services"),
     DefaultDenial("~/.codex/sessions", "sessions of other projects"),
+    DefaultDenial("~/.codex/archived_sessions", "sessions of other projects"),
     DefaultDenial("~/.codex/history.jsonl", "messages to other projects"),
     DefaultDenial("~/.claude/.credentials.json", f"{_LOGINS} Claude Code"),
+    DefaultDenial("~/.claude.json", "settings with secrets of other services"),
+    DefaultDenial("~/.config/github-copilot", f"{_LOGINS} GitHub Copilot"),
+    DefaultDenial("~/.local/share/opencode/auth.json", f"{_LOGINS} opencode"),
     DefaultDenial("~/.gemini/oauth_creds.json", f"{_LOGINS} Gemini CLI"),
     DefaultDenial("~/.password-store", _PASSWORDS, "PASSWORD_STORE_DIR"),
     DefaultDenial("~/.local/share/keyrings", _PASSWORDS),
@@ -133,10 +168,11 @@ def _paths_of(denial: DefaultDenial, env: Mapping[str, str]) -> Iterator[str]:
     if config.startswith("/") and denial.path.startswith("~/.config/"):
         yield os.path.normpath(config + denial.path.removeprefix("~/.config"))
     if denial.variable:
+        name, _, inside = denial.variable.partition("/")
         # KUBECONFIG may name several files.
-        for moved in env.get(denial.variable, "").split(os.pathsep):
+        for moved in env.get(name, "").split(os.pathsep):
             if moved.startswith("/"):
-                yield os.path.normpath(moved)
+                yield os.path.normpath(f"{moved}/{inside}")
 
 
 def _absolute(path: str, env: Mapping[str, str]) -> str:

@@ -58,7 +58,10 @@ exclude_tmpdir_env_var = true
 """
 # What a command makes, and the next one finds.
 MADE: Final = "mkdir -p made/.cursor && git init -q --template= made && mkdir made/.git/hooks"
-FILES: Final = frozenset((".netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials", "token", "config"))
+FILES: Final = frozenset(
+    ".netrc .npmrc .pypirc .pgpass .my.cnf .mylogin.cnf .git-credentials .databrickscfg .s3cfg .boto "
+    "token stored_tokens config".split()
+)
 SETTINGS_IN_PROJECT: Final = tuple(
     name if name in (".mcp.json", ".envrc") else f"{name}/settings.json" for name in PROTECTED if "/" not in name
 )

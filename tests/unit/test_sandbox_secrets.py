@@ -15,6 +15,7 @@ from codex_py.auth.login_store import FileStore
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
+from codex_py.sandbox.denials import default_denials
 from codex_py.sandbox.linux import BACKENDS, BackendName
 from tests.unit.command_builders import Session, output_of
 
@@ -331,3 +332,10 @@ def test_tools_do_not_read_a_login_either(session: Session) -> None:
     for path in (home / "auth.json", session.cwd / "link"):
         assert not session.sandbox.may_read(path, ReadOnly(), session.cwd)
     assert session.sandbox.may_read(home / "AGENTS.md", ReadOnly(), session.cwd)
+
+
+def test_a_directory_that_a_variable_names_is_looked_into_for_credentials() -> None:
+    moved = {"DOCKER_CONFIG": "/d", "GH_CONFIG_DIR": "/g/", "CARGO_HOME": "/c", "HF_HOME": "relative"}
+    denied = {path for path, _ in default_denials({"HOME": "/h", **moved}, ["/g/hosts.yml"])}
+    assert {"/d/config.json", "/c/credentials.toml", "/h/.docker/config.json", "/h/.claude.json"} < denied
+    assert not {"/d", "/g/hosts.yml", "/c", "relative/token"} & denied
