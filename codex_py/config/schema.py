@@ -134,6 +134,14 @@ class Config(ConfigRecord):
     model: str | None = setting(
         Text(), "the model to ask; each provider has its own default", default=None, sample="gpt-5.5"
     )
+    fallback_models: tuple[str, ...] = setting(
+        ListOf(Text()),
+        "models that go on with a turn when the one before is overloaded, over quota or gone, as `PROVIDER/MODEL`",
+        default=(),
+    )
+    compaction_model: str | None = setting(
+        Text(), "the model for summaries of a long history, or `PROVIDER/MODEL`", default=None, sample="gpt-5-mini"
+    )
     review_model: str | None = setting(Text(), "the model for reviews", default=None, sample="gpt-5.5")
     model_provider: str = setting(Text(), "the provider: a built-in one or one of `model_providers`", default="openai")
     model_context_window: int | None = setting(Integer(1), "tokens the model can read", default=None, sample=272000)

@@ -206,6 +206,9 @@ class AgentsConfig(ConfigRecord):
     max_depth: int = setting(
         Integer(0, 8), "how many of them may stand one above the other; 0 lets the model start none", default=1
     )
+    model: str | None = setting(
+        Text(), "the model of agents that are given none, or `PROVIDER/MODEL`", default=None, sample="gpt-5-mini"
+    )
     interrupt_message: bool = setting(Flag(), "tell the model of a turn that was interrupted", default=True)
     job_max_runtime_seconds: int | None = setting(
         Integer(1), "accepted for other programs; there are no jobs over tables here", default=None, sample=1800

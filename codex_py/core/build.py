@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from codex_py.auth.find_credentials import find_credentials
 from codex_py.config.load import may_have_hooks
+from codex_py.config.schema import Config
 from codex_py.config.secret_values import secret_values
 from codex_py.context.agents_md import load_agents_md
 from codex_py.context.environment import current_environment
@@ -20,6 +21,7 @@ from codex_py.context.instructions import plan_mode_on, tone_instructions
 from codex_py.context.permissions import render_permissions
 from codex_py.core.context_tracker import KnownContext
 from codex_py.core.model_access import open_pool, session_provider
+from codex_py.core.model_pool import ModelPool
 from codex_py.core.model_setup import (
     choose_model,
     compact_prompt,
@@ -28,6 +30,7 @@ from codex_py.core.model_setup import (
     login_rules,
     make_installation_id,
     model_settings,
+    named_model,
 )
 from codex_py.core.ports import Checkpointer, HookRunner, McpClients, NoHooks, SessionAccess
 from codex_py.core.secrets import command_env, key_names, withheld_credentials
@@ -36,7 +39,7 @@ from codex_py.core.session_checkpoints import SessionCheckpoints
 from codex_py.core.session_file import SessionFile
 from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.session_request import ResumeTarget, SessionRequest
-from codex_py.core.session_services import SessionServices
+from codex_py.core.session_services import OtherModels, SessionServices
 from codex_py.core.session_settings import choose_policy, overridden, read_check
 from codex_py.core.session_skills import SessionSkills, SkillSettings, skill_rules, skill_sources
 from codex_py.core.tool_runs import ToolServices
@@ -146,7 +149,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
         redactor=_redactor(request, credentials.secrets, keys),
         snapshot=lambda skills, now: _snapshot(request, now, skills=skills),
-        override=lambda op, now: _overridden(request, tool_context, op, now),
+        override=lambda op, now: _overridden(request, tool_context, client, op, now),
         skills=_session_skills(request, settings, tool_env, command_lines, keys=keys, servers=servers),
         mcp=mcp,
         report_crash=lambda error: report_crash(config.log_dir or request.home / "log", error),
@@ -156,15 +159,20 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             *([local.notice] if local and local.notice else []),
             *_notices(request, settings, provider, known=facts.known, stored=stored),
             *(servers.notices if servers else ()),
-            *hooks.warnings,
-            *roles.warnings,
+            *(*hooks.warnings, *roles.warnings),
         ),
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
         previous=_previous(request, provider, settings, stored),
         compact_prompt=compact_prompt(config),
+        models=_other_models(config),
         reports_interrupts=config.agents.interrupt_message,
     )
     return Session(services, lambda turns: make_agents(turns, config, roles, file))
+
+
+def _other_models(config: Config) -> OtherModels:
+    fallbacks = tuple(named_model(name, "fallback_models") for name in config.fallback_models)
+    return OtherModels(fallbacks, config.compaction_model, config.agents.model)
 
 
 def _server_table(request: SessionRequest) -> ServerTable | None:
@@ -307,9 +315,16 @@ def _session_skills(
 
 
 def _overridden(
-    request: SessionRequest, tool_context: ToolSetContext, op: OverrideTurnContext, now: TurnSettings
+    request: SessionRequest, tools: ToolSetContext, models: ModelPool, op: OverrideTurnContext, now: TurnSettings
 ) -> tuple[TurnSettings, ToolRegistry | None]:
-    return overridden(op, now, loaded=request.loaded, extra_roots=request.extra_roots, tool_context=tool_context)
+    return overridden(
+        op,
+        now,
+        loaded=request.loaded,
+        extra_roots=request.extra_roots,
+        tool_context=tools,
+        find_provider=models.provider,
+    )
 
 
 def _snapshot(request: SessionRequest, now: TurnSettings, *, skills: str) -> KnownContext:

@@ -11,9 +11,10 @@ from functools import partial
 from typing import Any, Final
 
 from codex_py.context.compaction import handoff_request, is_users_own, summary_item
+from codex_py.core.model_pool import ModelPool
 from codex_py.core.sampling import retried, retry_event
 from codex_py.errors import ModelError
-from codex_py.model.client import Completed, ItemDone, ModelClient, Prompt, TurnState
+from codex_py.model.client import Completed, ItemDone, Prompt, TurnState
 from codex_py.model.failures import TOO_LONG
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object, encode_json
@@ -133,7 +134,7 @@ class Handover(Value):
 class Compactor:
     """Asks for handovers. `warn` hears when the provider's own way has failed and the model is asked instead."""
 
-    def __init__(self, model: ModelClient, emit: Callable[[events.Event], None], warn: Callable[[str], None]) -> None:
+    def __init__(self, model: ModelPool, emit: Callable[[events.Event], None], warn: Callable[[str], None]) -> None:
         self._model = model
         self._emit = emit
         self._warn = warn
@@ -162,7 +163,7 @@ class Compactor:
             try:
                 return await retried(
                     partial(ask, request),
-                    self._model.retry_budget(),
+                    self._model.retry_budget(request.prompt.provider),
                     lambda error, retry: self._emit(retry_event(error, retry)),
                 )
             except ModelError as error:

@@ -10,6 +10,7 @@ from codex_py.core.compact import CompactionRequest, Compactor, Handover
 from codex_py.core.compact_survivors import is_of_model, last_plan, new_history, work_state_of
 from codex_py.core.context_tracker import ContextTracker
 from codex_py.core.history import History
+from codex_py.core.model_pool import ModelPool
 from codex_py.core.ports import HookRunner
 from codex_py.core.sampling import prompt_for
 from codex_py.core.token_usage import ContextMeter, Counted, Fill, compaction_limit, is_too_full
@@ -17,10 +18,9 @@ from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import ModelSettings, TurnContext
 from codex_py.core.work_log import WorkLog, WorkState
 from codex_py.errors import ModelError
-from codex_py.model.client import ModelClient
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.usage import CompactionReason, CompactionWay, RequestCost, TokenUsage
+from codex_py.protocol.usage import BUDGET_REACHED, CompactionReason, CompactionWay, RequestCost, TokenUsage
 from codex_py.protocol.value import Value
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ class CompactionServices(Value):
     """What a compaction works on. `tools` gives the encoded specs; `prompt_text` is the user's handoff request.
 
     `skill_uses` tells which skills a command in a directory reads or runs scripts of. `note_cost` hears what a
-    compaction cost and how many tokens are left after it.
+    compaction cost and how many tokens are left after it; `summary_turn` has the model that writes the summary.
     """
 
     history: History
-    model: ModelClient
+    model: ModelPool
     transcript: Transcript
     context_tracker: ContextTracker
     tools: Callable[[], bytes]
@@ -48,6 +48,7 @@ class CompactionServices(Value):
     cwd: Path
     skill_uses: Callable[[str, Path], Sequence[SkillUse]]
     hooks: HookRunner
+    summary_turn: Callable[[TurnContext], TurnContext]
     prompt_text: str | None = None
 
 
@@ -196,21 +197,36 @@ class Compaction:
             raise ModelError(f"a PreCompact hook does not let it: {refusal}", retryable=False)
         before = self._fill(turn.settings).total
         services.emit(events.CompactionStarted(reason, before))
-        request = CompactionRequest(
-            prompt=prompt_for(turn, services.history, services.tools(), tokens=before),
-            items=services.history.items,
-            way=self._way or services.model.compaction,
-            prompt_text=services.prompt_text,
-            focus=focus,
-        )
-        handover = await Compactor(services.model, services.emit, self._warn).hand_over(request)
-        # What did not work once is not tried again.
-        self._way = handover.how
+        handover = await self._hand_over(turn, focus, before)
         self._replace(turn, handover, mid_turn=mid_turn)
         after = self._fill(turn.settings).total
         services.note_cost(handover.cost, after)
         services.emit(events.ContextCompacted(before, after, handover.how, reason, handover.summary))
         services.history.append(*await services.hooks.after_compaction(trigger, handover.summary))
+
+    async def _hand_over(self, turn: TurnContext, focus: str, tokens: int) -> Handover:
+        """What the history is replaced by: of the model for compactions, and where that fails of the turn's own."""
+        services = self._services
+        compactor = Compactor(services.model, services.emit, self._warn)
+
+        def request(summarized: TurnContext, way: CompactionWay) -> CompactionRequest:
+            prompt = prompt_for(summarized, services.history, services.tools(), tokens=tokens)
+            return CompactionRequest(prompt, services.history.items, way, services.prompt_text, focus)
+
+        other = services.summary_turn(turn)
+        if other != turn:
+            try:
+                return await compactor.hand_over(request(other, "local"))
+            except ModelError as error:
+                if error.code == BUDGET_REACHED:
+                    raise
+                own = turn.settings.model
+                self._warn(f"`{other.settings.model}` could not compact the conversation: {error}; `{own}` is asked")
+        way = self._way or services.model.compaction_of(turn.settings.provider)
+        handover = await compactor.hand_over(request(turn, way))
+        # What did not work once is not tried again.
+        self._way = handover.how
+        return handover
 
     def _replace(self, turn: TurnContext, handover: Handover, *, mid_turn: bool) -> None:
         services = self._services

@@ -9,6 +9,7 @@ from codex_py.context.initial import ContextSnapshot, context_items
 from codex_py.core.transcript import Transcript
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
+from codex_py.rollout.format import world_state_payload
 
 
 class KnownContext(Value):
@@ -45,7 +46,7 @@ class ContextTracker:
     def inherit(self, sent: ContextSnapshot) -> None:
         """Continue from what another session has sent; this one starts with its items."""
         self._last_sent = sent
-        self._transcript.record_context(sent.to_record())
+        self._transcript.record("world_state", world_state_payload(sent.to_record(), full=True))
 
     def restore(self, world_state: object) -> None:
         """Continue from what an earlier run has sent."""
@@ -58,7 +59,7 @@ class ContextTracker:
         if self._last_sent is not None and _has_new_instructions(self._last_sent, now):
             self._warn(_NEW_INSTRUCTIONS)
         if now != self._last_sent:
-            self._transcript.record_context(now.to_record())
+            self._transcript.record("world_state", world_state_payload(now.to_record(), full=True))
         self._last_sent = now
 
     def pending_items(self) -> Sequence[ResponseItem]:
@@ -69,7 +70,7 @@ class ContextTracker:
         """Send everything again, to a history that starts over."""
         now = self._now()
         begin(context_items(None, now))
-        self._transcript.record_context(now.to_record())
+        self._transcript.record("world_state", world_state_payload(now.to_record(), full=True))
         self._last_sent = now
 
     def _now(self) -> ContextSnapshot:

@@ -10,12 +10,13 @@ from typing import Any, Final
 from codex_py.context.host_messages import turn_aborted
 from codex_py.core.compaction import Compaction, CompactionServices
 from codex_py.core.context_tracker import ContextTracker, KnownContext
+from codex_py.core.fallback import ModelFallback
 from codex_py.core.history import History
 from codex_py.core.listeners import Listeners, Questions
 from codex_py.core.ports import AgentSpawner, HookSession, PromptRefused
 from codex_py.core.sampling import Sampler, SampleResult, ToolCrash
 from codex_py.core.secrets import Secrets
-from codex_py.core.session_services import SessionServices
+from codex_py.core.session_services import SessionServices, started_event
 from codex_py.core.session_skills import SkillsToInject
 from codex_py.core.skill_requests import SkillRequests
 from codex_py.core.spending import SpendingLog
@@ -89,6 +90,7 @@ class TurnRunner:
         self.context_tracker = ContextTracker(self._known_context, self._transcript, listeners.warn_once)
         self._hooks = services.tools.hooks
         self._hooks.attach(HookSession(self.settings, self.pending, listeners, secrets, self._transcript))
+        self._fallback = ModelFallback(services, self.settings, self.runs, self._transcript, self._warn)
         self.compaction = Compaction(self._compaction_services())
         listeners.add(self.compaction.note_event)
         self._skill_requests = SkillRequests(
@@ -115,21 +117,7 @@ class TurnRunner:
         if self.has_begun:
             return
         self.has_begun = True
-        services, settings = self.services, self.settings.next
-        self._emit(
-            events.SessionStarted(
-                services.thread_id,
-                model=settings.model.model,
-                provider=services.provider_name,
-                cwd=settings.cwd,
-                approval=settings.approval,
-                sandbox=settings.sandbox_policy,
-                effort=settings.model.effort,
-                summary=settings.model.summary,
-                resumed=len(self.history.items),
-                notice=services.notice,
-            )
-        )
+        self._emit(started_event(self.services, self.settings.next, len(self.history.items)))
         for warning in self._warnings:
             self.listeners.warn(warning)
 
@@ -209,6 +197,7 @@ class TurnRunner:
     def _begin_turn(self, prompt: tuple[str, ...], output_schema: bytes | None = None) -> TurnContext:
         self.begin()
         parent_session = self.services.parent_session
+        self._fallback.begin_turn()
         turn = self._take_settings().turn(self.services.thread_id, uuid7(), output_schema)
         self.turn = turn = turn.replace(parent=parent_session and parent_session.parent())
         self.runs.new_turn(turn)
@@ -301,6 +290,7 @@ class TurnRunner:
             cwd=self.services.settings.cwd,
             skill_uses=self.services.skills.uses_in,
             prompt_text=self.services.compact_prompt,
+            summary_turn=self._fallback.compaction_turn,
             hooks=self._hooks,
         )
 
@@ -320,6 +310,7 @@ class TurnRunner:
         )
         return await Turn(
             sampler,
+            self._fallback.next_sampler,
             self._note_answer,
             self.compaction,
             append_pending=lambda: self._append_pending(turn),

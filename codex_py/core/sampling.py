@@ -11,13 +11,13 @@ from typing import Any, TypeAlias, TypeVar
 
 from codex_py.context.host_messages import content_filter_guidance
 from codex_py.core.history import ABORTED, History
+from codex_py.core.model_pool import ModelPool
 from codex_py.core.turn_context import ModelSettings, TurnContext
 from codex_py.errors import ModelError
 from codex_py.model.client import (
     AnswerNote,
     Completed,
     ItemDone,
-    ModelClient,
     Prompt,
     ResponseEvent,
     StreamReasoningDelta,
@@ -230,7 +230,7 @@ class Sampler(Value):
 
     turn: TurnContext
     history: History
-    model: ModelClient
+    model: ModelPool
     tools: Callable[[], ToolRegistry]
     count_tokens: Callable[[], int]
     run_tool: RunTool
@@ -242,7 +242,7 @@ class Sampler(Value):
 
     async def sample(self) -> SampleResult:
         """One answered request. Raises `ModelError` when the retries are used up, `ToolCrash` for a bug in a tool."""
-        return await retried(self._request, self.model.retry_budget(), self._note_retry)
+        return await retried(self._request, self.model.retry_budget(self.turn.settings.provider), self._note_retry)
 
     def _note_retry(self, error: ModelError, retry: Retry) -> None:
         if error.code == FILTERED:

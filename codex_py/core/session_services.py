@@ -13,6 +13,7 @@ from codex_py.core.session_skills import SessionSkills
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.model.client import ParentTurn
+from codex_py.protocol.events import SessionStarted
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.questions import AskUser
@@ -37,12 +38,24 @@ class ParentSession(Value):
     snapshot: ContextSnapshot | None = None
 
 
+class OtherModels(Value):
+    """`fallbacks` are the providers and models that go on with a turn whose own one fails.
+
+    `compaction` writes the summaries, `agents` does the work of agents that are given no model.
+    """
+
+    fallbacks: tuple[tuple[str, str], ...] = ()
+    compaction: str | None = None
+    agents: str | None = None
+
+
 class SessionServices(Value):
     """Everything a session is built from.
 
     `snapshot` is asked at the start of each turn, with the list of skills and the turn's settings. `override` gives the
     settings that an op asks for, and other tools where they need them. `previous` is the model an earlier run ended
     with, when it is another one that can still be asked. `compact_prompt` is the user's own request for a summary.
+    `models` are the other models that it asks.
     `parent_session` is set in the session of a subagent: what it shares with the session that started it. With
     `reports_interrupts` the model is sent a note about a turn that was stopped.
     """
@@ -64,5 +77,22 @@ class SessionServices(Value):
     notice: str | None = None
     previous: ModelSettings | None = None
     compact_prompt: str | None = None
+    models: OtherModels = OtherModels()
     parent_session: ParentSession | None = None
     reports_interrupts: bool = True
+
+
+def started_event(services: SessionServices, settings: TurnSettings, resumed: int) -> SessionStarted:
+    """The event a session begins with; `resumed` counts the items it goes on from."""
+    return SessionStarted(
+        services.thread_id,
+        model=settings.model.model,
+        provider=services.provider_name,
+        cwd=settings.cwd,
+        approval=settings.approval,
+        sandbox=settings.sandbox_policy,
+        effort=settings.model.effort,
+        summary=settings.model.summary,
+        resumed=resumed,
+        notice=services.notice,
+    )

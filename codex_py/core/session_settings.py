@@ -8,10 +8,11 @@ from pathlib import Path
 
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config, word_for
-from codex_py.core.model_setup import known_facts, model_settings
+from codex_py.core.model_setup import known_facts, model_settings, split_model
 from codex_py.core.tool_set import ToolSetContext, build_tools
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
+from codex_py.model.providers import Provider
 from codex_py.paths import is_directory, real_path
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite, mode_of
@@ -71,23 +72,26 @@ def overridden(
     loaded: LoadedConfig,
     extra_roots: Sequence[Path],
     tool_context: ToolSetContext,
+    find_provider: Callable[[str], Provider],
 ) -> tuple[TurnSettings, ToolRegistry | None]:
     """The settings with what the op changes, and the tools for another model; None where they stay as they are.
 
     Tools stand in front of everything in a provider's cache, so that nothing less than a model changes them.
 
-    Raises `UserError` for a model without a name, a directory that is none, and what the administrator does not allow.
+    `find_provider` opens the provider of a name. Raises `UserError` for one that cannot be asked, a model without a
+    name, a directory that is none, and what the administrator does not allow.
     """
     _check(op, loaded)
-    provider = tool_context.provider
+    chosen, model = _chosen_model(op, now, loaded.config)
+    provider = find_provider(chosen or now.model.provider)
+    tool_context = tool_context.replace(provider=provider)
     config = _config_for(op, now, loaded.config)
-    model = op.model or now.model.model
     facts = known_facts(config, model, None)
     settings = now.model
     if (op.model, op.effort, op.summary) != (None, None, None):
         # What the session began with stays in front of everything, whatever a file says meanwhile.
         settings = model_settings(config, model, facts, provider=provider).replace(instructions=now.model.instructions)
-        if model == now.model.model:
+        if (provider.id, model) == (now.model.provider, now.model.model):
             # What a local server said of its window is not asked for again.
             settings = settings.replace(context_window=now.model.context_window)
     policy = now.sandbox_policy
@@ -97,10 +101,17 @@ def overridden(
         policy = op.sandbox
     plan = now.plan if op.plan is None else op.plan
     after = TurnSettings(op.cwd or now.cwd, settings, policy, op.approval or now.approval, plan)
-    if (settings.model, settings.effort) == (now.model.model, now.model.effort):
+    before = (now.model.provider, now.model.model, now.model.effort)
+    if (settings.provider, settings.model, settings.effort) == before:
         return after, None
     new_context = tool_context if settings.model == now.model.model else tool_context.replace(approval=after.approval)
     return after, build_tools(config, facts, settings, new_context)
+
+
+def _chosen_model(op: OverrideTurnContext, now: TurnSettings, config: Config) -> tuple[str | None, str]:
+    if op.model is None or op.provider is not None:
+        return op.provider, op.model or now.model.model
+    return split_model(op.model, config, now.model.provider)
 
 
 def _config_for(op: OverrideTurnContext, now: TurnSettings, config: Config) -> Config:

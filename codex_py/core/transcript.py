@@ -55,8 +55,9 @@ class Transcript:
         window = turn.settings.context_window
         self._event(records.task_started_payload(turn.turn_id, window=window))
 
-    def record_context(self, state: dict[str, Any]) -> None:
-        self._recorder.record("world_state", records.world_state_payload(state, full=True))
+    def record(self, record_type: str, payload: dict[str, Any]) -> None:
+        """Write a record in which no secret stands."""
+        self._recorder.record(record_type, payload)
 
     def turn_settings(self, turn: TurnContext) -> None:
         settings = turn.settings

@@ -27,10 +27,12 @@ _MAX_IDLE: Final = 100
 class Turn(Value):
     """`note_answer` hears of each answered request, after the outputs of its calls are recorded.
 
-    `append_pending` appends input that came during the turn; `has_pending_message` says whether it needs an answer.
+    `fall_back` gives the sampler of another model after a failure, if there is one. `append_pending` appends input that
+    came during the turn; `has_pending_message` says whether it needs an answer.
     """
 
     sampler: Sampler
+    fall_back: Callable[[Sampler, ModelError], Sampler | None]
     note_answer: Callable[[SampleResult], None]
     compaction: Compaction
     append_pending: Callable[[], Awaitable[None]]
@@ -46,15 +48,19 @@ class Turn(Value):
         """
         silent = idle = 0
         misfit = False
+        sampler = self.sampler
         while True:
             await self.append_pending()
             before = len(self.sampler.history)
             try:
-                answer = await self.sampler.sample()
+                answer = await sampler.sample()
             except ModelError as error:
-                if error.code != TOO_LONG:
+                if error.code == TOO_LONG:
+                    await self.compaction.compact_after_refusal(sampler.turn, error)
+                elif (other := self.fall_back(sampler, error)) is not None:
+                    sampler = other
+                else:
                     raise
-                await self.compaction.compact_after_refusal(self.sampler.turn, error)
                 continue
             self.note_answer(answer)
             if await self._is_over(answer):
@@ -71,7 +77,7 @@ class Turn(Value):
             idle = idle + 1 if answer.wants_more and not answer.acted else 0
             if idle == _MAX_IDLE:
                 raise ModelError(f"the model went on {idle} times and called no tool that exists", retryable=False)
-            await self.compaction.between_requests(self.sampler.turn)
+            await self.compaction.between_requests(sampler.turn)
 
     def _find_misfit(self, answer: SampleResult) -> str | None:
         """What in the answer does not fit the schema of the turn, if it has one."""

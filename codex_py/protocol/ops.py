@@ -104,13 +104,14 @@ class Compact(Value):
 class OverrideTurnContext(Value):
     """Other settings from the next turn on; None leaves one as it is. The model is sent an item for each change.
 
-    A sandbox is a policy, or a mode with what the configuration says of it. Another model brings its own effort along,
-    unless one is given; an empty one is the model's own. In plan mode
-    (`plan`) nothing is written: commands run in a read-only sandbox, whatever the other settings say, and nobody is
-    asked about more.
+    A model may be named `PROVIDER/MODEL`; with a `provider` its name is taken as it is. Another model brings its own
+    effort along, unless one is given; an empty one is the model's own. A sandbox is a policy, or a mode with what the
+    configuration says of it. In plan mode (`plan`) nothing is written: commands run in a read-only sandbox, whatever
+    the other settings say, and nobody is asked about more.
     """
 
     model: str | None = None
+    provider: str | None = None
     effort: str | None = None
     summary: str | None = None
     sandbox: SandboxMode | SandboxPolicy | None = None

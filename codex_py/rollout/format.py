@@ -23,6 +23,8 @@ EARLY_OUTPUT: Final = "early_output"
 EARLY_INPUT: Final = "early_input"
 # What one request cost, and the session with its agents so far.
 REQUEST_COST: Final = "request_cost"
+# Another model went on with a turn.
+MODEL_FALLBACK: Final = "model_fallback"
 
 
 class GitState(Value):
@@ -264,6 +266,14 @@ def request_cost_payload(request: RequestCost, session: Spending) -> dict[str, A
         "cost": request.spending.to_record(),
         "session_cost": session.to_record(),
     }
+
+
+def fallback_payload(turn_id: str, *, before: tuple[str, str], after: tuple[str, str], reason: str) -> dict[str, Any]:
+    """`model_fallback`, a record of this program's own: which model went on with a turn, and why."""
+    models = {
+        name: dict(zip(("provider", "model"), pair, strict=True)) for name, pair in (("from", before), ("to", after))
+    }
+    return {"turn_id": turn_id, **models, "reason": reason}
 
 
 def task_complete_payload(turn_id: str, last_message: str | None, *, duration_ms: int) -> dict[str, Any]:

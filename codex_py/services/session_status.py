@@ -53,7 +53,7 @@ def mcp_sections(loaded: LoadedConfig, servers: McpClients | None = None) -> tup
 def _about_session(session: Session, loaded: LoadedConfig, branch: str, user_home: str) -> Iterator[tuple[str, str]]:
     settings = session.settings
     effort = f", effort {settings.model.effort}" if settings.model.effort else ""
-    yield "model", f"{settings.model.model}{effort} ({loaded.config.model_provider})"
+    yield "model", f"{settings.model.model}{effort} ({settings.model.provider or loaded.config.model_provider})"
     yield "directory", short_path(settings.cwd, user_home) + (f" on {branch}" if branch else "")
     yield "trust", loaded.trust
     yield "session", session.thread_id

@@ -154,7 +154,9 @@ def check_provider(role: AgentRole | None, provider: str) -> None:
 
 def _settings_and_tools(parent: TurnRunner, plan: AgentPlan, role: AgentRole) -> tuple[TurnSettings, ToolRegistry]:
     settings, registry = parent.settings.now, parent.runs.own
-    model, effort = plan.model or _model_of(role, settings.model.model), plan.effort or role.effort
+    # A fork continues the requests of its parent, which another model would not know.
+    usual = None if plan.history else parent.services.models.agents
+    model, effort = plan.model or _model_of(role, settings.model.model) or usual, plan.effort or role.effort
     if model not in (None, settings.model.model) or effort not in (None, settings.model.effort):
         settings, other = parent.services.override(OverrideTurnContext(model=model, effort=effort), settings)
         registry = other or registry

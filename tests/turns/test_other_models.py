@@ -1,0 +1,177 @@
+"""Other models within one session: after an outage, by `/model`, for agents and for compactions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from codex_py.config.schema import Config
+from codex_py.core.fallback import is_outage
+from codex_py.core.model_setup import split_model
+from codex_py.errors import ModelError, UserError
+from codex_py.protocol import events
+from codex_py.protocol.ops import Compact, OverrideTurnContext
+from tests.support import fake_chat
+from tests.support.fake_chat import FakeChat
+from tests.support.fake_responses import FakeResponses, api_error, call, completed, say, status, tokens
+from tests.support.home import Place
+from tests.support.process import run
+from tests.support.rollout import read_rollout
+from tests.support.session import watched_session
+
+
+def beside(model: FakeChat, top: str = "", name: str = "other") -> str:
+    """Settings with a second provider, which speaks the chat API."""
+    table = f'[model_providers.{name}]\nbase_url = "{model.base_url}"\nwire_api = "chat"\n'
+    return f"{top}\n{table}request_max_retries = 0\nstream_max_retries = 0\nconnect_retry_seconds = 0.1\n"
+
+
+FALLBACK = 'fallback_models = ["other/backup-1"]'
+
+
+@pytest.mark.parametrize(
+    "outage",
+    [status(503), api_error(429, "out of it", kind="insufficient_quota"), status(529)],
+    ids=["5xx", "quota", "529"],
+)
+async def test_another_model_goes_on_with_the_turn_and_the_next_turn_is_the_first_ones(
+    place: Place, outage: Any
+) -> None:
+    calls = [("c9", "exec_command", {"cmd": "echo two", "login": False})]
+    first = [call("c1", "exec_command", {"cmd": "echo one", "login": False})]
+    with (
+        FakeChat(fake_chat.answer(calls=calls), fake_chat.answer("by the backup")) as backup,
+        FakeResponses(first, outage, [say("back again")], excuse={"replay", "prefix"}) as model,
+    ):
+        options = {"request_max_retries": 0, "stream_max_retries": 0}
+        async with watched_session(place, model, beside(backup, FALLBACK), **options) as watched:
+            ended = await watched.say("go")
+            assert isinstance(ended, events.TurnCompleted)
+            assert ended.last_message == "by the backup"
+            again = await watched.say("more")
+            [warned] = [
+                event.message for event in watched.of(events.Warned) if "goes on with this turn" in event.message
+            ]
+            [agreed] = [again.last_message] if isinstance(again, events.TurnCompleted) else [None]
+    assert agreed == "back again"
+    assert "`other/backup-1` goes on with this turn" in warned
+    assert [body["model"] for body in backup.bodies] == ["backup-1", "backup-1"]
+    # What the first one had called is in the history of the second, and the other way round.
+    assert [message["tool_call_id"] for message in backup.bodies[1]["messages"] if message["role"] == "tool"] == [
+        "c1",
+        "c9",
+    ]
+    assert model.requests[2].output_of("c9").endswith("two\n")
+    [note] = [line.payload for line in read_rollout(place.rollouts()[0]) if line.type == "model_fallback"]
+    assert (note["from"]["provider"], note["to"]) == ("fake", {"provider": "other", "model": "backup-1"})
+
+
+async def test_a_fault_of_the_request_is_no_outage_and_the_last_failure_counts(place: Place) -> None:
+    with FakeChat(status(503)) as backup, FakeResponses(api_error(400, "wrong"), status(503)) as model:
+        options = {"request_max_retries": 0, "stream_max_retries": 0}
+        async with watched_session(place, model, beside(backup, FALLBACK), **options) as watched:
+            assert isinstance(await watched.say("go"), events.TurnFailed)
+            assert backup.bodies == []
+            ended = await watched.say("go")
+            assert isinstance(ended, events.TurnFailed)
+            assert "503" in ended.message
+
+
+@pytest.mark.parametrize(
+    ("error", "outage"),
+    [
+        (ModelError("x", retryable=True), True),
+        (ModelError("x", retryable=False, unreachable=True), True),
+        (ModelError("x", retryable=False, code="insufficient_quota"), True),
+        (ModelError("x", retryable=False), False),
+        (ModelError("x", retryable=True, code="content_filter"), False),
+        (ModelError("x", retryable=False, code="budget_reached"), False),
+        (ModelError("x", retryable=False, code="context_length_exceeded"), False),
+    ],
+)
+def test_what_counts_as_an_outage(error: ModelError, outage: bool) -> None:
+    assert is_outage(error) is outage
+
+
+async def test_the_user_changes_the_provider_within_a_session(place: Place) -> None:
+    with (
+        FakeChat(fake_chat.answer("by chat")) as other,
+        FakeResponses([say("one"), completed(tokens(10, 1))], [say("three")], excuse={"replay", "prefix"}) as model,
+    ):
+        async with watched_session(place, model, beside(other)) as watched:
+            await watched.say("first")
+            await watched.session.submit(OverrideTurnContext(model="other/some-model"))
+            assert (watched.session.settings.model.provider, watched.session.settings.model.model) == (
+                "other",
+                "some-model",
+            )
+            await watched.say("second")
+            with pytest.raises(UserError, match="OPENROUTER_API_KEY"):
+                await watched.session.submit(OverrideTurnContext(model="openrouter/x/y"))
+            await watched.session.submit(OverrideTurnContext(model="fake/gpt-5.1-codex"))
+            await watched.say("third")
+    said = [message.get("content") for message in other.bodies[0]["messages"] if message["role"] == "assistant"]
+    assert "one" in json.dumps(said)
+    assert model.requests[1].texts("assistant") == ["one", "by chat"]
+
+
+@pytest.mark.parametrize(
+    ("name", "current", "found"),
+    [
+        ("gpt-5", "openai", (None, "gpt-5")),
+        ("anthropic/claude-x", "openai", ("anthropic", "claude-x")),
+        ("openrouter/openai/gpt-5", "anthropic", ("openrouter", "openai/gpt-5")),
+        # Names of models of these servers, which must not send the conversation elsewhere.
+        ("openai/gpt-oss-20b", "vllm", (None, "openai/gpt-oss-20b")),
+        ("anthropic/claude-x", "openrouter", (None, "anthropic/claude-x")),
+        ("groq/compound", "groq", (None, "groq/compound")),
+        ("unknown/x", "openai", (None, "unknown/x")),
+        ("groq/", "openai", (None, "groq/")),
+        ("/x", "openai", (None, "/x")),
+    ],
+)
+def test_a_provider_in_the_name_of_a_model(name: str, current: str, found: tuple[str | None, str]) -> None:
+    assert split_model(name, Config(), current) == found
+
+
+async def test_agents_and_compactions_have_models_of_their_own(place: Place) -> None:
+    spawn = [call("s", "spawn_agent", {"message": "look at a"})]
+    with (
+        FakeChat(fake_chat.answer("a is fine"), fake_chat.answer("what happened so far")) as cheap,
+        FakeResponses(
+            spawn, lambda request: [call("w", "wait", {"ids": [json.loads(request.output_of("s"))["agent_id"]]})],
+            [say("done")], [say("on")], excuse={"replay", "prefix"},
+        ) as model,
+    ):  # fmt: skip
+        top = 'compaction_model = "cheap/small"\n[agents]\nmodel = "cheap/tiny"\n'
+        async with watched_session(place, model, beside(cheap, top, "cheap")) as watched:
+            await watched.say("go")
+            assert watched.of(events.TurnCompleted)
+            await watched.session.submit(Compact(""))
+            [compacted] = watched.of(events.ContextCompacted)
+            assert compacted.summary == "what happened so far"
+            assert isinstance(await watched.say("go on"), events.TurnCompleted)
+    assert [body["model"] for body in cheap.bodies] == ["tiny", "small"]
+
+
+async def test_a_compaction_model_that_fails_is_replaced_by_the_usual_one(place: Place) -> None:
+    with (
+        FakeChat(status(503)) as cheap,
+        FakeResponses([say("one")], [say("all of it")], excuse={"tools"}) as model,
+    ):
+        async with watched_session(
+            place, model, beside(cheap, 'compaction_model = "cheap/small"\n', "cheap")
+        ) as watched:
+            await watched.say("go")
+            await watched.session.submit(Compact(""))
+            assert [event.summary for event in watched.of(events.ContextCompacted)] == ["all of it"]
+            assert any("`small` could not compact" in event.message for event in watched.of(events.Warned))
+
+
+def test_a_fallback_without_a_provider_is_a_wrong_setting(place: Place) -> None:
+
+    place.use_model("http://127.0.0.1:9/v1", 'fallback_models = ["gpt-5"]')
+    ended = run(place, "exec", "go")
+    assert (ended.status, "`gpt-5` in `fallback_models` names no provider" in ended.err) == (2, True)
