@@ -14,11 +14,12 @@ from codex_py.core.secrets import Secrets, SecretStore
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.spending import budget_question
+from codex_py.core.side_question import SideQuestions, prompt_of
 from codex_py.core.turn import plan_accepted
 from codex_py.core.turn_context import PendingMessage, TurnContext, TurnSettings, build_user_message
 from codex_py.core.work_log import SessionNotes
 from codex_py.errors import ModelError
-from codex_py.model.client import ModelClient, Prompt
+from codex_py.model.client import ModelClient
 from codex_py.protocol import events, ops
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ResponseItem
@@ -32,7 +33,7 @@ class Session:
     """One conversation with the model. A front end submits ops and listens to events.
 
     `agents` are those it has started, `hooks` its hooks. `warn` emits a warning; `stop_commands` ends all commands that
-    still run; `plan` gives the model's plan; `rollout` is its file, if any.
+    still run; `plan` gives the model's plan; `rollout` is its file, if any; `side` answers questions beside it.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Session:
             if services.tools.can_ask:
                 services.model.meter.ask = budget_question(self._questions.ask)
             self._runs.join()
+        self.side: Final = SideQuestions(self._conversation)
         self._notes = SessionNotes()
         self.subscribe(self._notes.note_event)
 
@@ -263,20 +265,7 @@ async def _count_tokens(
     model: ModelClient, turn: TurnContext, items: Sequence[ResponseItem], tools: bytes
 ) -> int | None:
     """What the provider counts a request to take; None where it does not count, or not in time."""
-    settings = turn.settings
-    prompt = Prompt(
-        model=settings.model,
-        instructions=settings.instructions,
-        input=[item.encoded for item in items],
-        tools=tools,
-        thread_id=turn.thread_id,
-        turn_id=turn.turn_id,
-        parallel_tool_calls=settings.parallel_tool_calls,
-        effort=settings.effort,
-        summary=settings.summary,
-        max_output_tokens=settings.max_output_tokens,
-        provider=settings.provider,
-    )
+    prompt = prompt_of(turn, [item.encoded for item in items], tools)
     try:
         async with asyncio.timeout(_COUNT_SECONDS):
             return await model.count_tokens(prompt)

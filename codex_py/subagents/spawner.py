@@ -289,7 +289,10 @@ class Subagents:
 
     def _parent_turn(self) -> ParentTurn:
         turn = self._parent.turn
-        assert turn is not None  # agents are started and sent messages in turns only
+        if turn is None:
+            # The user has started it, between two turns.
+            thread_id, turn_id = self._parent.services.thread_id, uuid7()
+            return ParentTurn(thread_id, turn_id, thread_id, turn_id)
         return turn.as_parent()
 
     async def _close_idle(self) -> None:
