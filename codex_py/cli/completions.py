@@ -1,27 +1,22 @@
-"""`codex-py completions`: prints the script that lets a shell complete commands, flags, and skill names after a `$`."""
+"""`codex-py completions`: what a shell needs to complete commands, flags, values, and skill names after a `$`."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from codex_py.cli.completion_values import AFTER_WORD, AFTER_WORDS, VALUES, completion_values
 from codex_py.cli.exec import exec_parser
 from codex_py.cli.main import COMMANDS, OF_SESSIONS, OF_TERMINAL
 from codex_py.cli.options import Parser
 from codex_py.cli.repl import terminal_parser
-from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.session_skills import skill_rules, skill_sources
-from codex_py.errors import UsageError, UserError
-from codex_py.paths import codex_home
-from codex_py.skills.service import SkillService
+from codex_py.errors import UsageError
 from codex_py.text.nearest import did_you_mean
 
 _HELP: Final = """usage: codex-py completions [bash|zsh|fish]
 
-Print a script that teaches a shell, bash where none is named, to complete `codex-py`: commands, flags, and skill names
-after a `$`.
+Print a script that teaches a shell, bash where none is named, to complete `codex-py`: commands, flags, their values
+(models, profiles, providers, sessions, skills, MCP servers), and skill names after a `$`.
 
   bash  codex-py completions bash > ~/.local/share/bash-completion/completions/codex-py
   zsh   codex-py completions zsh > "${fpath[1]}/_codex-py"
@@ -30,6 +25,16 @@ after a `$`.
 Quote the `$`, which means something to a shell: '$lint or \\$lint. Bash completes it without, too."""
 
 _BASH: Final = r"""# codex-py: completion for bash
+_codex_py_type() {
+  local before="${COMP_WORDS[COMP_CWORD-1]}"
+  case "${COMP_WORDS[COMP_CWORD-2]-} $before" in
+@PAIRS@
+  esac
+  case "$before" in
+@SINGLES@
+    *) return 1;;
+  esac
+}
 _codex_py() {
   local word="${COMP_WORDS[COMP_CWORD]}" bare last mark='\$'
   bare="${word#[\"\']}"
@@ -41,6 +46,11 @@ _codex_py() {
     while IFS= read -r name; do
       [[ "\$$name" == "${last#\\}"* ]] && COMPREPLY+=("${bare%"$last"}$mark$name")
     done < <(codex-py completions --skills 2>/dev/null)
+  elif _codex_py_type; then
+    local value
+    while IFS= read -r value; do
+      [[ $value == "$bare"* ]] && COMPREPLY+=("$(printf %q "$value")")
+    done < <(codex-py completions --values "$REPLY" 2>/dev/null)
   elif [[ $word == -* ]]; then
     local flags="@TERMINAL_FLAGS@"
     [[ " ${COMP_WORDS[*]} " == *" exec "* ]] && flags="@EXEC_FLAGS@"
@@ -55,6 +65,16 @@ complete -o bashdefault -F _codex_py codex-py
 """
 _ZSH: Final = r"""#compdef codex-py
 # codex-py: completion for zsh
+_codex_py_type() {
+  local before="${words[CURRENT-1]}"
+  case "${words[CURRENT-2]} $before" in
+@PAIRS@
+  esac
+  case "$before" in
+@SINGLES@
+    *) return 1;;
+  esac
+}
 _codex_py() {
   local word="${words[CURRENT]}" mark='\$'
   local bare="${word#[\"\']}"
@@ -67,6 +87,9 @@ _codex_py() {
       [[ $name == "$wanted"* ]] && found+=("${bare%"$last"}$mark$name")
     done
     compadd -U -Q -a found
+  elif _codex_py_type; then
+    local -a values=("${(@f)$(codex-py completions --values $REPLY 2>/dev/null)}")
+    compadd -a values
   elif [[ $word == -* ]]; then
     if (( ${words[(I)exec]} )); then
       compadd -- @EXEC_FLAGS@
@@ -91,6 +114,7 @@ end
 complete -c codex-py -n __fish_use_subcommand -f -a "@COMMANDS@"
 complete -c codex-py -n "string match -q -- '*\$*' (commandline -ct)" -f -a "(__codex_py_skills)"
 @FISH_FLAGS@
+@FISH_VALUES@
 """
 _SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
@@ -100,12 +124,13 @@ def run(arguments: Sequence[str]) -> int:
     parser = Parser("codex-py completions", description="")
     parser.add_argument("shells", nargs="*")
     parser.add_argument("--skills", action="store_true")
+    parser.add_argument("--values", choices=tuple(VALUES))
     if {"-h", "--help"}.intersection(arguments):
         print(_HELP)
         return 0
     options = parser.read(arguments)
-    if options.skills:
-        print("\n".join(_skill_names()))
+    if value_type := "skills" if options.skills else options.values:
+        print("\n".join(completion_values(value_type)))
         return 0
     shell, *others = options.shells or ["bash"]
     if shell not in _SCRIPTS:
@@ -121,22 +146,25 @@ def _filled(script: str) -> str:
     terminal, exec_flags = _flags(terminal_parser()), _flags(exec_parser())
     commands = [*COMMANDS, *OF_SESSIONS, *OF_TERMINAL, "review"]
     fish = [f"complete -c codex-py -l {flag.removeprefix('--')}" for flag in terminal if flag.startswith("--")]
+    script = script.replace("@PAIRS@", _cases(AFTER_WORDS)).replace("@SINGLES@", _cases(AFTER_WORD))
+    script = script.replace("@FISH_VALUES@", "\n".join(_fish_values()))
     filled = script.replace("@COMMANDS@", " ".join(commands)).replace("@TERMINAL_FLAGS@", " ".join(terminal))
     return filled.replace("@EXEC_FLAGS@", " ".join(exec_flags)).replace("@FISH_FLAGS@", "\n".join(fish))
 
 
+def _cases(types: Mapping[str, str]) -> str:
+    """The branches of a `case` of the shell that sets `REPLY` to the type of the value."""
+    by_type: dict[str, list[str]] = {}
+    for words, value_type in types.items():
+        by_type.setdefault(value_type, []).append(f'"{words}"')
+    return "\n".join(f"    {'|'.join(words)}) REPLY={value_type}; return 0;;" for value_type, words in by_type.items())
+
+
+def _fish_values() -> Iterator[str]:
+    for words, value_type in {**AFTER_WORDS, **AFTER_WORD}.items():
+        condition = f"string match -qr -- '(^| ){words} *$' (commandline -cp | string replace -r '[^ ]*$' '')"
+        yield f'complete -c codex-py -n "{condition}" -f -a "(codex-py completions --values {value_type} 2>/dev/null)"'
+
+
 def _flags(parser: Parser) -> list[str]:
     return sorted(set(parser.flags()))
-
-
-def _skill_names() -> list[str]:
-    """The names of the skills that a user can invoke here; none with a broken configuration."""
-    try:
-        home = codex_home(os.environ)
-        cwd = Path.cwd()
-        loaded = load_config(ConfigRequest(home=home, cwd=cwd, env=os.environ))
-    except (UserError, OSError):
-        return []
-    sources = skill_sources(loaded, home=home, cwd=cwd, env=os.environ)
-    catalog = SkillService(home / "cache" / "skills").catalog(sources, skill_rules(loaded.config))
-    return sorted({skill.name for skill in catalog.enabled() if skill.user_invocable})

@@ -49,6 +49,12 @@ def known_models(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*own, *(openai_models() if config.model_provider == "openai" else ()))))
 
 
+def well_known_models(config: Config) -> tuple[str, ...]:
+    """The models to offer where nobody is asked: those of the configuration, of its catalogue, and of OpenAI."""
+    own = known_models(config)
+    return tuple(dict.fromkeys((*own, *(openai_models() if config.model_provider != _OFFLINE else ()))))
+
+
 def is_well_known(config: Config, name: str) -> bool:
     """Whether nobody need be asked whether there is such a model."""
     return config.model_provider == _OFFLINE or name in (*config.models, *openai_models())

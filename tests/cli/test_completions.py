@@ -45,3 +45,38 @@ def test_another_shell_is_an_error(place: Place) -> None:
 
     assert (finished.status, finished.out) == (2, "")
     assert "`bash`, `zsh`, `fish`" in finished.err
+
+
+VALUES = """
+source "$1"
+shift
+COMP_WORDS=(codex-py "$@"); COMP_CWORD=$#
+_codex_py
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def test_bash_completes_values_from_files_of_this_machine(place: Place) -> None:
+    place.write(".agents/skills/lint/SKILL.md", SKILL)
+    place.configure(
+        '[model_providers.mine]\nname = "x"\nbase_url = "http://127.0.0.1:9"\n[mcp_servers.docs]\ncommand = "x"\n'
+    )
+    (place.codex_home / "quick.config.toml").touch()
+    script = place.repo / "completion.bash"
+    script.write_bytes(run(place, "completions", "bash").stdout)
+    for words, whole in (
+        (("-m", "gpt-5.1-cod"), "gpt-5.1-codex"),
+        (("-p", "q"), "quick"),
+        (("models", "--provider", "mi"), "mine"),
+        (("mcp", "get", "d"), "docs"),
+        (("skills", "show", "li"), "lint"),
+    ):
+        argv = ["bash", "-c", VALUES, "bash", str(script), *words]
+        found = subprocess.check_output(argv, env=place.env, cwd=place.repo, text=True).splitlines()
+        assert whole in found, words
+
+
+def test_a_broken_configuration_completes_nothing(place: Place) -> None:
+    place.configure("model = \n")
+    finished = run(place, "completions", "--values", "models")
+    assert (finished.status, finished.out.strip(), finished.err) == (0, "", "")

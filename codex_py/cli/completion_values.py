@@ -1,0 +1,84 @@
+"""The values that a shell completes: models, sessions, profiles, skills, providers, MCP servers.
+
+Nobody is asked: all of them come from files of this machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.config.schema import BUILT_IN_PROVIDERS, HOSTED_PROVIDERS
+from codex_py.core.session_skills import skill_rules, skill_sources
+from codex_py.errors import UserError
+from codex_py.paths import codex_home
+from codex_py.services.models import well_known_models
+from codex_py.services.session_choices import offered_sessions
+from codex_py.skills.service import SkillService
+
+_PROFILE: Final = ".config.toml"
+_MAX_SESSIONS: Final = 50
+
+
+def completion_values(value_type: str) -> list[str]:
+    """Every value of a type, one a line of a shell; a broken configuration offers none."""
+    home, cwd = codex_home(os.environ), Path.cwd()
+    try:
+        loaded = load_config(ConfigRequest(home=home, cwd=cwd, env=os.environ))
+        return [value for value in VALUES[value_type](loaded, home, cwd) if value.isprintable()]
+    except (UserError, OSError):
+        return []
+
+
+def _models(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
+    return well_known_models(loaded.config)
+
+
+def _sessions(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
+    """Those of this directory, the newest first, by their names where they have one."""
+    return [session.name or session.id for session in offered_sessions(home, cwd=cwd)[:_MAX_SESSIONS]]
+
+
+def _profiles(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
+    return sorted(path.name.removesuffix(_PROFILE) for path in home.glob(f"*{_PROFILE}"))
+
+
+def _skills(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
+    sources = skill_sources(loaded, home=home, cwd=cwd, env=os.environ)
+    catalog = SkillService(home / "cache" / "skills").catalog(sources, skill_rules(loaded.config))
+    return sorted({skill.name for skill in catalog.enabled() if skill.user_invocable})
+
+
+def _providers(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
+    return sorted({*BUILT_IN_PROVIDERS, *HOSTED_PROVIDERS, *loaded.config.model_providers})
+
+
+def _servers(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
+    return sorted({*loaded.config.mcp_servers, *loaded.project_mcp_servers})
+
+
+VALUES: Final[Mapping[str, Callable[[LoadedConfig, Path, Path], Iterable[str]]]] = {
+    "models": _models,
+    "sessions": _sessions,
+    "profiles": _profiles,
+    "skills": _skills,
+    "providers": _providers,
+    "servers": _servers,
+}
+# The word before the one that is completed, and the type of its values.
+AFTER_WORD: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("-m", "--model"), "models"),
+    **dict.fromkeys(("-p", "--profile"), "profiles"),
+    **dict.fromkeys(("--provider", "--local-provider"), "providers"),
+    **dict.fromkeys(("resume", "fork", "archive", "unarchive", "delete", "rename"), "sessions"),
+}
+# The same for two words, such as `mcp get`.
+AFTER_WORDS: Final[Mapping[str, str]] = {
+    **{f"mcp {verb}": "servers" for verb in ("get", "remove", "test", "login", "logout", "trust")},
+    **{f"skills {verb}": "skills" for verb in ("show", "enable", "disable")},
+    **{f"sessions {verb}": "sessions" for verb in ("show", "rewind", "archive", "delete", "rename", "export")},
+    "exec resume": "sessions",
+}
