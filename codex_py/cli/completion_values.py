@@ -15,8 +15,8 @@ from codex_py.config.schema import BUILT_IN_PROVIDERS, HOSTED_PROVIDERS
 from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
 from codex_py.paths import codex_home
+from codex_py.rollout.listing import SessionQuery, list_sessions
 from codex_py.services.models import well_known_models
-from codex_py.services.session_choices import offered_sessions
 from codex_py.skills.service import SkillService
 
 _PROFILE: Final = ".config.toml"
@@ -39,7 +39,7 @@ def _models(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
 
 def _sessions(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
     """Those of this directory, the newest first, by their names where they have one."""
-    return [session.name or session.id for session in offered_sessions(home, cwd=cwd)[:_MAX_SESSIONS]]
+    return [session.name or session.id for session in list_sessions(home, SessionQuery(cwd))[:_MAX_SESSIONS]]
 
 
 def _profiles(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:

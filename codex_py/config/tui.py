@@ -51,6 +51,7 @@ ACTIONS: Final = (
     KeyAction("paste_image", ("ctrl-v",), "attach the picture of the clipboard"),
     KeyAction("expand", ("ctrl-o",), "show all of what the last call printed; again: of the one before"),
     KeyAction("transcript", ("ctrl-t",), "read the whole session, unfolded"),
+    KeyAction("raw", ("f2",), "show the last answer as it was written, to select from"),
     KeyAction("plan_mode", ("shift-tab",), "plan mode on and off"),
     KeyAction("suspend", ("ctrl-z",), "back to the shell; `fg` there goes on"),
     KeyAction("redraw", ("ctrl-l",), "redraw the screen"),
@@ -132,6 +133,8 @@ NotificationMethod: TypeAlias = Literal["auto", "osc9", "bel"]
 
 # Those of `render.theme`, which draws them.
 THEMES: Final = ("auto", "dark", "light", "mono")
+STATUS_FIELDS: Final = ("model", "effort", "context", "directory", "branch", "sandbox", "running", "tokens", "cost")
+STATUS_FIELD: Final = re.compile(r"\{([\w-]+)\}")
 _EVENTS: Final = ("agent-turn-complete", "approval-requested")
 TABLE_KEYS: Final = (
     TableKey("theme", "auto", "colours (auto | dark | light | mono)"),
@@ -142,6 +145,12 @@ TABLE_KEYS: Final = (
     TableKey("notifications", list(_EVENTS), "what to notify about; `false` for nothing, `true` for both"),
     TableKey("notification_method", "auto", "how (auto | osc9 | bel)"),
     TableKey("notification_condition", "unfocused", "when (unfocused | always)"),
+    TableKey(
+        "status_line",
+        "{model} · {context} · {branch}",
+        "a text with {model}, {effort}, {context}, {directory}, {branch}, {sandbox}, {running}, {tokens} and {cost}, "
+        'or `{ command = "…" }`, whose first line is shown',
+    ),
     TableKey("keymap", {"newline": ["alt-enter", "ctrl-j"]}, "actions and their keys; `?` in a session lists both"),
 )
 KEYS: Final = tuple(key.name for key in TABLE_KEYS)
@@ -150,7 +159,7 @@ KEYS: Final = tuple(key.name for key in TABLE_KEYS)
 class Tui(Value):
     """The settings. `notify_about` are the events to notify about, and `always` notifies in the foreground too.
 
-    `keymap` gives the keys of actions by their name.
+    `keymap` gives the keys of actions by their name. The status line is the usual one where neither of the two is set.
     """
 
     theme: str = THEMES[0]
@@ -162,6 +171,8 @@ class Tui(Value):
     notify_by: NotificationMethod = "auto"
     notify_always: bool = False
     keymap: Mapping[str, tuple[str, ...]] = {}
+    status_line: str = ""
+    status_command: str = ""
 
 
 def read_tui(table: Mapping[str, Any], env: Mapping[str, str]) -> Tui:
@@ -198,6 +209,7 @@ def _read(reader: _Reader, env: Mapping[str, str]) -> Tui:
         notify_by=reader.word("notification_method", ("auto", "osc9", "bel")),
         notify_always=reader.word("notification_condition", ("unfocused", "always")) == "always",
         keymap=reader.keymap(),
+        **reader.status_line(),
     )
 
 
@@ -228,6 +240,22 @@ class _Reader:
         guess = did_you_mean(value, words) if isinstance(value, str) else ""
         self._note(key, f"{guess} {allowed_words(words)}".lstrip())
         return words[0]
+
+    def status_line(self) -> dict[str, str]:
+        """A text or a command; a list, as other programs have it, counts for nothing."""
+        value = self._table.get("status_line", [])
+        if isinstance(value, str):
+            for name in STATUS_FIELD.findall(value):
+                if name not in STATUS_FIELDS:
+                    guess = did_you_mean(name, STATUS_FIELDS) or f"there are {', '.join(STATUS_FIELDS)}"
+                    self._note("status_line", f"there is no field `{{{name}}}`; {guess}")
+            return {"status_line": value}
+        command = as_object(value).get("command")
+        if isinstance(command, str) and command.strip():
+            return {"status_command": command}
+        if not isinstance(value, list):
+            self._note("status_line", "it must be a text, or a table with `command`")
+        return {}
 
     def notifications(self) -> frozenset[str]:
         value = self._table.get("notifications", True)

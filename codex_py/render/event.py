@@ -13,6 +13,7 @@ from codex_py.protocol.events import ContextCompacted, Retrying, SkillUsed, WebS
 from codex_py.protocol.readable import patch_was_declined
 from codex_py.render.agents import render_agent, render_refusal
 from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
+from codex_py.render.markdown import render_markdown
 from codex_py.render.message import render_message, render_plan, render_prompt, render_reasoning
 from codex_py.render.patch import render_changes
 from codex_py.render.titles import relative_path
@@ -52,6 +53,14 @@ def render_answer(question: str, answers: Sequence[str]) -> ScrollbackEntry:
     body = words(question.strip(), "dim")
     reply = Margin(words("\n".join(answers).strip()), "  ↳ ", "    ") if answers else Text("  ↳ no answer", "dim")
     return ScrollbackEntry(Margin(body, "? ", "  ", style="accent"), reply)
+
+
+def render_answer_aside(question: str, answer: str) -> ScrollbackEntry:
+    """A question beside the conversation, and the model's answer."""
+    body = render_markdown(answer, "  ")
+    title = Text.assemble(("? ", "accent"), ("Side question", "strong"), (" · not part of the conversation", "dim"))
+    subject = Margin(words(question.strip(), "dim"))
+    return ScrollbackEntry(OneLine(title), subject, Text(), *([body] if body else []))
 
 
 def render_retry(event: Retrying) -> ScrollbackEntry:

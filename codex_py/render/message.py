@@ -9,10 +9,12 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from codex_py.protocol.events import PlanStep, PlanUpdated
+from codex_py.protocol.usage import Spending, TokenUsage
 from codex_py.render.entry import Band, Margin, OneLine, ScrollbackEntry, line_of, words
 from codex_py.render.layout import WrappedProse
 from codex_py.render.markdown import render_markdown
-from codex_py.text.display import ends_of
+from codex_py.render.status import describe_tokens
+from codex_py.text.display import describe_seconds, ends_of
 from codex_py.text.tokens import count_lines
 
 _PROMPT: Final = "› "
@@ -37,6 +39,20 @@ def render_queued(text: str, *, steers: bool = False) -> ScrollbackEntry:
     first, _, rest = text.strip().partition("\n")
     line = Text.assemble(("» ", "dim"), line_of(first[:_WIDEST], "dim"), (" …" if rest else "", "dim"))
     return ScrollbackEntry(OneLine(line, Text(" · steers", "accent") if steers else None), spacing="dense")
+
+
+def render_turn_end(seconds: float, usage: TokenUsage, spent: Spending) -> ScrollbackEntry:
+    """How long a turn took, its tokens, and what they cost where a price is known; tokens that a cache served are part
+    of those that went in.
+    """
+    facts = [describe_seconds(seconds)]
+    if usage.input_tokens or usage.output_tokens:
+        cached = f" ({describe_tokens(usage.cached_input_tokens)} cached)" if usage.cached_input_tokens else ""
+        facts.append(f"{describe_tokens(usage.input_tokens)} tokens in{cached}")
+        facts.append(f"{describe_tokens(usage.output_tokens)} out")
+    if spent.known_usd:
+        facts.append(spent.in_words())
+    return ScrollbackEntry(OneLine(Text(f"· {' · '.join(facts)}", "dim")), spacing="dense")
 
 
 _REASONING_MARK: Final = "∴ "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -19,6 +20,7 @@ Part: TypeAlias = tuple[str, str]
 _BETWEEN: Final = " · "
 _LOW: Final = 0.15
 _BRANCH_SHOWN: Final = 24
+_FIELD: Final = re.compile(r"\{([\w-]+)\}")
 
 
 class Status(Value):
@@ -59,6 +61,25 @@ def status_segments(status: Status, width: int) -> list[Part]:
         name = "plan" if "plan" in fields else "model"
         fields = {name: fields[name]}
     return _cut([part for number, field in enumerate(fields.values()) for part in _separated(field, number)], width)
+
+
+def fill_status(template: str, status: Status, tokens: int) -> str:
+    """A status line of the user's own; a part between two ` · ` whose fields are all empty is left out."""
+    fields = {name: text for name, (text, _) in _fields(status).items()} | {
+        "model": sanitize_line(status.model),
+        "effort": sanitize_line(status.effort or ""),
+        "running": f"{status.running} running" if status.running else "",
+        "tokens": f"{describe_tokens(tokens)} tokens" if tokens else "",
+    }
+
+    def filled(part: str) -> str:
+        names = _FIELD.findall(part)
+        if names and not any(fields.get(name) for name in names):
+            return ""
+        return _FIELD.sub(lambda found: fields.get(found[1], ""), part)
+
+    parts = [filled(part) for part in sanitize_line(template).split(_BETWEEN)]
+    return _BETWEEN.join(" ".join(part.split()) for part in parts if part.strip())
 
 
 def format_running_time(seconds: float) -> str:

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from codex_py.context.instructions import init_instructions, review_instructions
-from codex_py.errors import UsageError, UserError
+from codex_py.core.session import Session
+from codex_py.errors import ToolError, UsageError, UserError
+from codex_py.protocol.ops import TextInput
 from codex_py.protocol.value import Value
 from codex_py.services.git import GitReader
+from codex_py.tools.spec import SpawnRequest
 
 _MAX_NAMES: Final = 500
 
@@ -41,6 +44,18 @@ def review_prompt(target: ReviewTarget, git: GitReader, *, focus: str = "") -> s
     """
     above_all = [f"Look at this above all: {focus}"] if focus else []
     return "\n\n".join([_what(target, git), *above_all, review_instructions()])
+
+
+async def start_review(session: Session, prompt: str, model: str | None) -> str:
+    """Have an agent of the session review, with `model` where that is set; the agent's id.
+
+    Raises `UserError` where no agent can be started.
+    """
+    try:
+        agent = await session.load_agents().spawn(SpawnRequest((TextInput(prompt),), model=model))
+    except ToolError as error:
+        raise UserError(str(error)) from error
+    return agent.id
 
 
 def is_empty(target: ReviewTarget, git: GitReader) -> bool:

@@ -175,7 +175,7 @@ def test_processes_are_listed_and_stopped(place: Place, ready: Ready) -> None:
 
 def test_a_review_and_a_guide_have_their_own_prompts(place: Place, ready: Ready) -> None:
     place.write("README.md", "changed\n")
-    with FakeResponses([say("reviewed")], [say("written")]) as model:
+    with FakeResponses([say("reviewed")], [say("written")], excuse={"threads"}) as model:
         ready(model)
         with Terminal(place) as terminal:
             run_command(terminal, "/review")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 from tests.repl.conftest import Ready
@@ -300,3 +301,17 @@ def test_leaving_in_the_middle_of_a_turn_records_that_it_was_stopped(place: Plac
 
     [rollout] = place.rollouts()
     assert "turn_aborted" in rollout.read_text()
+
+
+def test_title_and_notification_say_that_an_answer_is_needed(place: Place, ready: Ready) -> None:
+    write = custom_call("c1", "apply_patch", PATCH)
+    with FakeResponses([write], [say("fine"), completed(tokens(1200, 34))]) as model:
+        ready(model, 'sandbox_mode = "read-only"', '[tui]\nnotification_method = "osc9"\n')
+        with Terminal(place, "go") as terminal:
+            terminal.wait_for("Write, though the sandbox is read-only?")
+            assert b"\x1b]2;? answer needed \xc2\xb7 repo \xc2\xb7 codex-py\a" in terminal.raw
+            assert b"\x1b]9;Your answer is needed: may it write README.md?" in terminal.raw
+            terminal.type("n")
+            terminal.wait_for("fine").wait_for(lambda now: "1.2k tokens in · 34 out" in now.text)
+            assert re.search(r"(?m)^· [\d.]+m?s · 1.2k tokens in · 34 out$", terminal.text)
+            assert b"\x1b]2;repo \xc2\xb7 codex-py\a" in terminal.raw

@@ -62,6 +62,7 @@ class Actions:
             "transcript": lambda: self._tasks.start(self._read_transcript()),
             "expand": self._expand,
             "plan_mode": lambda: self._run_command("plan"),
+            "raw": lambda: self._run_command("raw"),
             "help": lambda: self._run_command("help"),
             "rewind": lambda: self._run_command("rewind"),
         }

@@ -75,6 +75,8 @@ class FrontEnd:
         self._bindings = session_bindings(keys, self.composer, self.controls, suspend=self._suspend)
         self._status = 0
         self._has_lent = False
+        self._title = ""
+        self._wheel: asyncio.TimerHandle | None = None
         self._bug: BaseException | None = None
         self._style = self._style_of_theme()
         layout = build_layout(self.screen, self.composer, self.panels, self._layout_parts())
@@ -142,12 +144,15 @@ class FrontEnd:
         self.screen.emit(USUAL_CURSOR)
         self.screen.draw()
 
-    def note_working(self, *, working: bool) -> None:
-        """Show it in the window's title, and keep the spinner turning."""
+    def note_working(self, *, working: bool, asking: bool = False) -> None:
+        """Show in the window's title what goes on, and keep the spinner turning."""
         session = self.controls.session
-        if self.launch.tui.title:
-            self.screen.emit(title_sequence(session.cwd if session else self.launch.cwd, working=working))
-        if working:
+        cwd = session.cwd if session else self.launch.cwd
+        title = title_sequence(cwd, working=working, asking=asking)
+        if self.launch.tui.title and title != self._title:
+            self._title = title
+            self.screen.emit(title)
+        if working and self._wheel is None:
             self._turn_wheel()
 
     async def run_program(self, argv: Sequence[str]) -> int:
@@ -247,10 +252,11 @@ class FrontEnd:
             self.close()
 
     def _turn_wheel(self) -> None:
+        self._wheel = None
         session = self.controls.session
         if session is not None and session.surroundings.is_working():
             self.screen.draw_soon()
-            asyncio.get_running_loop().call_later(_FRAME_SECONDS, self._turn_wheel)
+            self._wheel = asyncio.get_running_loop().call_later(_FRAME_SECONDS, self._turn_wheel)
 
     def _close_settled(self, _: KeyProcessor) -> None:
         self.panels.close_settled()

@@ -181,7 +181,7 @@ class Controls:
 
 
 # What only the session can do.
-_OF_SESSION: Final = ("edit", "paste_image", "expand", "transcript", "plan_mode", "help")
+_OF_SESSION: Final = ("edit", "paste_image", "expand", "transcript", "raw", "plan_mode", "help")
 
 
 def session_bindings(

@@ -52,12 +52,19 @@ class CommandSource:
     empty = ""
     total = 0
 
-    def opened(self) -> None:
-        """The menu opens."""
-
-    def __init__(self, commands: Callable[[], Sequence[SlashCommand]], catalog: Callable[[], SkillCatalog]) -> None:
+    def __init__(
+        self,
+        commands: Callable[[], Sequence[SlashCommand]],
+        catalog: Callable[[], SkillCatalog],
+        look_again: Callable[[], None],
+    ) -> None:
         self._commands = commands
         self._catalog = catalog
+        self._look_again = look_again
+
+    def opened(self) -> None:
+        """The menu opens: what is offered is what there is now."""
+        self._look_again()
 
     def word_at(self, before: str) -> MenuWord | None:
         found = _COMMAND.fullmatch(before)

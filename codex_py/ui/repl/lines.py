@@ -245,7 +245,7 @@ class _LineSession:
             self._destination = Quit()
         elif line.startswith(SHELL):
             await self._report_errors(self._shell(line))
-        elif (request := find_command(line.strip(), commands_now(self._session))) is not None:
+        elif (request := find_command(line.strip(), commands_now(self._context))) is not None:
             if complaint := words_unwanted(request):
                 self._output.fail(complaint)
             else:
@@ -261,7 +261,7 @@ class _LineSession:
     def _send_alias(self, line: str) -> None:
         found = skill_alias(line, self._context.catalog())
         if found is None:
-            message, hint = unknown_command(line, commands_now(self._session), self._context.catalog())
+            message, hint = unknown_command(line, commands_now(self._context), self._context.catalog())
             self._output.fail(message, hint=hint)
         else:
             skill, text = found

@@ -11,7 +11,7 @@ from codex_py.protocol import events
 from codex_py.render.entry import ScrollbackEntry, to_fragments
 from codex_py.render.event import describe_attempt
 from codex_py.render.markdown import MarkdownStream
-from codex_py.render.message import is_done, render_final_plan, render_plan, render_plan_now
+from codex_py.render.message import is_done, render_final_plan, render_plan, render_plan_now, render_turn_end
 from codex_py.render.theme import Theme
 from codex_py.render.tool_call import render_background
 from codex_py.text.sanitize import sanitize_line
@@ -73,6 +73,11 @@ class Live:
     def is_working(self) -> bool:
         """Whether a turn is under way."""
         return self._began is not None
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a question waits for the user."""
+        return bool(self._asking)
 
     @property
     def is_empty(self) -> bool:
@@ -270,6 +275,8 @@ class Live:
         if not isinstance(event, _SILENT):
             self.finish_text()
         self._output.event(event)
+        if isinstance(event, events.TurnCompleted) and self._began is not None:
+            self._output.show(render_turn_end(time.monotonic() - self._began, event.turn_usage, event.costs.turn))
 
     def _finish_plan(self) -> None:
         if self._plan is not None:

@@ -33,6 +33,7 @@ from codex_py.ui.repl.screen import TerminalScreen
 from codex_py.ui.repl.session_start import banner_of, first_destination, reach_a_model, settle_start, way_back
 from codex_py.ui.repl.session_view import SessionView, StatusKeeper, ViewServices
 from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, Quit
+from codex_py.ui.repl.status_command import StatusCommand
 from codex_py.ui.repl.terminal import Notices
 from codex_py.ui.repl.turns import MessageQueue, PlanKeeper, SideTasks
 
@@ -110,6 +111,8 @@ class SessionLoop:
 
     async def _rewound(self, destination: OpenSession) -> OpenSession:
         """Rewind the session that is opened next, where that is wanted; its message returns into the input."""
+        if destination.draft:
+            self._front.composer.set_text(destination.draft)
         target, request = destination.target, destination.rewind
         if target is None or request is None or target.thread_id is None:
             return destination
@@ -141,7 +144,7 @@ class SessionLoop:
         async with asyncio.TaskGroup() as tasks:
             live = self._live()
             conversation = MessageQueue(
-                session, self._printer, live, tasks=tasks, changed=lambda: self._working_changed(conversation)
+                session, self._printer, live, tasks=tasks, changed=lambda: self._working_changed(conversation, live)
             )
             front.begin_with(conversation)
             side = SideTasks(tasks)
@@ -166,6 +169,9 @@ class SessionLoop:
         """Build the view of a session and its services, and subscribe them to the session."""
         session, composer, screen = context.session, self._front.composer, self._front.screen
         status = StatusKeeper(session, self._user_home)
+        status.template = self._launch.tui.status_line
+        if command := self._launch.tui.status_command:
+            self._run_status_command(command, status, session, side)
         notices = Notices(self._launch.tui, self._launch.env, screen.emit, lambda: self._front.controls.has_focus)
         view = SessionView(ViewServices(context, conversation, live, status=status), composer, tasks=side)
         actions = Actions(
@@ -193,6 +199,11 @@ class SessionLoop:
             is_typing=self._is_typing,
             has_more=lambda: bool(conversation.queue),
         )
+
+        def note_asking(event: events.Event) -> None:
+            if isinstance(event, events.QuestionRaised | events.QuestionClosed):
+                self._working_changed(conversation, live)
+
         listeners: tuple[Callable[[events.Event], None], ...] = (
             partial(self._greet, context),
             context.note_event,
@@ -202,10 +213,20 @@ class SessionLoop:
             actions.note_event,
             plans.note_event,
             notices,
+            note_asking,
         )
         for listener in listeners:
             session.subscribe(listener)
         return view
+
+    def _run_status_command(self, command: str, status: StatusKeeper, session: Session, side: SideTasks) -> None:
+        def show(line: str) -> None:
+            status.own = line
+            self._front.screen.draw_soon()
+
+        own = StatusCommand(command, self._launch, status.facts, show)
+        session.subscribe(own.note_event)
+        side.start(own.run())
 
     def _live(self) -> Live:
         return Live(
@@ -254,8 +275,8 @@ class SessionLoop:
         self._options = LaunchOptions()
         return message.replace(inputs=(*pictures, *message.inputs))
 
-    def _working_changed(self, conversation: MessageQueue) -> None:
-        self._front.note_working(working=conversation.is_busy)
+    def _working_changed(self, conversation: MessageQueue, live: Live) -> None:
+        self._front.note_working(working=conversation.is_busy, asking=live.is_asking)
         self._front.screen.draw()
 
 

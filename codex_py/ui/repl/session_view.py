@@ -17,7 +17,9 @@ from codex_py.protocol.policy import mode_of
 from codex_py.protocol.usage import context_share
 from codex_py.render.entry import to_fragments
 from codex_py.render.message import render_queued
-from codex_py.render.status import Status, status_segments
+from codex_py.render.status import Status, fill_status, status_segments
+from codex_py.text.display import cut_to_cells
+from codex_py.ui.repl.agents_notes import add_note, note_in
 from codex_py.ui.repl.chips import Composed
 from codex_py.ui.repl.commands import COMMANDS, commands_now
 from codex_py.ui.repl.completion import (
@@ -57,6 +59,10 @@ class StatusKeeper:
         # The calls whose commands go on in the background.
         self._running: set[str] = set()
         self._filled: float | None = None
+        self._tokens = 0
+        # What is shown in place of the usual line: a template, or what a command has printed.
+        self.template = ""
+        self.own: str | None = None
         self._branch = self._cost = ""
         self.look_at_branch()
 
@@ -68,7 +74,8 @@ class StatusKeeper:
                 self._filled = use.total / use.window if use.window else None
                 costs = self._session.spending.costs().session
                 self._cost = costs.in_words() if costs.requests else ""
-            case events.UsageReported(last, _, window, costs=costs):
+            case events.UsageReported(last, total, window, costs=costs):
+                self._tokens = total.total_tokens
                 self._filled = context_share(last, window)
                 self._cost = costs.session.in_words()
             case events.CommandDetached(call_id):
@@ -102,10 +109,32 @@ class StatusKeeper:
             cost=self._cost,
         )
 
+    def facts(self) -> Mapping[str, object]:
+        """The same for a command of the user's."""
+        now = self.now()
+        left = None if now.context_left is None else round(max(0.0, now.context_left), 3)
+        return {
+            "session_id": self._session.thread_id,
+            "model": now.model,
+            "effort": now.effort,
+            "cwd": str(now.cwd),
+            "branch": now.branch,
+            "sandbox": now.sandbox,
+            "context_left": left,
+            "running": now.running,
+            "tokens": self._tokens,
+            "cost": now.cost,
+        }
+
+    def _own_segments(self, available: int) -> list[tuple[str, str]]:
+        """The user's own line; none where there is nothing to show."""
+        own = fill_status(self.template, self.now(), self._tokens) if self.template else self.own
+        return [(cut_to_cells(own, max(1, available)), "status")] if own else []
+
     def fragments(self, width: int, *, hint: str = "", is_needed: bool = True) -> StyleAndTextTuples:
         """The line, with a hint at its end if it fits; a needed one replaces segments of the line."""
         available = width - 2 - (len(hint) + 2 if is_needed and width >= _MIN_WIDTH_FOR_HINT else 0)
-        segments = status_segments(self.now(), max(1, available))
+        segments = self._own_segments(available) or status_segments(self.now(), max(1, available))
         shown: StyleAndTextTuples = [("", "  "), *((f"class:{style}", text) for text, style in segments)]
         used = 2 + sum(len(text) for text, _ in segments)
         if hint and width - used > len(hint) + 2:
@@ -144,7 +173,7 @@ class SessionView:
         if context.launch.loaded.project_root is not None:
             tasks.start(files.prepare())
         self.sources: Sequence[MenuSource] = (
-            CommandSource(self._commands, context.catalog),
+            CommandSource(self._commands, context.catalog, context.find_prompts),
             SkillSource(context.catalog),
             files,
             ShellSource(composer.history.latest_first),
@@ -166,6 +195,10 @@ class SessionView:
         text = message.text.strip()
         if text.startswith(SHELL):
             return self._run_shell(text)
+        if note := note_in(text):
+            self._remember(text)
+            self._run(self._add_note(message, note))
+            return True
         if (request := find_command(text, self._commands())) is not None:
             if self._services.conversation.is_busy and not request.command.while_running:
                 self._services.context.output.fail(f"`/{request.command.name}` has to wait for the end of the turn")
@@ -206,6 +239,10 @@ class SessionView:
         else:
             send(message)
 
+    async def _add_note(self, message: Composed, note: str) -> None:
+        if not await add_note(self._services.context, note):
+            self._deliver(message, self._services.conversation.send)
+
     def _remember(self, text: str) -> None:
         self._composer.history.add(text, session_id=self._services.context.session.thread_id)
 
@@ -228,7 +265,7 @@ class SessionView:
         self._run(command.run(self._services.context, ""))
 
     def _commands(self) -> Sequence[SlashCommand]:
-        return commands_now(self._services.context.session)
+        return commands_now(self._services.context)
 
     def _run_shell(self, text: str) -> bool:
         try:

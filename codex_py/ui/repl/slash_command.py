@@ -20,6 +20,7 @@ from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.render.entry import ScrollbackEntry
 from codex_py.services.git import GitReader
+from codex_py.services.prompt_files import PromptFile, find_prompts
 from codex_py.skills.model import SkillCatalog
 from codex_py.ui.repl.launch import LaunchContext, RewindHost, RewindRequest
 from codex_py.ui.repl.panels.forms import FormAsker
@@ -88,10 +89,14 @@ class Quit(Value):
 
 
 class OpenSession(Value):
-    """Go on with another session: a stored one, or a new one for None; one that is rewound first with `rewind`."""
+    """Go on with another session: a stored one, or a new one for None; one that is rewound first with `rewind`.
+
+    `draft` is put into the input.
+    """
 
     target: ResumeTarget | None = None
     rewind: RewindRequest | None = None
+    draft: str = ""
 
 
 Destination: TypeAlias = Quit | OpenSession
@@ -168,6 +173,7 @@ class CommandContext:
         self.front = front
         self.theme = launch.tui.theme
         self.is_vim = launch.tui.vim
+        self.prompts: Sequence[PromptFile] = ()
         self._usage = TokenUsage()
         self.reload()
 
@@ -208,6 +214,12 @@ class CommandContext:
         """Look at the skills again. Not in the middle of a turn, which goes on with those it began with."""
         settings = self.session.settings
         self.session.skills.refresh(settings.cwd, settings.model.context_window)
+        self.find_prompts()
+
+    def find_prompts(self) -> None:
+        """Look for the user's own commands again."""
+        launch = self.launch
+        self.prompts = find_prompts(launch.loaded, home=launch.home, cwd=self.cwd, may_read=self.may_read())
 
     def note_event(self, event: Event) -> None:
         """A listener of the session."""

@@ -16,6 +16,7 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from codex_py.config.tui import Tui
 from codex_py.programs import is_over_ssh
 from codex_py.protocol import events
+from codex_py.protocol.questions import ApprovalQuestion, ChoiceQuestion, Question
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.key_parser import KeyParser
 
@@ -72,8 +73,8 @@ class Notices:
                 self._notify("agent-turn-complete", last_message or "the turn is over")
             case events.TurnFailed(_, message):
                 self._notify("agent-turn-complete", message)
-            case events.QuestionRaised():
-                self._notify("approval-requested", "codex-py waits for your answer")
+            case events.QuestionRaised(question):
+                self._notify("approval-requested", f"Your answer is needed: {_subject(question)}")
             case _:
                 pass
 
@@ -85,6 +86,17 @@ class Notices:
             return
         text = sanitize_line(" ".join(message.split()))[:_MAX_LENGTH]
         self._emit(passed_on(f"\x1b]9;{text}\a", self._env))
+
+
+def _subject(question: Question) -> str:
+    """What a question is about, in a few words."""
+    match question:
+        case ApprovalQuestion():
+            return f"may it write {question.files[0].name}?" if question.files else f"may it run {question.command}"
+        case ChoiceQuestion():
+            return question.question
+        case _:
+            return "codex-py has a question"
 
 
 def _knows_osc_9(env: Mapping[str, str]) -> bool:
@@ -140,9 +152,9 @@ def closing(*, title: bool) -> str:
     return RESTORE + (_RESTORE_TITLE if title else "")
 
 
-def title_sequence(cwd: Path, *, working: bool) -> str:
-    """What the window is called: the directory, and whether something is going on in it."""
-    mark = "⠿ " if working else ""
+def title_sequence(cwd: Path, *, working: bool, asking: bool = False) -> str:
+    """What the window is called: the directory, and whether something is going on in it or an answer is needed."""
+    mark = "? answer needed · " if asking else "⠿ " if working else ""
     return f"\x1b]2;{mark}{sanitize_line(cwd.name or '/')[:_MAX_TITLE]} · codex-py\a"
 
 

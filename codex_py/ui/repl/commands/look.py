@@ -33,6 +33,7 @@ _SIGNS: Final = (
     ("@path", "a file of this directory"),
     ("/name", "a command at the start of a line, or a skill by its name"),
     ("!command", "run a shell command yourself; the model sees what it printed"),
+    ("#text", "add a line to AGENTS.md, for this project or for all of yours"),
 )
 _DIALOGS: Final = (
     ("↑↓ Enter", "select and answer; a letter or a number answers at once"),

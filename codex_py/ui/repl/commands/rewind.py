@@ -41,12 +41,12 @@ async def _rewind(context: CommandContext, words: str) -> None:
     if to and not (to == "latest" or (to.isascii() and to.isdigit() and int(to))):
         raise UserError("`/rewind` needs the number of a turn, or `latest`", hint="`/rewind` alone lists the turns")
     if not to:
-        if _has_begun(context):
+        if has_begun(context):
             await _stop(context)
         turns = (
-            await asyncio.to_thread(context.rewinds().turns, context.session.thread_id) if _has_begun(context) else ()
+            await asyncio.to_thread(context.rewinds().turns, context.session.thread_id) if has_begun(context) else ()
         )
-        entries = tuple(_entry(turn) for turn in reversed(turns))
+        entries = tuple(turn_entry(turn) for turn in reversed(turns))
         to = await context.asker.pick(ListForm("Go back before which turn?", entries, empty="no turn yet")) or ""
         what = (await context.asker.choose(_PARTS)) if to else ""
         if not what:
@@ -55,7 +55,8 @@ async def _rewind(context: CommandContext, words: str) -> None:
     await _go_back(context, request, looks_first=not words)
 
 
-def _entry(turn: RewindTurn) -> ListEntry[str]:
+def turn_entry(turn: RewindTurn) -> ListEntry[str]:
+    """A turn in a list, by the number of it."""
     note = " · ".join(filter(None, (turn.time, turn.files)))
     return ListEntry(str(turn.number), f"{turn.number}  {first_words(turn.message, 100)}", note, words=turn.message)
 
@@ -66,7 +67,7 @@ async def _go_back(context: CommandContext, request: RewindRequest, *, looks_fir
     Where it `looks_first`, and where files are in conflict, what would happen is shown and confirmed.
     """
     session = context.session
-    if not _has_begun(context):
+    if not has_begun(context):
         raise UserError("there is no turn of this session to go back before")
     await _stop(context)
     preview = await asyncio.to_thread(context.rewinds().preview, session.thread_id, request)
@@ -79,7 +80,8 @@ async def _go_back(context: CommandContext, request: RewindRequest, *, looks_fir
     context.front.leave(OpenSession(ResumeTarget(session.thread_id, any_directory=True), request))
 
 
-def _has_begun(context: CommandContext) -> bool:
+def has_begun(context: CommandContext) -> bool:
+    """Whether there is a turn in the file of the session."""
     return bool(len(context.session.history)) and context.session.rollout is not None
 
 

@@ -221,6 +221,8 @@ class EntryPanel(Frame[str | None]):
 class PagePanel(Frame[None]):
     """Sections of two columns, such as keys and what they do."""
 
+    keeps_view = False
+
     def __init__(self, title: str, sections: Sequence[FactSection]) -> None:
         super().__init__(title, None)
         self._sections = tuple(sections)

@@ -36,6 +36,9 @@ class Frame(Generic[T]):
     `stop` Ctrl-C asks it first to stop what asks; it says whether there was something.
     """
 
+    # Whether rows above stay in view, such as the model's last message.
+    keeps_view = True
+
     def __init__(self, title: str, refusal: T, *, typed: Buffer | None = None, hidden: bool = False) -> None:
         self.title = title
         self.result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -85,7 +88,7 @@ class Frame(Generic[T]):
             dont_extend_height=True,
         )
         # A screen too low for both keeps the line that is typed.
-        is_tall_enough = Condition(lambda: _size()[1] > _EDGES)
+        is_tall_enough = Condition(lambda: self._extent()[1] > _EDGES)
         return HSplit(
             [
                 ConditionalContainer(self._text(self._above), is_tall_enough),
@@ -113,7 +116,7 @@ class Frame(Generic[T]):
         """Add the keys of this panel."""
 
     def _all(self) -> Row:
-        width, height = _size()
+        width, height = self._extent()
         available = max(1, height - _EDGES - len(self._gap(height)))
         rows = self.rows(width, available)[:available]
         if height > _EDGES:
@@ -128,14 +131,14 @@ class Frame(Generic[T]):
         return joined([fitted(row, width) for row in rows])
 
     def _above(self) -> Row:
-        width, height = _size()
+        width, height = self._extent()
         gap = self._gap(height)
         available = max(0, height - _EDGES - 1 - len(gap))
         rows = self.rows(width, available)[:available]
         return joined([fitted(row, width) for row in (*gap, self._title(width), *rows)])
 
     def _below(self) -> Row:
-        width, height = _size()
+        width, height = self._extent()
         whole = max(0, height - _EDGES - 1 - len(self._gap(height)))
         available = max(0, whole - len(self.rows(width, whole)))
         rows = self.rows_below(width, available)[:available]
@@ -159,9 +162,9 @@ class Frame(Generic[T]):
             always_hide_cursor=True,
         )
 
-
-def _size() -> tuple[int, int]:
-    """Columns, and the rows a panel may have."""
-    size = get_app().output.get_size()
-    # In the last column some terminals wrap. The model's last message stays in sight above.
-    return max(1, size.columns - 1), max(1, size.rows - max(1, size.rows // 4))
+    def _extent(self) -> tuple[int, int]:
+        """Columns, and the rows a panel may have."""
+        size = get_app().output.get_size()
+        left = max(1, size.rows // 4) if self.keeps_view else 1
+        # In the last column some terminals wrap.
+        return max(1, size.columns - 1), max(1, size.rows - left)
