@@ -171,7 +171,7 @@ def _sandbox_findings(
 ) -> Iterator[DoctorFinding]:
     if sys.platform != "linux":
         try:
-            used = Sandbox.detect(os.environ).backend_name(ReadOnly(), Path.cwd())
+            used = Sandbox(os.environ).backend_name(ReadOnly(), Path.cwd())
             yield DoctorFinding("sandbox", f"{used}: in use; the probes are for Linux and were not run")
         except SandboxUnavailable as error:
             yield DoctorFinding("sandbox", str(error), False)

@@ -23,7 +23,7 @@ from codex_py.mcp.catalog import Catalog, read_catalog
 from codex_py.mcp.child import ServerChild, Tail
 from codex_py.mcp.elicitation import ElicitationAnswer, answer_elicitation
 from codex_py.mcp.host import McpContext, McpFailed, McpHost, McpLoginNeeded, Progress, SignIn
-from codex_py.mcp.oauth import oauth_for
+from codex_py.mcp.oauth import ServerLogin
 from codex_py.mcp.servers import McpServer
 from codex_py.mcp.transports import (
     TOO_LONG,
@@ -295,7 +295,7 @@ def _streams(link: Link, context: McpContext, child: ServerChild | None, sign_in
     if child is not None:
         return stdio_streams(child, link.lose)
     server = link.server
-    auth = None if server.authorizes else oauth_for(server, context, sign_in)
+    auth = None if server.authorizes else ServerLogin(server, context, sign_in)
     return http_streams(server, context.env, auth, on_refusal=link.note_refusal)
 
 

@@ -22,7 +22,6 @@ from codex_py.mcp.host import (
     McpLink,
     McpLoginNeeded,
     SignIn,
-    argv_of,
     auth_status,
 )
 from codex_py.mcp.servers import (
@@ -280,7 +279,7 @@ class McpConnections:
         if server.cwd is not None and not is_directory(server.cwd):
             raise McpFailed(f"there is no directory `{sanitize_line(str(server.cwd))}` (`cwd`)")
         env = server_environment(server, self._context.env) | dict(self._context.mark)
-        start = PreparedCommand(tuple(argv_of(server)), server.cwd or self._context.cwd, env)
+        start = PreparedCommand(server.argv, server.cwd or self._context.cwd, env)
         if server.sandbox == "outside":
             start = self._with_trusted_programs(server, start)
         if server.pin or server.plugin:

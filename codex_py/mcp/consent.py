@@ -144,7 +144,7 @@ def describe_server(server: McpServer, *, changed: bool = False) -> ProjectServe
     return ProjectServer(
         name=sanitize_line(server.name),
         transport=server.transport,
-        target=sanitize_line(server.url or shlex.join((server.command or "", *server.args))),
+        target=sanitize_line(server.url or shlex.join(server.argv)),
         cwd=server.cwd,
         passes=tuple(sanitize_line(name) for name in dict.fromkeys(filter(None, passed))),
         sets=tuple(

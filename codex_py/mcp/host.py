@@ -100,15 +100,15 @@ class McpLink(Protocol):
 
 
 class McpHost(Protocol):
-    """The session, towards its servers."""
+    """The session, towards its servers; its own methods are those of a host without a user or a model."""
 
     async def ask(self, question: Question) -> QuestionAnswer | None:
         """The user's answer; None when there is none, or nobody to ask."""
-        ...
+        return None
 
     async def sample(self, server: str, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What the model answers to a server (both `sampling/createMessage` of the protocol); None refuses."""
-        ...
+        return None
 
     def roots(self) -> tuple[Path, ...]:
         """The directories the session works in."""
@@ -116,7 +116,6 @@ class McpHost(Protocol):
 
     def warn(self, message: str) -> None:
         """Tell the user something, once."""
-        ...
 
 
 class CommandLimits(NamedTuple):
@@ -156,11 +155,6 @@ class McpContext(Value):
     # thread.
     confine: Callable[[McpServer, PreparedCommand, CommandLimits], PreparedCommand] = _cannot_confine
     limits: Callable[[], CommandLimits] = _no_session
-
-
-def argv_of(server: McpServer) -> list[str]:
-    """The words a server is started with."""
-    return [server.command or "", *server.args]
 
 
 AuthStatus: TypeAlias = Literal["unsupported", "bearer_token", "o_auth", "not_logged_in"]

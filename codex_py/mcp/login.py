@@ -6,20 +6,19 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from codex_py.auth.oauth_callback import listen_for_callback
 from codex_py.errors import ModelError, UserError
 from codex_py.mcp.catalog import Catalog
 from codex_py.mcp.connections import McpConnections
-from codex_py.mcp.host import McpContext, McpFailed, SignedIn, SignIn
+from codex_py.mcp.host import McpContext, McpFailed, McpHost, SignedIn, SignIn
 from codex_py.mcp.servers import McpServer
 from codex_py.process.sweep import MARKER, kill_marked
-from codex_py.protocol.questions import Question, QuestionAnswer
 
 
 @asynccontextmanager
@@ -88,20 +87,11 @@ async def try_server(
     return McpCheck(server.name, seconds, state.live, error, state.stderr)
 
 
-class _NoSession:
-    """The host of a server outside a session: nobody answers it."""
+class _NoSession(McpHost):
+    """The host of a server outside a session. The check reports what goes wrong."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    async def ask(self, question: Question) -> QuestionAnswer | None:
-        return None
-
-    async def sample(self, server: str, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return None
-
     def roots(self) -> tuple[Path, ...]:
         return (self._directory,)
-
-    def warn(self, message: str) -> None:
-        """The check reports what goes wrong."""

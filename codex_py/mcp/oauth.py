@@ -65,15 +65,13 @@ _LEEWAY: Final = 30.0
 _NO_REDIRECT: Final = "http://127.0.0.1/auth/callback"
 
 
-def oauth_for(server: McpServer, context: McpContext, sign_in: SignIn | None = None) -> ServerLogin:
-    """What authorizes requests to a server. Without a way to sign in only a login that is there is used."""
-    return ServerLogin(server, context, sign_in)
-
-
 class ServerLogin(OAuthClientProvider):
-    """The SDK's provider with a memory of its own."""
+    """Authorizes requests to a server: the SDK's provider with a memory of its own.
 
-    def __init__(self, server: McpServer, mcp_context: McpContext, sign_in: SignIn | None) -> None:
+    Without a way to sign in only a login that is there is used.
+    """
+
+    def __init__(self, server: McpServer, mcp_context: McpContext, sign_in: SignIn | None = None) -> None:
         self._login = _LoginStorage(mcp_context.tokens, login_key(server))
         self._scope = " ".join(server.scopes) or None
         self._sign_in = sign_in

@@ -80,9 +80,14 @@ class McpServer(Value):
         return "stdio" if self.url is None else "streamable_http"
 
     @property
+    def argv(self) -> tuple[str, ...]:
+        """The words it is started with; none where it is only connected to."""
+        return () if self.command is None else (self.command, *self.args)
+
+    @property
     def target(self) -> str:
         """The address, or the command line as words."""
-        return self.url or " ".join((self.command or "", *self.args))
+        return self.url or " ".join(self.argv)
 
     @property
     def authorizes(self) -> bool:

@@ -228,8 +228,7 @@ def _pin(name: str, entry: Entry, project: Path, cwd: Path) -> str:
 
 def server_pin(server: McpServer, project: Path, cwd: Path) -> str:
     """What stands for exactly what a project's server would run or connect to now."""
-    words = [] if server.command is None else [server.command, *server.args]
-    files = named_contents(words, project, server.cwd or cwd)
+    files = named_contents(server.argv, project, server.cwd or cwd)
     return hashlib.sha256(server.fingerprint.encode() + files).hexdigest() if files else server.fingerprint
 
 
@@ -286,7 +285,7 @@ def server_sandbox(
 
 def _check_outside(server: McpServer, project: Path, cwd: Path, may_write: Callable[[Path], bool]) -> None:
     """Raise `McpFailed` where a command could exchange what a project's server names, once it has been compared."""
-    words = [] if server.command is None or not server.pin else [server.command, *server.args]
+    words = server.argv if server.pin else ()
     start = server.cwd or cwd
     named = [path for path in named_files(words, (project,), start) if path.is_relative_to(project)]
     named += [link for link, _ in named_links(words, (project,), start)]

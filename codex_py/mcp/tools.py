@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.mcp.approval import McpCall, permit_call
@@ -16,9 +16,9 @@ from codex_py.mcp.host import McpFailed, McpLink, Progress
 from codex_py.mcp.names import McpToolRef, ToolNames
 from codex_py.mcp.results import ResourcePages, read_resource, read_result
 from codex_py.mcp.servers import McpServer
-from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.events import McpCallFinished, McpCallProgress, McpCallStarted
 from codex_py.protocol.items import ToolCall
+from codex_py.tools.arguments import fields_of
 from codex_py.tools.spec import CallFailed, Tool, ToolContext, ToolOutput
 
 # Stores the permanent approval of a server's tool with a hash. Raises `UserError` when it cannot.
@@ -179,7 +179,7 @@ class _ServerTool(Tool):
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Run a call; the answer of a server that failed is an output too. Raises `ToolError` when there is none."""
         tools, ref = self._tools, self._ref
-        arguments = _arguments(call)
+        arguments = fields_of(call)
         state = tools.connections.state(ref.server)
         if state is None or not state.server.offers(ref.tool):
             raise ToolError(f"`{ref.tool}` of the MCP server `{ref.server}` is not available in this session")
@@ -242,16 +242,6 @@ class _ResourceTool(Tool):
             return await read_resource(self._connections, str(server), arguments["uri"], context)
         pages = ResourcePages(self._connections, _LISTS[self.name])
         return await pages.read(server, arguments.get("cursor"), context)
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    try:
-        value = decode_json(call.arguments or "{}")
-    except ValueError as error:
-        raise ToolError(f"failed to parse function arguments: not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ToolError("failed to parse function arguments: not a JSON object")
-    return as_object(cast("object", value))
 
 
 class _CallReport:

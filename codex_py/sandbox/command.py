@@ -58,7 +58,7 @@ class SandboxMissing(SandboxUnavailable):
 
 
 class Sandbox:
-    """The sandbox of one session. The backend is probed once, at the first wrap that needs it.
+    """The sandbox of one session. Nothing is run before the first wrap that needs it, which probes the backends once.
 
     `deny_read` are paths and patterns that no sandboxed command reads; `secrets` are files that none reads either,
     there or not and whoever replaces them meanwhile; `home` is our own, which none writes. What is relative starts at
@@ -97,18 +97,6 @@ class Sandbox:
         self._listings: dict[Path, Listings] = {}
         self._screens: dict[Path, Screens] = {}
         self._placeholders = Placeholders(home / "cache" / "placeholders" if home else None)
-
-    @classmethod
-    def detect(
-        cls,
-        env: Mapping[str, str],
-        *,
-        deny_read: Sequence[str] = (),
-        secrets: Sequence[Path] = (),
-        home: Path | None = None,
-    ) -> Sandbox:
-        """A sandbox for this machine; cheap, nothing is run yet. `env` is the user's own environment."""
-        return cls(env, deny_read=deny_read, secrets=secrets, home=home)
 
     @property
     def protected(self) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ class GitReader:
         self._policy = policy or WorkspaceWrite()
         self._programs = program_finder(env, cwd, extra_roots(policy) if policy else ())
         # The program that sets the sandbox up is one of ours too.
-        self._sandbox = sandbox or Sandbox.detect({**env, "PATH": self._programs.trusted_path()})
+        self._sandbox = sandbox or Sandbox({**env, "PATH": self._programs.trusted_path()})
 
     @cached_property
     def root(self) -> Path | None:

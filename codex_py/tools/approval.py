@@ -150,6 +150,11 @@ class CommandFacts(Value):
     writable: tuple[str, ...] = ()
     unagreed: tuple[str, ...] = ()
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether the command is known to change nothing."""
+        return bool(self.segments) and all(words in self.safe for words in self.segments)
+
 
 class RunVerdict(Value):
     """Run it: `outside` the sandbox, or with the variables taken out that could change what a safe command does."""
@@ -290,8 +295,7 @@ def _verdict(facts: CommandFacts, rules: RuleBook, policy: ApprovalPolicy, sandb
         return AskVerdict(f"{_PARTIAL}: {facts.shortfall}")
     if policy != "untrusted":
         return RunVerdict()
-    only_reads = bool(facts.segments) and all(words in facts.safe for words in facts.segments)
-    return RunVerdict(clear_env=True) if only_reads else AskVerdict("it is not known to only read")
+    return RunVerdict(clear_env=True) if facts.only_reads else AskVerdict("it is not known to only read")
 
 
 def _by_rule(facts: CommandFacts, rules: RuleBook) -> ApprovalVerdict | None:

@@ -31,7 +31,7 @@ def read_arguments(
     Understood are `type`, `properties`, `required`, `items`, `enum`, `minItems` and `maxItems`; a number is whole, an
     array becomes a tuple. `aliases` are pairs of another name of a field, and its name.
     """
-    fields = _fields_of(call)
+    fields = fields_of(call)
     for alias, name in aliases:
         if fields.get(name) is None:
             fields[name] = fields.get(alias)
@@ -42,7 +42,8 @@ def read_arguments(
     return read
 
 
-def _fields_of(call: ToolCall) -> dict[str, Any]:
+def fields_of(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a call as they are. Raises `ToolError` for what is no JSON object."""
     try:
         value = decode_json(call.arguments or "{}")
     except ValueError as error:

@@ -127,8 +127,7 @@ class _Orchestrator:
     @property
     def only_reads(self) -> bool:
         """Whether it is known to change nothing."""
-        facts = self._facts
-        return bool(facts.segments) and all(words in facts.safe for words in facts.segments)
+        return self._facts.only_reads
 
     async def permit(self) -> RunVerdict:
         """How it may run, the user asked where that is needed. Raises `ToolError`."""

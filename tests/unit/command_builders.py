@@ -34,7 +34,7 @@ class Session:
         # A home without a profile, so that login shells start alike everywhere.
         user = {"PATH": os.environ["PATH"], "HOME": str(cwd), "SHELL": "/bin/bash", **env}
         self.env = tool_environment(user, EnvironmentRules())
-        self.sandbox = Sandbox.detect(user)
+        self.sandbox = Sandbox(user)
         self.output_tokens = 10_000
         self._calls = 0
 

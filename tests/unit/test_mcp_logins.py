@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from codex_py.mcp.host import McpContext, auth_status, forget_login, login_key, login_secrets, renew_login
-from codex_py.mcp.oauth import oauth_for
+from codex_py.mcp.oauth import ServerLogin
 from codex_py.mcp.servers import McpServer
 
 SERVER = McpServer("srv", url="https://mcp.example/mcp")
@@ -56,7 +56,7 @@ async def used(tokens: Tokens) -> list[httpx2.Request]:
         return httpx2.Response(200, json={})
 
     place = McpContext(home=Path(), cwd=Path(), env={}, version="1", tokens=tokens, mark={})
-    async with httpx2.AsyncClient(auth=oauth_for(SERVER, place), transport=httpx2.MockTransport(answer)) as client:
+    async with httpx2.AsyncClient(auth=ServerLogin(SERVER, place), transport=httpx2.MockTransport(answer)) as client:
         await client.post("https://mcp.example/mcp", json={})
     return seen
 

@@ -34,7 +34,7 @@ class Session:
     events: list[Event] = field(default_factory=list[Event])
 
     def __post_init__(self) -> None:
-        self.sandbox = Sandbox.detect({})
+        self.sandbox = Sandbox({})
 
     @property
     def context(self) -> ToolContext:

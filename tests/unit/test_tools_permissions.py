@@ -150,7 +150,7 @@ async def test_what_must_not_be_read_is_not_asked_for(tmp_path: Path) -> None:
     (tmp_path / "secret/deep").mkdir(parents=True)
     user = User()
     context = Session(tmp_path, WorkspaceWrite()).context("c").replace(approval="on-request", ask=user.ask)
-    context = context.replace(widen=user.policies.append, sandbox=Sandbox.detect({}, deny_read=["secret"]))
+    context = context.replace(widen=user.policies.append, sandbox=Sandbox({}, deny_read=["secret"]))
     call = ToolCall("c", "tool", json.dumps({"permissions": write("secret/deep")}))
     with pytest.raises(ToolError, match="must not even be read"):
         await PERMISSIONS(call, context)
