@@ -157,6 +157,17 @@ class Skills(ConfigRecord):
     )
     ranking: _OnOff = setting(_ON_OFF, "keep in a list that is too long what is used or fits here", default="on")
     suggestions: _OnOff = setting(_ON_OFF, "point the model to skills that a message calls for", default="on")
+    natural_names: Literal["off", "suggest", "on"] = setting(
+        WordChoice("off", "suggest", "on"),
+        "what a skill that a message names in words does, as in `use the release notes skill`: nothing, the model is "
+        "pointed to it, or it is used as if `$release-notes` had been written",
+        default="suggest",
+    )
+    claude: bool = setting(
+        Flag(),
+        "look for skills in `.claude/skills` of the project and of your home too, after all others",
+        default=True,
+    )
     bundled: BundledSkills = setting(
         RecordSection(BundledSkills), "the skills of the program itself", default=BundledSkills()
     )

@@ -309,6 +309,7 @@ def _session_skills(
         checks_plain=bool(config.sandbox.deny_read),
         ranking=config.skills.ranking == "on",
         suggestions=config.skills.suggestions == "on",
+        natural_names=config.skills.natural_names,
         may_read=read_check(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
     )
     return SessionSkills(skill_settings, request.cwd)

@@ -35,6 +35,7 @@ class SkillSettings(Value):
     `configured_mcp` are the keys of the MCP servers there are. Files that `may_read` denies are not read for the model;
     `checks_plain` is false where it denies only files that are reached through links. `ranking` says that the list
     keeps what is used here, `suggestions` that the model is pointed to skills the list leaves out.
+    `natural_names` is what a skill does that a message names in words.
     """
 
     roots: SkillRootsRequest
@@ -53,6 +54,7 @@ class SkillSettings(Value):
     checks_plain: bool = True
     ranking: bool = True
     suggestions: bool = True
+    natural_names: Literal["off", "suggest", "on"] = "suggest"
 
 
 class MissingVariable(Value):

@@ -16,7 +16,7 @@ from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.events import SkillSuggested
 from codex_py.protocol.items import ResponseItem
 from codex_py.skills.budget import Preference
-from codex_py.skills.matching import SkillMatcher
+from codex_py.skills.matching import MAX_SUGGESTED, SkillMatcher
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.priors import SkillPast, read_past, repository_words
 from codex_py.skills.render import SkillShare
@@ -32,7 +32,8 @@ _MAX_ANSWER_BYTES: Final = 12_000
 _MAX_DESCRIPTION: Final = 300
 _MAX_PASSAGE: Final = 1_600
 # Items of ours that show a skill to the model, by what their text begins with.
-_SHOWING: Final = (f"<{SUGGESTIONS}>".encode(), b"<skill>\\n<name>", b"<skill-loaded name=")
+_LOADED: Final = (b"<skill>\\n<name>", b"<skill-loaded name=")
+_SHOWING: Final = (f"<{SUGGESTIONS}>".encode(), *_LOADED)
 
 
 class SkillGuide:
@@ -81,24 +82,35 @@ class SkillGuide:
         shares: Sequence[SkillShare],
         items: Iterable[ResponseItem],
         requested: Sequence[Skill],
+        named: Sequence[Skill] = (),
     ) -> tuple[ResponseItem | None, list[SkillSuggested]]:
         """An item that points to skills that clearly fit a message and that the model has not in full; mostly none.
 
-        `shares` are those of its list, `items` what it has been sent, `requested` the skills that the message names.
+        `shares` are those of its list, `items` what it has been sent, `requested` the skills that the message names,
+        and `named` those that it names in words, which come first and are marked.
         """
-        if not (self._suggests and text.strip()):
-            return None, []
-        full = [share.skill for share in shares if share.listed and share.shown == share.length]
-        shown = ShownSkills(items, frozenset(skill.canonical_path for skill in (*full, *requested)))
+        chosen = frozenset(skill.canonical_path for skill in requested)
+        loaded = ShownSkills(items, chosen, _LOADED)
+        fitting = [
+            skill for skill in dict.fromkeys(named) if not loaded.has(skill) and self._may_read(skill.canonical_path)
+        ]
+        marked = frozenset(str(skill.canonical_path) for skill in fitting)
+        if self._suggests and text.strip():
+            full = {share.skill.canonical_path for share in shares if share.listed and share.shown == share.length}
+            shown = ShownSkills(items, chosen | full, _SHOWING)
 
-        def may_suggest(skill: Skill) -> bool:
-            return not shown.has(skill) and self._may_read(skill.canonical_path)
+            def may_suggest(skill: Skill) -> bool:
+                is_new = str(skill.canonical_path) not in marked and not shown.has(skill)
+                return is_new and self._may_read(skill.canonical_path)
 
-        fitting = self._matcher_for(catalog.listed()).suggest(text, may_suggest=may_suggest)
+            fitting += self._matcher_for(catalog.listed()).suggest(text, may_suggest=may_suggest)
         if not fitting:
             return None, []
-        item, count = suggestion_item(fitting)
-        events = [SkillSuggested(skill.name, skill.scope, skill.canonical_path) for skill in fitting[:count]]
+        item, count = suggestion_item(fitting[:MAX_SUGGESTED], marked)
+        events = [
+            SkillSuggested(skill.name, skill.scope, skill.canonical_path, str(skill.canonical_path) in marked)
+            for skill in fitting[:count]
+        ]
         self.suggested.update(event.path for event in events)
         if self._keeps_ledger:
             for event in events:
@@ -199,9 +211,9 @@ def _load_finder():
 class ShownSkills:
     """Which skills the model has in full: in the list, in an item of ours, or by their files' names in either."""
 
-    def __init__(self, items: Iterable[ResponseItem], in_list: frozenset[Path]) -> None:
+    def __init__(self, items: Iterable[ResponseItem], in_list: frozenset[Path], marks: Sequence[bytes]) -> None:
         self._in_list = in_list
-        self._texts = [item.encoded for item in items if any(mark in item.encoded for mark in _SHOWING)]
+        self._texts = [item.encoded for item in items if any(mark in item.encoded for mark in marks)]
 
     def has(self, skill: Skill) -> bool:
         """Whether the model has the description of a skill, or its text."""

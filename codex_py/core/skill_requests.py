@@ -20,6 +20,8 @@ from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.protocol.questions import SecretQuestion, answer_text
 from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill
+from codex_py.skills.natural import find_named, may_name, without_parts
+from codex_py.text.sanitize import sanitize_line
 
 # How the table of contents of a skill's references begins.
 _REFERENCES: Final = b'"<skill_references>'
@@ -46,12 +48,18 @@ class SkillRequests(Value):
         """
         slugs = self._name_connectors(inputs)
         requested = SkillsToInject()
+        named = self._named_in_words(inputs)
+        if self.skills.settings.natural_names == "on":
+            inputs = (*inputs, *(SkillInput(fit[0].name, fit[0].path) for fit in named if len(fit) == 1))
+            named = [fit for fit in named if len(fit) > 1]
+            for fit in named:
+                self.listeners.warn(_open_name(fit))
         if any(map(_may_name_a_skill, inputs)):
             mentions = _load_mentions()
             requested = mentions.read_named_skills(
                 self.skills.catalog, self.skills.settings, inputs, connector_slugs=slugs
             )
-        self._suggest(inputs, requested.skills)
+        self._suggest(inputs, requested.skills, [skill for fit in named for skill in fit])
         self._note(requested, "explicit")
         for item, references in zip(requested.items, requested.references, strict=True):
             self.history.append(item, *([references] if references else []))
@@ -59,18 +67,36 @@ class SkillRequests(Value):
             self.join()
         return requested
 
-    def _suggest(self, inputs: Sequence[UserInput], requested: Sequence[Skill]) -> None:
-        """Append what points the model to skills for a message that its list lacks."""
+    def _named_in_words(self, inputs: Sequence[UserInput]) -> list[tuple[Skill, ...]]:
+        """For each name in the user's own words the skills it fits, mostly one. What was pasted does not count."""
+        mode, catalog = self.skills.settings.natural_names, self.skills.catalog
+        texts = [item for item in inputs if isinstance(item, TextInput) and may_name(item.text)]
+        if mode == "off" or not texts:
+            return []
+        skills = catalog.enabled() if mode == "on" else catalog.listed()
+        found = [
+            tuple(skill for skill in skills if skill.name in name.names)
+            for item in texts
+            for name in find_named(
+                without_parts(item.text, [(part.start, part.end) for part in item.elements]),
+                {skill.name for skill in skills},
+            )
+        ]
+        return [fit for fit in found if fit]
+
+    def _suggest(self, inputs: Sequence[UserInput], requested: Sequence[Skill], named: Sequence[Skill]) -> None:
+        """Append what points the model to skills for a message: those it names in words, and those its list lacks."""
         texts, rendered = texts_of(inputs), self.skills.rendered
-        if not (texts and rendered and self.skills.is_short):
+        if not (texts and rendered and (named or self.skills.is_short)):
             return
         guide = self.skills.load_guide()
         item, suggested = guide.suggest(
             self.skills.catalog,
-            "\n".join(texts),
+            "\n".join(texts) if self.skills.is_short else "",
             shares=rendered.report.shares,
             items=self.history.items,
             requested=requested,
+            named=named,
         )
         if item is not None:
             self.history.append(item)
@@ -156,6 +182,11 @@ class SkillRequests(Value):
             self.listeners.warn_once(missing.warning)
         elif not self.secrets.is_hidden(missing.name):
             self.listeners.warn_once(f"`{missing.name}` is too short to be hidden in what commands and the model say")
+
+
+def _open_name(fit: Sequence[Skill]) -> str:
+    names = ", ".join(f"`${sanitize_line(skill.name)}` ({skill.scope})" for skill in fit)
+    return f"the message names {len(fit)} skills in the same words, so that none is used: {names}"
 
 
 def _may_name_a_skill(item: UserInput) -> bool:

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 from rich.text import Text
 
 from codex_py.protocol import events
-from codex_py.protocol.events import ContextCompacted, Retrying, SkillUsed, WebSearched
+from codex_py.protocol.events import ContextCompacted, Retrying, SkillSuggested, SkillUsed, WebSearched
 from codex_py.protocol.readable import patch_was_declined
 from codex_py.render.agents import render_agent, render_refusal
 from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
@@ -81,6 +81,11 @@ def render_skill(event: SkillUsed, *, cwd: Path | None = None) -> ScrollbackEntr
     return _skill(_USES[event.kind], event.name, where)
 
 
+def render_named_skill(event: SkillSuggested, *, cwd: Path | None = None) -> ScrollbackEntry:
+    """A skill that the user named in words, and that the model was pointed to."""
+    return _skill("named", event.name, f"{event.scope} · {relative_path(event.path, cwd)}")
+
+
 def render_stored_skill(name: str, path: Path, *, cwd: Path | None = None) -> ScrollbackEntry:
     """A skill that was injected in an earlier run; its scope is not stored."""
     return _skill(_USES["explicit"], name, relative_path(path, cwd))
@@ -147,6 +152,8 @@ def _remark(event: events.Event, cwd: Path | None) -> ScrollbackEntry | None:
             return render_refusal("wait_agent" if tool == "wait" else tool, reason)
         case events.SkillUsed():
             return render_skill(event, cwd=cwd)
+        case events.SkillSuggested(named=True):
+            return render_named_skill(event, cwd=cwd)
         case events.WebSearched():
             return render_search(event)
         case events.Warned(message):

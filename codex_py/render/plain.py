@@ -137,6 +137,8 @@ class PlainPrinter:
             case events.SkillUsed(name, _, path, use):
                 how = {"explicit": "skill:", "read": "skill read:", "script": "skill script:"}[use]
                 self.write(f"{self._paint(how, _CYAN)} {sanitize_line(name)} ({sanitize_line(str(path))})")
+            case events.SkillSuggested(name, _, path, True):
+                self.write(f"{self._paint('skill named:', _CYAN)} {sanitize_line(name)} ({sanitize_line(str(path))})")
             case events.WebSearched(_, query):
                 self.write(self._paint("web search:", _CYAN) + f" {sanitize_line(query)}")
             case _:

@@ -144,3 +144,55 @@ async def test_the_references_of_a_skill_follow_it_as_a_table_of_contents(place:
     )
     assert items[-3]["content"][0]["text"].startswith("<skill>\n<name>tax</name>")
     assert tool_names(requests[0])[-1] == "skill_search"
+
+
+NOTES = "Write down what changed since the last version."
+
+
+async def test_a_skill_that_a_message_names_in_words_is_suggested_and_marked(place: Place) -> None:
+    path = add_skill(own_root(place), "release-notes", skill_text("release-notes", NOTES))
+    requests, watched = await talked(
+        place, NO_BUNDLED, "where are the release notes?", "don't use the release notes skill", "run release notes"
+    )
+    assert [len(suggestions(request)) for request in requests] == [0, 0, 1]
+    assert f"- release-notes [named by the user]: {NOTES} (file: {path})" in suggestions(requests[2])[0].splitlines()
+    assert [(event.name, event.named) for event in watched.of(events.SkillSuggested)] == [("release-notes", True)]
+    assert requests[2].input_bytes.startswith(requests[1].input_bytes[:-1])
+
+
+async def test_with_natural_names_on_a_skill_named_in_words_is_used_as_if_it_had_been_mentioned(place: Place) -> None:
+    add_skill(own_root(place), "release-notes", skill_text("release-notes", NOTES))
+    settings = f'{NO_BUNDLED}\n[skills]\nnatural_names = "on"\n'
+    requests, watched = await talked(place, settings, "use the release notes skill")
+    items = requests[0].body["input"]
+    assert items[-2]["content"][0]["text"].startswith("<skill>\n<name>release-notes</name>")
+    assert items[-1]["content"][0]["text"] == "use the release notes skill"
+    assert suggestions(requests[0]) == []
+    assert [use.kind for use in watched.of(events.SkillUsed)] == ["explicit"]
+
+
+async def test_with_natural_names_off_words_name_nothing(place: Place) -> None:
+    add_skill(own_root(place), "release-notes", skill_text("release-notes", NOTES))
+    settings = f'{NO_BUNDLED}\n[skills]\nnatural_names = "off"\n'
+    requests, _ = await talked(place, settings, "use the release notes skill")
+    assert suggestions(requests[0]) == []
+
+
+async def test_of_two_skills_in_the_same_words_neither_is_used_and_both_are_shown(place: Place) -> None:
+    add_skill(own_root(place), "release-notes", skill_text("release-notes", NOTES))
+    add_skill(place.repo / ".agents/skills", "release-notes", skill_text("release-notes", "Those of the project."))
+    settings = f'{NO_BUNDLED}\n[skills]\nnatural_names = "on"\n'
+    requests, watched = await talked(place, settings, "use the release notes skill")
+    (text,) = suggestions(requests[0])
+    assert text.count("- release-notes [named by the user]: ") == 2
+    assert watched.of(events.SkillUsed) == []
+    assert any("names 2 skills in the same words" in event.message for event in watched.of(events.Warned))
+
+
+async def test_a_skill_that_is_off_or_only_for_people_is_not_suggested_by_its_name_in_words(place: Place) -> None:
+    path = add_skill(own_root(place), "release-notes", skill_text("release-notes", NOTES))
+    add_metadata(path, "policy:\n  allow_implicit_invocation: false\n")
+    add_skill(own_root(place), "fix-tests", skill_text("fix-tests", "Mend tests."))
+    settings = f'{NO_BUNDLED}\n[[skills.config]]\nname = "fix-tests"\nenabled = false\n'
+    requests, _ = await talked(place, settings, "use the release notes skill, then run fix tests")
+    assert suggestions(requests[0]) == []

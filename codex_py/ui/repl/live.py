@@ -148,7 +148,7 @@ class Live:
             case events.CommandFinished() if event.by_user or event.in_background:
                 self.commands.note_event(event)
                 self._show_beside(event)
-            case events.Warned() | events.SettingsChanged() | events.SkillUsed():
+            case events.Warned() | events.SettingsChanged() | events.SkillUsed() | events.SkillSuggested(named=True):
                 self._show_beside(event)
             case events.AgentChanged():
                 self._note_agent(event)

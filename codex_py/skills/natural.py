@@ -1,0 +1,182 @@
+"""Skills that a message names in words: "use the release notes skill", "按 release-notes 这个 skill 来".
+
+A name counts only beside a word for using something, never after a negation, and never in what is quoted or pasted. A
+name that is taken wrongly costs more than one that is missed, so whatever is doubtful is no name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+MAX_CHARS: Final = 8000
+_MAX_NAMED: Final = 8
+
+# Without one of these a message names nothing, whatever skills there are.
+_HINTS: Final = tuple(
+    "use using run apply invoke follow skill benutz verwend nutz utilis emplo usa use util aplica skill 用 按 技能"
+    " 使って スキル 스킬".split()
+)
+_USES: Final = frozenset(
+    "use using run apply invoke follow benutze benutzen verwende verwenden nutze nutzen utilise utiliser utilisez"
+    " emploie usa usar use utiliza utilizar aplica ejecuta".split()
+)
+_SKILL: Final = frozenset(("skill", "skills", "fähigkeit", "compétence", "habilidad"))
+# What may stand between the verb and the name.
+_ARTICLES: Final = frozenset(
+    "the our my your this that a an bitte den die das dem unseren mit le la les notre el los nuestra nuestro".split()
+)
+# What may follow a name that is not called a skill: anything else could make the name a part of something longer.
+_FOLLOWERS: Final = frozenset(
+    "on for to in and then with from before after at now please here again first against over when until so but"
+    " auf für und dann mit im in am bitte sur pour et avec dans sobre para y con en".split()
+)
+_NEGATIONS: Final = frozenset(
+    "not no never without don't dont doesn't didn't won't can't cannot stop avoid skip instead rather nor neither"
+    " nicht kein keine keinen nie niemals ohne statt pas jamais sans sin nunca ni".split()
+)
+# A clause that begins so asks or tells about a skill.
+_ASKING: Final = frozenset(
+    "how why what when where which who whose did does do was were is are should would if whether has had wie warum"
+    " wann wo welche wer hat soll comment pourquoi quand où qui cómo por qué cuándo dónde quién".split()
+)
+_SUBJECTS: Final = frozenset("i we they he she it people users who which that ich wir sie er es on ils elles".split())
+_HELPING: Final = frozenset("can could let let's lets must will shall please to".split())
+
+_CLAUSE_END: Final = ".!?;:。！？；，,\n"
+_TOKEN: Final = (
+    r"[A-Za-zÀ-ɏ0-9_'’]+(?:[-:/][A-Za-zÀ-ɏ0-9_]+)*|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]+|"
+    r"[.!?;:。！？；，,\n]"
+)
+_CJK_USES: Final = "(?:使用|用|按照|按|运行|调用|套用)[ 　]*$"
+_CJK_NEGATIONS: Final = "(?:不要|不用|别|不|没|无需|勿|怎么|如何|为什么|谁|有人|已经|之前)[^。，！？；]{0,4}$"
+_CJK_SKILL: Final = "^[ 　]*(?:这个|这項|这项|该|的)?[ 　]*(?:skill|技能|スキル|스킬)"
+_CJK_AFTER: Final = "^[ 　]*(?:来|去|做|处理|检查|写|改|$|。|！|，)"
+_JAPANESE_USE: Final = "^[ 　]*(?:という|の)?(?:skill|スキル)?[ 　]*(?:を使って|で(?:やって|お願い|書いて)|を使い)"
+
+
+class NaturalName(NamedTuple):
+    """A name in a message, as its words were written, and the names of skills that it fits; more than one is none."""
+
+    written: str
+    names: tuple[str, ...]
+
+
+def may_name(text: str) -> bool:
+    """Whether a text could name a skill at all; cheap."""
+    lowered = text[:MAX_CHARS].lower()
+    return any(hint in lowered for hint in _HINTS)
+
+
+def find_named(text: str, names: Collection[str]) -> list[NaturalName]:
+    """The names of skills in the user's own words of a text, in order, at most eight."""
+    if not may_name(text):
+        return []
+    own = own_words(text[:MAX_CHARS])
+    flat = f" {_flat(own)} "
+    fitting = [name for name in names if f" {_flat(_base(name))} " in flat or f" {_flat(name)} " in flat]
+    found: dict[str, list[str]] = {}
+    taken: list[tuple[int, int]] = []
+    for words, group in sorted(_by_words(fitting).items(), key=lambda entry: (-len(entry[0]), entry[0])):
+        for match in re.finditer(_spelling(words), own, re.IGNORECASE):
+            if any(match.start() < end and begin < match.end() for begin, end in taken):
+                continue
+            if _is_used(own, match.start(), match.end(), words):
+                taken.append(match.span())
+                found.setdefault(match[0], []).extend(group)
+    order = sorted(found, key=lambda written: own.find(written))
+    return [NaturalName(written, tuple(dict.fromkeys(found[written]))) for written in order[:_MAX_NAMED]]
+
+
+def own_words(text: str) -> str:
+    """A text without code, quoted lines, quotations and blocks of tags, none of which are the user's own words."""
+    text = re.sub(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", "\n", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"<([A-Za-z][\w-]*)\b[^>\n]*>.*?(?:</\1>|\Z)", "\n", text, flags=re.DOTALL)
+    text = re.sub(r"^(?:[ \t]*>|\t| {4}|[+-]{3} |@@ |\s+at |Traceback ).*$", "\n", text, flags=re.MULTILINE)
+    # A name alone may stand in backticks or quotation marks.
+    text = re.sub(r"`([A-Za-z0-9_:-]{1,64})`", r"\1", text)
+    return re.sub(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|「[^」\n]*」|«[^»\n]*»", lambda quoted: _unquoted(quoted[0]), text)
+
+
+def without_parts(text: str, parts: Iterable[tuple[int, int]]) -> str:
+    """A text without some parts of its UTF-8 form, such as what was pasted."""
+    raw, last, pieces = text.encode("utf-8", "surrogatepass"), 0, list[bytes]()
+    for start, end in sorted(parts):
+        pieces.append(raw[last:start])
+        last = max(last, end)
+    return b"\n".join([*pieces, raw[last:]]).decode("utf-8", "ignore")
+
+
+def _unquoted(quoted: str) -> str:
+    inner = quoted[1:-1]
+    return f" {inner} " if len(inner.split()) <= 3 and re.fullmatch(r"[A-Za-z0-9_: -]{1,48}", inner) else " … "
+
+
+def _base(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
+def _flat(text: str) -> str:
+    return " ".join(re.findall(r"[a-z0-9à-ɏ]+", text.lower()))
+
+
+def _by_words(names: Sequence[str]) -> dict[tuple[str, ...], list[str]]:
+    found: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        for spelling in dict.fromkeys((_flat(_base(name)), _flat(name))):
+            if spelling:
+                found.setdefault(tuple(spelling.split()), []).append(name)
+    return found
+
+
+def _spelling(words: Sequence[str]) -> str:
+    return r"(?<![A-Za-z0-9_$/.-])" + r"[ _:-]".join(map(re.escape, words)) + r"(?![A-Za-z0-9_/-]|\.\w)"
+
+
+def _is_used(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
+    """Whether a name at this place is beside a word for using it."""
+    before = _clause_before(text[:start])
+    after = text[end:]
+    tokens = [token.lower().replace("’", "'") for token in re.findall(_TOKEN, before)]
+    if _NEGATIONS.intersection(tokens[-6:]) or re.search(_CJK_NEGATIONS, before):
+        return False
+    if _is_used_in_cjk(before, after, words):
+        return True
+    following = [token.lower() for token in re.findall(_TOKEN, after[:80])]
+    is_called_skill = following[:1] in (["skill"], ["skills"]) or bool(tokens and tokens[-1] in _SKILL)
+    while tokens and (tokens[-1] in _ARTICLES or tokens[-1] in _SKILL) and (is_called_skill or "-" in text[start:end]):
+        tokens.pop()
+    if not tokens or not _is_request(tokens, is_called=is_called_skill):
+        return False
+    if is_called_skill:
+        return True
+    # A single word is too common, and what follows must not make the name a part of something else.
+    return len(words) > 1 and (not following or following[0] in _FOLLOWERS or following[0] in _CLAUSE_END)
+
+
+def _clause_before(text: str) -> str:
+    return text[max((text.rfind(mark) for mark in _CLAUSE_END), default=-1) + 1 :]
+
+
+def _is_request(tokens: Sequence[str], *, is_called: bool) -> bool:
+    """Whether the words before a name end in a verb for using, asked for rather than asked or told about."""
+    verb = len(tokens) - 1
+    if tokens[verb] == "with" and is_called:
+        return not _ASKING.intersection(tokens[:2])
+    if tokens[verb] not in _USES:
+        return False
+    subject = tokens[verb - 1] if verb else ""
+    if subject in _SUBJECTS:
+        return verb >= 2 and tokens[verb - 2] in _HELPING
+    return not _ASKING.intersection(tokens[:verb])
+
+
+def _is_used_in_cjk(before: str, after: str, words: tuple[str, ...]) -> bool:
+    if re.match(_JAPANESE_USE, after, re.IGNORECASE):
+        return len(words) > 1 or "スキル" in after[:12] or "skill" in after[:12].lower()
+    if not re.search(_CJK_USES, before):
+        return False
+    if re.match(_CJK_SKILL, after, re.IGNORECASE):
+        return True
+    return len(words) > 1 and bool(re.match(_CJK_AFTER, after))

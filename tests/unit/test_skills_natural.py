@@ -1,0 +1,130 @@
+"""Names of skills in plain words: what counts, and that ordinary messages name nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codex_py.skills.natural import find_named, own_words, without_parts
+
+NAMES = (
+    "release-notes fix-tests review code-review docs changelog deploy lint commit test-runner api-docs plan debug"
+    " pull-request unit-tests dark-mode health-check feature-flag error-handling database-migration acme:release-notes"
+    " acme:sync-work refactor explain typescript docker-build security-audit data-quality xlsx pdf"
+).split()
+ORDINARY = Path(__file__).parents[2] / "scripts" / "ranking"
+
+
+def named(text: str, *names: str) -> list[tuple[str, ...]]:
+    return [found.names for found in find_named(text, names or NAMES[:20])]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("use the release notes skill", "release-notes"),
+        ("Use the release-notes skill for 2.1.", "release-notes"),
+        ("please use the `release-notes` skill", "release-notes"),
+        ("can you write it up with the release notes skill?", "release-notes"),
+        ("run fix tests", "fix-tests"),
+        ("run fix-tests, then commit", "fix-tests"),
+        ("apply fix tests to this package and tell me what is left", "fix-tests"),
+        ("I want you to use the fix-tests skill here", "fix-tests"),
+        ("could we use the code review skill on this branch", "code-review"),
+        ("use the review skill", "review"),
+        ("use the skill review", "review"),
+        ("follow the docs skill", "docs"),
+        ("按 release-notes 这个 skill 来", "release-notes"),
+        ("按照 release-notes 技能写一份说明", "release-notes"),
+        ("用 fix-tests 来修一下测试", "fix-tests"),
+        ("请使用 code-review 检查这个分支", "code-review"),
+        ("用 review 这个 skill 看一下", "review"),
+        ("release-notes スキルを使って", "release-notes"),
+        ("benutze den Skill release-notes dafür", "release-notes"),
+        ("verwende bitte fix-tests", "fix-tests"),
+        ("utilise le skill release-notes", "release-notes"),
+        ("usa el skill release-notes", "release-notes"),
+        ("The build is red. Run fix tests.", "fix-tests"),
+    ],
+)
+def test_a_name_beside_a_word_for_using_it_is_named(text: str, name: str) -> None:
+    assert named(text) == [(name,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "where are the release notes?",
+        "the release notes are wrong",
+        "read the release-notes file",
+        "write release notes for 2.1",
+        "don't use the release notes skill",
+        "do not run fix tests yet",
+        "never use the release-notes skill here",
+        "do it without the release notes skill",
+        "instead of the release notes skill take the old text",
+        "stop using the release notes skill",
+        "不要用 release-notes 这个 skill",
+        "别用 fix-tests 来做",
+        "怎么用 release-notes 这个 skill？",
+        "bitte nicht den Skill release-notes benutzen",
+        "how do I use the release notes skill?",
+        "why did you use the fix-tests skill?",
+        "what does the release-notes skill do?",
+        "when should I use the code review skill?",
+        "we use the release notes skill every week",
+        "does anybody use the fix-tests skill",
+        "run review",
+        "use docs",
+        "please review this",
+        "use the release notes of last year as a template",
+        "use release notes templates from the wiki",
+        "run fix tests.py",
+        "run scripts/fix-tests",
+        "use /opt/release-notes for the output",
+        "run fix_tests_all",
+        "use the pull request template",
+        "use unit tests instead of mocks",
+        "run unit tests-only mode",
+        "```\nuse the release notes skill\n```",
+        "> use the release notes skill\nwhat do you think?",
+        'the README says "use the release notes skill" and that is wrong',
+        "<file>\nuse the release notes skill\n</file>\nsummarise this",
+        "    use the release notes skill\nwhy is this line here?",
+    ],
+)
+def test_what_is_quoted_asked_denied_or_part_of_something_else_names_nothing(text: str) -> None:
+    assert named(text) == []
+
+
+def test_ordinary_messages_name_nothing() -> None:
+    messages = [
+        line for file in ("ordinary.txt", "ordinary_judged.txt") for line in (ORDINARY / file).read_text().splitlines()
+    ]
+    assert len(messages) >= 200
+    assert [text for text in messages if find_named(text, NAMES)] == []
+
+
+def test_one_name_that_fits_two_skills_stays_open() -> None:
+    assert named("use the release notes skill", "release-notes", "acme:release-notes") == [
+        ("release-notes", "acme:release-notes")
+    ]
+    assert named("use the acme:release-notes skill", "release-notes", "acme:release-notes") == [("acme:release-notes",)]
+
+
+def test_the_longest_name_counts_and_two_names_are_two() -> None:
+    assert named("use the code review skill", "review", "code-review") == [("code-review",)]
+    assert named("run fix tests, then use the release notes skill") == [("fix-tests",), ("release-notes",)]
+
+
+def test_a_part_of_a_text_can_be_left_out_by_its_bytes() -> None:
+    text = "ü look: use the release notes skill now"
+    start = text.encode().index(b"use")
+    assert without_parts(text, [(start, start + 27)]) == "ü look: \n now"
+
+
+def test_a_hostile_text_is_read_in_time() -> None:
+    for text in ("use " * 3000, "`" * 8000, "<a>" * 3000, '"' * 8000, "use the " + "release-" * 1000, "「" * 8000):
+        assert find_named(text, NAMES) == []
+    assert own_words("```\nnever closed") == "\n"
