@@ -17,7 +17,6 @@ from codex_py.core.ports import AgentSpawner, HookSession, PromptRefused
 from codex_py.core.sampling import Sampler, SampleResult, ToolCrash
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_services import SessionServices, started_event
-from codex_py.core.session_skills import SkillsToInject
 from codex_py.core.skill_requests import SkillRequests
 from codex_py.core.spending import SpendingLog
 from codex_py.core.token_usage import measure_context
@@ -250,17 +249,27 @@ class TurnRunner:
             self._transcript.user_message(message, inputs)
 
     async def _append_messages(self, waiting: Sequence[PendingMessage | ResponseItem]) -> None:
-        """Append what comes from the user, skills before the message that names them."""
-        requested: list[SkillsToInject] = []
-        for item in waiting:
-            if isinstance(item, ResponseItem):
-                self.history.append(item)
-            else:
-                requested.append(self._skill_requests.inject(item.input))
-                self._keep(item.message, item.input)
-                self.history.append(*item.context)
-        # Asked only now, so that what the user said is kept when the answer never comes.
-        await self._skill_requests.provide(requested)
+        """Append what comes from the user, skills before the message that names them.
+
+        What skills lack is asked for first. What the user said is kept when the answer never comes.
+        """
+        left = list(waiting)
+        try:
+            while left:
+                item = left[0]
+                if isinstance(item, PendingMessage):
+                    await self._skill_requests.inject(item.input)
+                self._append_message(left.pop(0))
+        finally:
+            for item in left:
+                self._append_message(item)
+
+    def _append_message(self, item: PendingMessage | ResponseItem) -> None:
+        if isinstance(item, ResponseItem):
+            self.history.append(item)
+        else:
+            self._keep(item.message, item.input)
+            self.history.append(*item.context)
 
     async def _append_pending(self, turn: TurnContext) -> None:
         """Append the input that has arrived since the last request."""

@@ -14,6 +14,7 @@ from codex_py.skills.dependencies import missing_env_warning, plan_dependencies
 from codex_py.skills.documents import find_files
 from codex_py.skills.inject import render_loaded, skill_body, skill_item
 from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.roots import link_base
 from codex_py.skills.select import select_skills
 from codex_py.text.files import FileRefused
 from codex_py.text.nearest import nearest_names
@@ -34,6 +35,7 @@ def read_named_skills(
         user_home=settings.roots.user_home,
         structured=[item for item in inputs if isinstance(item, SkillInput)],
         connector_slugs=connector_slugs,
+        base=link_base(settings.roots),
     )
     items: list[ResponseItem] = []
     read: list[Skill] = []

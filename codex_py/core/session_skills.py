@@ -258,6 +258,7 @@ def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[s
         extra_user_roots=tuple(Path(directory) for directory in config.skills.extra_user_roots),
         bundled=config.skills.bundled.enabled,
         follow_links=config.skills.follow_links,
+        claude=config.skills.claude,
     )
 
 

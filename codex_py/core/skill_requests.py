@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Final, Literal
@@ -24,6 +25,7 @@ from codex_py.skills.natural import find_named, may_name, without_parts
 from codex_py.text.sanitize import sanitize_line
 
 # How the table of contents of a skill's references begins.
+_APP_LINK: Final = r"\[\$[A-Za-z0-9_:-]+\][ \t]*\(app://[^)\s]*\)"
 _REFERENCES: Final = b'"<skill_references>'
 
 
@@ -41,8 +43,8 @@ class SkillRequests(Value):
     join: Callable[[], None]
     add_item: Callable[[ResponseItem], None]
 
-    def inject(self, inputs: Sequence[UserInput]) -> SkillsToInject:
-        """Put the skills the user named before the model; gives back what they lack with the rest.
+    async def inject(self, inputs: Sequence[UserInput]) -> None:
+        """Put the skills the user named before the model, after what they lack was asked for.
 
         Connectors that are named have their tools shown from the next request on.
         """
@@ -59,13 +61,16 @@ class SkillRequests(Value):
             requested = mentions.read_named_skills(
                 self.skills.catalog, self.skills.settings, inputs, connector_slugs=slugs
             )
+        for notice in requested.notices:
+            self.listeners.warn(notice)
+        await self.provide([requested])
+        self._name_linked_connectors(requested)
         self._suggest(inputs, requested.skills, [skill for fit in named for skill in fit])
         self._note(requested, "explicit")
         for item, references in zip(requested.items, requested.references, strict=True):
             self.history.append(item, *([references] if references else []))
         if any(requested.references):
             self.join()
-        return requested
 
     def _named_in_words(self, inputs: Sequence[UserInput]) -> list[tuple[Skill, ...]]:
         """For each name in the user's own words the skills it fits, mostly one. What was pasted does not count."""
@@ -132,6 +137,9 @@ class SkillRequests(Value):
         Raises `ToolError` for a skill that it may not have, or that cannot be read.
         """
         text, requested = _load_mentions().read_called_skill(self.skills.catalog, self.skills.settings, name)
+        for notice in requested.notices:
+            self.listeners.warn(notice)
+        self._name_linked_connectors(requested)
         # Noted with its items, so that a compaction in the middle of the turn keeps it.
         self._note(requested, "read")
         await self.provide([requested])
@@ -153,8 +161,6 @@ class SkillRequests(Value):
 
     def _note(self, requested: SkillsToInject, use_type: Literal["explicit", "read"]) -> None:
         """Emit events for the skills, and record what comes with them."""
-        for notice in requested.notices:
-            self.listeners.warn(notice)
         for skill in requested.skills:
             for use in self.skills.note_use(skill, use_type):
                 self.listeners.emit(use)
@@ -169,6 +175,17 @@ class SkillRequests(Value):
         if named.slugs:
             self.join()
         return named.slugs
+
+    def _name_linked_connectors(self, requested: SkillsToInject) -> None:
+        """Show the tools of the connectors that skills link to, as links in a message do."""
+        views = [item.view() for item in requested.items if b"app://" in item.encoded]
+        texts = [view.text for view in views if isinstance(view, Message)]
+        links = [link[0] for text in texts for link in re.finditer(_APP_LINK, text)]
+        if links:
+            named = self.mcp.clients.name_connectors(links, self.history.items, self.skills.catalog)
+            for notice in named.notices:
+                self.listeners.warn(notice)
+            self.join()
 
     async def _ask_for_variable(self, missing: MissingVariable) -> None:
         """Ask for a variable, once a session; where nobody can be asked, say so and go on."""

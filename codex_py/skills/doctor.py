@@ -90,6 +90,10 @@ def examine(
         for path in _candidates(unvisited_path, until):
             if path not in verdicts and Path(os.path.realpath(path)) not in loaded:
                 where = "`.agents/skills` of a project or of your home is"
+                if unvisited_path.name == "skills" and not unvisited_path.parent.name.startswith("."):
+                    where += f"; to have this one searched too set `skills.roots = ['{unvisited_path}']`"
+                elif unvisited_path.match(".claude/skills"):
+                    where += "; `skills.claude = true` has this one searched too"
                 reason = f"`{unvisited_path}` is not a directory that is searched: {where}"
                 verdicts[path] = SkillVerdict(path, False, reason)
     notes = (*catalog.notes, *idle_rules(catalog.skills, rules, never_install=never_install))

@@ -13,7 +13,9 @@ from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.value import Value
 
 # In the order in which roots are searched.
-RootType: TypeAlias = Literal["project-config", "home", "user-agents", "system", "admin", "plugin", "extra", "agents"]
+RootType: TypeAlias = Literal[
+    "project-config", "home", "user-agents", "system", "admin", "plugin", "extra", "agents", "claude"
+]
 
 _CATALOGUE_ORDER: Final[tuple[SkillScope, ...]] = get_args(SkillScope)
 _PROMPT_ORDER: Final[tuple[SkillScope, ...]] = ("system", "admin", "repo", "user")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.paths import real_path
 from codex_py.protocol.value import Value
@@ -29,7 +29,8 @@ class SkillRootsRequest(Value):
 
     `home` is CODEX_HOME; `project_config_dirs` are the `.codex` directories of the project, nearest to `cwd` first;
     `project_root` is None outside a project. Without `bundled` the system roots are left out. With
-    `follow_links`, links in the user's own roots may lead anywhere.
+    `follow_links`, links in the user's own roots may lead anywhere. With `claude` the skills of Claude Code are looked
+    at too, after all others.
     """
 
     home: Path
@@ -43,6 +44,20 @@ class SkillRootsRequest(Value):
     extra_user_roots: tuple[Path, ...] = ()
     bundled: bool = True
     follow_links: bool = False
+    claude: bool = False
+
+
+class LinkBase(NamedTuple):
+    """Where relative links start, and the project that they must not lead out of; both real paths."""
+
+    cwd: Path
+    project: Path
+
+
+def link_base(request: SkillRootsRequest) -> LinkBase:
+    """Where the links of a message start."""
+    cwd = Path(real_path(request.cwd))
+    return LinkBase(cwd, Path(real_path(request.project_root)) if request.project_root else cwd)
 
 
 def skill_roots(request: SkillRootsRequest) -> tuple[SkillRoot, ...]:
@@ -79,6 +94,10 @@ def _candidates(request: SkillRootsRequest) -> Iterator[SkillRoot]:
         yield SkillRoot(directory, "user", "extra")
     for directory in _from_project_to(cwd, project):
         yield SkillRoot(directory / ".agents" / "skills", "repo", "agents", inside=project)
+    if request.claude:
+        for directory in _from_project_to(cwd, project):
+            yield SkillRoot(directory / ".claude" / "skills", "repo", "claude", inside=project)
+        yield SkillRoot(request.user_home / ".claude" / "skills", "user", "claude")
 
 
 def _from_project_to(cwd: Path, project: Path) -> list[Path]:

@@ -19,7 +19,7 @@ from codex_py.text.sanitize import sanitize_line
 
 SKILL_FILE: Final = "SKILL.md"
 MAX_DEPTH: Final = 6
-MAX_DIRECTORIES: Final = 2000
+MAX_DIRECTORIES: Final = 20_000
 MAX_ENTRIES: Final = 200_000
 _MAX_PEEKED: Final = 20
 SKIPPED_DIRECTORIES: Final = frozenset({"node_modules", "__pycache__"})
@@ -49,7 +49,7 @@ def find_skill_files(root: SkillRoot, *, until: float = float("inf")) -> Found:
     """Search a root breadth-first, directories in the order of their names; stop at the moment `until`
     (`time.monotonic`).
 
-    At most 6 levels, 2000 directories and 200,000 entries. Hidden directories and `node_modules` are not entered; a
+    At most 6 levels, 20,000 directories and 200,000 entries. Hidden directories and `node_modules` are not entered; a
     directory reached twice is read once. A root or a file that leads out of the project it belongs to is refused.
     """
     if root.inside and not root.path.is_relative_to(root.inside):

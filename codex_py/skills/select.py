@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from codex_py.protocol.ops import SkillInput
 from codex_py.skills.mentions import LinkMention, find_mentions, is_mentionable, lengths_of, longest_known
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
+from codex_py.skills.roots import LinkBase
 from codex_py.text.sanitize import sanitize_line
 
 _MAX_NOTICES: Final = 8
@@ -44,11 +45,13 @@ def refused_mentions(
     user_home: Path,
     structured: Sequence[SkillInput] = (),
     connector_slugs: Collection[str] = (),
+    base: LinkBase | None = None,
 ) -> tuple[RefusedMention, ...]:
     """The mentions of one text that select nothing, so that a front end can ask before it sends the text."""
     if "$" not in text:
         return ()
-    return _chosen(catalog, [text], user_home, structured, connector_slugs).refused()
+    chosen = _Chosen(catalog, user_home, base)
+    return chosen.read([text], structured, connector_slugs).refused()
 
 
 def select_skills(
@@ -58,42 +61,27 @@ def select_skills(
     user_home: Path,
     structured: Sequence[SkillInput] = (),
     connector_slugs: Collection[str] = (),
+    base: LinkBase | None = None,
 ) -> Selection:
     """Decide what the mentions of one user input select; each skill comes once.
 
     Structured inputs are first, in their order, and take their name away from the plain mentions. Then follow, text by
     text, the linked skills and those named plainly, both in catalogue order. A plain name must be that of exactly one
-    enabled skill and of no connector (slugs are lower case). A `~` in a link stands for `user_home`.
+    enabled skill and of no connector (slugs are lower case). A `~` in a link stands for `user_home`, and a
+    relative one starts from `base`.
     """
     if not structured and not any("$" in text for text in texts):
         return Selection()
-    chosen = _chosen(catalog, texts, user_home, structured, connector_slugs)
+    chosen = _Chosen(catalog, user_home, base).read(texts, structured, connector_slugs)
     return Selection(tuple(chosen.skills.values()), chosen.notices())
-
-
-def _chosen(
-    catalog: SkillCatalog,
-    texts: Sequence[str],
-    user_home: Path,
-    structured: Sequence[SkillInput],
-    connector_slugs: Collection[str],
-) -> _Chosen:
-    chosen = _Chosen(catalog, user_home)
-    for picked in structured:
-        chosen.pick(picked)
-    known = {skill.name for skill in catalog.skills}
-    for mentions in [find_mentions(text, known) for text in texts]:
-        chosen.follow_links(mentions.links)
-        chosen.resolve_names([name for name in mentions.plain if name.lower() not in connector_slugs])
-        chosen.note_unknown([run for run in mentions.unknown if run.lower() not in connector_slugs])
-    return chosen
 
 
 class _Chosen:
     """What has been selected so far, by path, and what could not be."""
 
-    def __init__(self, catalog: SkillCatalog, user_home: Path) -> None:
+    def __init__(self, catalog: SkillCatalog, user_home: Path, base: LinkBase | None) -> None:
         self.skills: dict[Path, Skill] = {}
+        self._base = base
         self._catalog = catalog
         self._user_home = user_home
         self._positions = {id(skill): position for position, skill in enumerate(catalog.skills)}
@@ -105,9 +93,20 @@ class _Chosen:
         self._untold = 0
         self._compared = 0
 
+    def read(self, texts: Sequence[str], structured: Sequence[SkillInput], connector_slugs: Collection[str]) -> _Chosen:
+        """Take in one user input."""
+        for picked in structured:
+            self.pick(picked)
+        known = {skill.name for skill in self._catalog.skills}
+        for mentions in [find_mentions(text, known) for text in texts]:
+            self.follow_links(mentions.links)
+            self.resolve_names([name for name in mentions.plain if name.lower() not in connector_slugs])
+            self.note_unknown([run for run in mentions.unknown if run.lower() not in connector_slugs])
+        return self
+
     def pick(self, picked: SkillInput) -> None:
         self._blocked.add(picked.name)
-        if skill := self._by_path.get(_lexical(str(picked.path), self._user_home)):
+        if skill := self._linked(str(picked.path)):
             self._add([skill])
         else:
             self._note_no_skill_at(picked.name, str(picked.path))
@@ -117,11 +116,30 @@ class _Chosen:
         for link in links:
             if link.link_type not in ("skill", "other"):
                 continue
-            if skill := self._by_path.get(_lexical(link.path, self._user_home)):
+            if skill := self._linked(link.path):
                 found.append(skill)
+                continue
+            named = self._named_by_link(link.path) if link.link_type == "skill" else ()
+            if len(named) == 1:
+                found += named
+            elif named:
+                self._refuse(link.path, link.name, f"could mean {len(named)} skills and selects none: ", named)
             elif link.link_type == "skill":
                 self._note_no_skill_at(link.name, link.path)
         self._add(found)
+
+    def _linked(self, path: str) -> Skill | None:
+        """The skill whose file a path is; a relative one starts from where the user is, and stays in the project."""
+        whole = _lexical(path, self._user_home)
+        if not whole.startswith("/") and self._base is not None:
+            whole = os.path.normpath(f"{self._base.cwd}/{whole}")
+            if not Path(whole).is_relative_to(self._base.project):
+                return None
+        return self._by_path.get(whole)
+
+    def _named_by_link(self, path: str) -> Sequence[Skill]:
+        """The skills that `skill://name`, or `skill://namespace/name`, stands for."""
+        return self._catalog.find(path.strip("/").replace("/", ":"))
 
     def resolve_names(self, names: Iterable[str]) -> None:
         found: list[Skill] = []
@@ -234,7 +252,10 @@ class _Chosen:
         path = _lexical(written, self._user_home)
         target = f"`{_shown(written)}` of `${_shown(name)}`"
         if not path.startswith("/"):
-            return f"no skill at {target}: a link to a skill needs an absolute path{self._hint(name)}"
+            needs = (
+                "a path from here that stays in the project, or an absolute one" if self._base else "an absolute path"
+            )
+            return f"no skill at {target}: a link to a skill needs {needs}{self._hint(name)}"
         for skill in self._catalog.skills:
             if path in (str(skill.path), str(skill.canonical_path)):
                 return f"the skill at {target} is switched off; {_enabling(skill.name)}"

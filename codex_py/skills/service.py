@@ -14,6 +14,7 @@ from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot, catalogue_key
 from codex_py.skills.record import NEVER, FoundFile, Scan, are_current, load_scan, remarks_of, save_scan, skill_of
 from codex_py.skills.roots import SYSTEM_DIRECTORIES, SkillRootsRequest, skill_roots
+from codex_py.text.files import FileRefused, read_inside
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
@@ -125,6 +126,8 @@ def load_warnings(catalog: SkillCatalog) -> tuple[str, ...]:
 # After this the session starts with the skills there are; what was read is kept, and the next turn goes on.
 _MAX_SECONDS: Final = 2.5
 _MAX_CACHED: Final = 64
+# So much of two files is compared.
+_MAX_COMPARED: Final = 1024 * 1024
 _DENIED: Final = "`sandbox.deny_read` denies reading it"
 
 _K = TypeVar("_K")
@@ -253,7 +256,7 @@ def assemble(
                 skills.append(skill_of(record, scan.root))
             remarks.extend(SkillProblem(Path(path), remark, scope) for path, remark in remarks_of(record))
     problems.extend(outside.values())
-    skills = _without_doubles(skills)
+    skills = _without_copies(_without_doubles(skills))
     skills.sort(key=catalogue_key)
     disabled = apply_rules(skills, rules)
     skills, replaced = _without_replaced(skills, disabled)
@@ -288,6 +291,35 @@ def _without_doubles(skills: list[Skill]) -> list[Skill]:
         for skill in skills
         if skill.scope != "system" or skill.name not in ours or skill.root.path.name == SYSTEM_DIRECTORIES[-1]
     ]
+
+
+def _without_copies(skills: list[Skill]) -> list[Skill]:
+    """The skills without those of Claude Code that another root has under the same name, and with the same content."""
+    if not any(skill.root.root_type == "claude" for skill in skills):
+        return skills
+    others: defaultdict[str, list[Skill]] = defaultdict(list)
+    left: list[Skill] = []
+    for skill in skills:
+        is_copy = skill.root.root_type == "claude" and any(
+            _has_same_content(skill, other) for other in others[skill.name]
+        )
+        if not is_copy:
+            others[skill.name].append(skill)
+            left.append(skill)
+    return left
+
+
+def _has_same_content(skill: Skill, other: Skill) -> bool:
+    if skill.description != other.description:
+        return False
+    try:
+        heads = [
+            read_inside(each.root.inside or each.directory, each.canonical_path, _MAX_COMPARED)
+            for each in (skill, other)
+        ]
+    except FileRefused:
+        return False
+    return heads[0] is not None and heads[1] is not None and heads[0].raw == heads[1].raw
 
 
 def _without_replaced(skills: list[Skill], disabled: frozenset[Path]) -> tuple[list[Skill], tuple[str, ...]]:

@@ -43,6 +43,9 @@ _DESCRIBING: Final = ("name", "description", "short_description")
 # Where a word stops gaining by being repeated.
 _SATURATION: Final = 2.0
 _MAX_TERMS: Final = 4000
+# A word counts at most so often in a field, so that none wins by being repeated; the field is long all the same.
+_MAX_DESCRIBED: Final = 3
+_MAX_COUNT: Final = 20
 
 
 class SkillTerms(NamedTuple):
@@ -76,10 +79,11 @@ def weigh(fields: Mapping[str, Iterable[str]], stems: StemTable) -> dict[str, in
     for name, texts in fields.items():
         written = [word for text in texts for word in words_of(text)]
         field = FIELDS[name]
+        most = _MAX_DESCRIBED if name in _DESCRIBING else _MAX_COUNT
         worth = field.worth / (1 - field.shortening + field.shortening * len(written) / field.length)
         for word, count in Counter(written).items():
             for stem in stems[word]:
-                totals[stem] = totals.get(stem, 0.0) + worth * count
+                totals[stem] = totals.get(stem, 0.0) + worth * min(count, most)
         if name in _DESCRIBING:
             described.update(totals)
     if len(totals) > _MAX_TERMS:

@@ -127,9 +127,9 @@ async def test_a_link_to_home_is_written_with_a_tilde(place: Place) -> None:
             "no skill at `{evil}` of `$lint`; you could mean `$lint` (repo)",
         ),
         (
-            "[$lint](.agents/skills/lint/SKILL.md)",
-            "no skill at `.agents/skills/lint/SKILL.md` of `$lint`: a link to a skill needs an absolute path; "
-            "you could mean `$lint` (repo)",
+            "[$lint](../evil/SKILL.md)",
+            "no skill at `../evil/SKILL.md` of `$lint`: a link to a skill needs a path from here that stays in the "
+            "project, or an absolute one; you could mean `$lint` (repo)",
         ),
         (
             "[$lint](skill://{directory})",
@@ -288,3 +288,12 @@ async def test_the_list_stands_before_what_was_named(place: Place) -> None:
     # Nothing of it again: the turn after adds the answer and the prompt.
     assert second.body == whole_body(place, second, *told, said("answer 1"), user("and now without"), skills=listed)
     assert talked.uses == [events.SkillUsed("lint", "repo", path, "explicit")]
+
+
+@pytest.mark.parametrize("link", ["./.agents/skills/lint/SKILL.md", ".agents/skills/lint/SKILL.md", "skill://lint"])
+async def test_a_link_from_here_and_one_by_name_select(place: Place, link: str) -> None:
+    add_skill(repo_root(place), "lint")
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say(f"[$x]({link}) now")
+    assert [use.name for use in watched.of(events.SkillUsed)] == ["lint"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.bodies import injected, skill_list, user, whole_body
 from tests.support.home import Place
-from tests.support.skills import add_metadata, add_skill, own_root, repo_root, skill_text, talk
+from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, repo_root, skill_text, talk
 
 PLUGIN = '[plugins."tools@market"]\nenabled = true\n'
 
@@ -118,16 +118,15 @@ async def test_a_hostile_directory_gives_the_skills_in_it_that_are_some(place: P
     ]
 
 
-async def test_a_root_with_too_many_directories_is_one_line_for_the_user(place: Place) -> None:
+async def test_a_skill_behind_thousands_of_directories_is_found(place: Place) -> None:
     root = repo_root(place)
-    first = add_skill(root, "a-first")
-    for number in range(2000):
+    last = add_skill(root, "z-last")
+    for number in range(2500):
         (root / f"directory-{number:04}").mkdir()
-    add_skill(root, "z-last")
     talked = await talk(place, "hi")
     [request] = talked.requests
-    assert request.body == whole_body(place, request, user("hi"), skills=skill_list(line("a-first", first)))
-    assert talked.warnings == [f"`{root}` has more than 2000 directories: some of its skills were not looked for"]
+    assert request.body == whole_body(place, request, user("hi"), skills=skill_list(line("z-last", last)))
+    assert talked.warnings == []
 
 
 WRITTEN = {
@@ -267,3 +266,15 @@ async def test_what_may_not_be_read_reaches_the_model_through_no_document_and_no
         f"ignored `{place.repo}/.env`: `sandbox.deny_read` denies reading it",
         f"`$linked` selects nothing: `{linked}` could not be loaded: `sandbox.deny_read` denies reading it",
     ]
+
+
+async def test_skills_of_claude_code_come_too_and_the_same_skill_counts_once(place: Place) -> None:
+    add_skill(repo_root(place), "lint")
+    add_skill(place.repo / ".claude/skills", "lint")
+    add_skill(place.repo / ".claude/skills", "other")
+    add_skill(Path(place.env["HOME"]) / ".claude/skills", "at-home")
+    talked = await talk(place, "hi")
+    shown = talked.requests[0].input_bytes.decode()
+    assert [shown.count(f"- {name}: ") for name in ("lint", "other", "at-home")] == [1, 1, 1]
+    left_out = await talk(place, "hi", bundled=f"{NO_BUNDLED}\n[skills]\nclaude = false\n")
+    assert "- other: " not in left_out.requests[0].input_bytes.decode()

@@ -87,15 +87,15 @@ def test_only_the_exact_file_name_counts(top: Path) -> None:
     assert (reached(found, top), found.refused) == (["c/SKILL.md/d"], [])
 
 
-def test_the_two_thousandth_directory_is_the_last(top: Path) -> None:
-    for number in range(2001):
-        (top / f"{number:04}").mkdir()
-    add(top / "1999")
-    add(top / "2000")
-    add(top / "0000" / "x")
+def test_the_twenty_thousandth_directory_is_the_last(top: Path) -> None:
+    for number in range(20_001):
+        (top / f"{number:05}").mkdir()
+    add(top / "19999")
+    add(top / "20000")
+    add(top / "00000" / "x")
     found = search(top)
-    assert reached(found, top) == ["1999"]
-    assert found.notes == [f"`{top}` has more than 2000 directories: some of its skills were not looked for"]
+    assert reached(found, top) == ["19999"]
+    assert found.notes == [f"`{top}` has more than 20000 directories: some of its skills were not looked for"]
 
 
 def test_linked_directories_are_followed_one_level_a_link(top: Path, tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
     (repo / "out").symlink_to(top / "outside")
     write(place.project / ".claude" / "skills" / "c" / "SKILL.md")
     write(top / "u" / ".claude" / "skills" / "d" / "SKILL.md")
+    claude = "; `skills.claude = true` has this one searched too"
     found = place.examine(SkillSwitch(name="off"))
     judged = {
         str(verdict.path.relative_to(top)): (verdict.loaded, verdict.name, verdict.reason) for verdict in found.verdicts
@@ -102,8 +103,8 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
             None,
             f"`{repo}/out` is a link that leads out of the project",
         ),
-        "project/.claude/skills/c/SKILL.md": (False, None, f"`{place.project}/.claude/skills` {is_searched}"),
-        "u/.claude/skills/d/SKILL.md": (False, None, f"`{top}/u/.claude/skills` {is_searched}"),
+        "project/.claude/skills/c/SKILL.md": (False, None, f"`{place.project}/.claude/skills` {is_searched}{claude}"),
+        "u/.claude/skills/d/SKILL.md": (False, None, f"`{top}/u/.claude/skills` {is_searched}{claude}"),
     }
 
 

@@ -14,6 +14,7 @@ from codex_py.server.messages import Params, RpcError
 
 _INPUT_TYPES: Final = ("text", "image", "localImage", "skill", "mention", "audio", "localAudio")
 _SKILL: Final = "skill://"
+_SKILL_FILE: Final = "SKILL.md"
 _MAX_INPUTS: Final = 1000
 
 
@@ -37,7 +38,11 @@ def read_inputs(params: Params) -> TurnInputs:
 
 def is_message_text(content: dict[str, Any]) -> bool:
     """Whether a part of the content is a text of the user's message."""
-    return content["type"] == "text" or (content["type"] == "mention" and not content["path"].startswith(_SKILL))
+    return content["type"] == "text" or (content["type"] == "mention" and not _means_skill(content["path"]))
+
+
+def _means_skill(path: str) -> bool:
+    return path.startswith(_SKILL) or ("://" not in path and Path(path).name == _SKILL_FILE)
 
 
 def _read(item: Params) -> tuple[UserInput, dict[str, Any]]:
@@ -65,7 +70,7 @@ def _read(item: Params) -> tuple[UserInput, dict[str, Any]]:
 def _mention(name: str, path: str) -> tuple[UserInput, dict[str, Any]]:
     """A resource the user has picked: a skill, or something that a link in the message names as well."""
     content = {"type": "mention", "name": name, "path": path}
-    if path.startswith(_SKILL):
+    if _means_skill(path):
         return SkillInput(name, Path(path.removeprefix(_SKILL))), content
     sign = "$" if "://" in path else "@"
     return TextInput(f"[{sign}{name}]({path})"), content

@@ -139,7 +139,8 @@ def _skill_offer(skill: Skill, *, sign: str = "$") -> MenuOffer:
     about = short or skill.description
     title = f"{shown} · {about}" if shown and shown != skill.name else about
     chip = PickedSkill(skill.name, skill.path)
-    return MenuOffer(f"{sign}{skill.name}", f"{skill.scope:<6}  {title}", skill.description, f"${skill.name} ", chip)
+    mark, prompt = f"${skill.name} ", (skill.interface and skill.interface.default_prompt) or ""
+    return MenuOffer(f"{sign}{skill.name}", f"{skill.scope:<6}  {title}", skill.description, mark, chip, prompt=prompt)
 
 
 def _command_offer(command: SlashCommand) -> MenuOffer:

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from codex_py.core.session import Session
 from codex_py.protocol.ops import SkillInput
 from codex_py.skills.model import Skill
+from codex_py.skills.roots import link_base
 from codex_py.skills.select import RefusedMention, refused_mentions
 from codex_py.ui.repl.chips import Composed
 from codex_py.ui.repl.panels.forms import FormAsker, Option, Sheet, TextLine
@@ -29,6 +30,7 @@ def mentions_refused(session: Session, message: Composed) -> tuple[RefusedMentio
         user_home=session.skills.settings.roots.user_home,
         structured=[item for item in message.inputs if isinstance(item, SkillInput)],
         connector_slugs=session.mcp.connector_slugs(),
+        base=link_base(session.skills.settings.roots),
     )
 
 

@@ -13,6 +13,7 @@ from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.layout.utils import explode_text_fragments
 
+from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.chips import Chips, Composed, PickedSkill, PictureChip, is_large
 from codex_py.ui.repl.clipboard import picture_paths
 from codex_py.ui.repl.history import HistorySource, PromptHistory
@@ -107,6 +108,9 @@ class Composer:
         self.buffer.delete_before_cursor(self.buffer.cursor_position - word.start)
         after = self.buffer.document.text_after_cursor
         insert = f"{self.chips.picture(offer.chip.path)} " if isinstance(offer.chip, PictureChip) else offer.insert
+        if offer.prompt and not self.text.strip():
+            # The words its author thinks it is mostly used with, to be changed or sent.
+            insert += sanitize_line(offer.prompt)
         self.buffer.insert_text(insert.rstrip() if after.startswith((" ", "\n")) else insert)
         self.menu.close()
         self._changed()

@@ -30,7 +30,10 @@ class MenuWord(NamedTuple):
 
 
 class MenuOffer(NamedTuple):
-    """One line of the menu. `insert` replaces the word; with `runs` Enter sends the message at once."""
+    """One line of the menu. `insert` replaces the word; with `runs` Enter sends the message at once.
+
+    `prompt` follows where the word is all there is.
+    """
 
     label: str
     note: str
@@ -38,6 +41,7 @@ class MenuOffer(NamedTuple):
     insert: str
     chip: Chip | None = None
     runs: bool = False
+    prompt: str = ""
 
 
 class MenuSource(Protocol):
