@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, added, call, completed, custom_call, delta, hang, say
 from tests.support.home import Place
+from tests.support.random_screens import play
 from tests.support.terminal import Terminal
 
 
@@ -156,3 +158,10 @@ def test_addresses_and_files_are_links_where_the_terminal_opens_them(place: Plac
                 for target in (b"https://example.com/docs", b"cursor://file%s/src/app.py:1" % bytes(place.repo)):
                     assert (b";%s\x1b\\" % target in terminal.raw) is is_linked
                 assert terminal.raw.count(b"\x1b]8;id=") == 2 * is_linked
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_after_random_resizes_keys_dialogs_and_streams_the_screen_is_as_a_fresh_drawing(
+    tmp_path: Path, seed: int
+) -> None:
+    play(seed, tmp_path)
