@@ -114,7 +114,7 @@ SANDBOX_MODES: Final[tuple[SandboxMode, ...]] = ("read-only", "workspace-write",
 WEB_SEARCH: Final = ("disabled", "cached", "live")
 ENVIRONMENT_STARTS: Final = ("none", "core", "all")
 
-BUILT_IN_PROVIDERS: Final = ("openai", "ollama", "lmstudio", "amazon-bedrock", "offline")
+BUILT_IN_PROVIDERS: Final = ("openai", "ollama", "lmstudio", "offline")
 # Hosted providers with built-in settings, which a table of the same name changes.
 HOSTED_PROVIDERS: Final = (*("anthropic", "openrouter", "deepseek", "mistral", "groq", "gemini", "vllm", "llamacpp"),)
 

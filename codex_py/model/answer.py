@@ -174,7 +174,7 @@ class ResponseBody:
                 counted, deadline = parser.pending, self._deadline()
             ready.reverse()
             while ready:
-                for event in decoder.decode(ready.pop()):
+                for event in decoder.take_text(ready) or decoder.decode(ready.pop()):
                     yield event
                     # The time the caller took is not the server's.
                     event, deadline = None, self._deadline()

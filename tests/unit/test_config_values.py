@@ -173,7 +173,7 @@ def test_each_api_can_be_configured(machine: Machine, wire: str) -> None:
     assert loaded.config.model_providers["x"].wire_api == wire
 
 
-@pytest.mark.parametrize("name", ["openai", "ollama", "lmstudio", "amazon-bedrock", "offline"])
+@pytest.mark.parametrize("name", ["openai", "ollama", "lmstudio", "offline"])
 def test_a_built_in_provider_cannot_be_redefined(machine: Machine, name: str) -> None:
     machine.user(f'model = "m"\n[model_providers.{name}]\nbase_url = "http://x"\n')
     assert refusal(machine) == f"cannot redefine the built-in provider `{name}` in `{machine.user_file}` line 2"
@@ -183,7 +183,7 @@ def test_an_unknown_provider_names_the_known_ones_and_the_nearest(machine: Machi
     machine.user('model_provider = "opnai"\n[model_providers.mine]\nbase_url = "http://x"\n')
     assert refusal(machine) == (
         f"unknown provider `opnai` in `{machine.user_file}` line 1: did you mean `openai`? "
-        "known are `openai`, `ollama`, `lmstudio`, `amazon-bedrock`, `offline`, `anthropic`, `openrouter`, `deepseek`, "
+        "known are `openai`, `ollama`, `lmstudio`, `offline`, `anthropic`, `openrouter`, `deepseek`, "
         "`mistral`, `groq`, `gemini`, `vllm`, `llamacpp`, `mine`"
     )
     assert machine.load("model_provider=mine").config.model_provider == "mine"

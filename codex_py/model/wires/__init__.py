@@ -69,6 +69,13 @@ class Decoder(Protocol):
         """
         ...
 
+    def take_text(self, waiting: list[bytes]) -> Sequence[ResponseEvent]:
+        """Take from the end of `waiting`, the data of events in reverse, those that bring but a piece of text.
+
+        They become one event. For streams of pieces of a few letters; nothing where this one is of another kind.
+        """
+        ...
+
     def decode_body(self, body: bytes) -> Sequence[ResponseEvent] | None:
         """An answer that came whole, as JSON in place of a stream; None for what is no such answer."""
         ...

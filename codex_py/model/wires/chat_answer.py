@@ -22,6 +22,7 @@ from codex_py.model.client import (
 from codex_py.model.failures import ANSWER_LIMIT, FILTERED, incomplete_answer, on_one_line, refused_answer
 from codex_py.model.sent_errors import sent_error
 from codex_py.model.wires.chat_calls import CallAssembler
+from codex_py.model.wires.chat_text import TextTemplate
 from codex_py.model.wires.chat_usage import read_usage
 from codex_py.model.wires.think_tags import ThinkSplitter
 from codex_py.model.wires.tools import ToolTable
@@ -58,6 +59,9 @@ def replayed(
     return fields, extras
 
 
+_MAX_TEMPLATE: Final = 4096
+
+
 class ChatDecoder:
     """The `Decoder` of the Chat Completions API. `is_known` says whether a call of the history has an id."""
 
@@ -66,6 +70,7 @@ class ChatDecoder:
         self._is_known = is_known
         self._calls = CallAssembler()
         self._splitter = ThinkSplitter()
+        self._template = TextTemplate()
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._reasoning: list[str] = []
@@ -88,13 +93,25 @@ class ChatDecoder:
             if data[:1] not in (b"{", b"["):
                 return []
         try:
+            # Of a large chunk no copy is kept.
+            small = data if len(data) < _MAX_TEMPLATE else b""
             text, data = data.decode("utf-8", "replace"), b""
             value = decode_json(text)
         except ValueError as error:
             # Part of the answer is in it, and nothing else brings that.
             raise ModelError("a chunk of the answer is not JSON", retryable=True, streaming=True) from error
         # An error comes in an array of one from some.
-        return self._take(as_object(value) or as_object(next(iter(as_list(value)), None)))
+        fields = as_object(value) or as_object(next(iter(as_list(value)), None))
+        self._template.note(small, fields)
+        return self._take(fields)
+
+    def take_text(self, waiting: list[bytes]) -> list[ResponseEvent]:
+        if self._failure is not None or self._completed or not self._splitter.is_passing:
+            return []
+        field = self._template.field
+        if not (text := self._template.take(waiting)):
+            return []
+        return self._written(self._splitter.feed(text)) if field == "content" else self._reasoned(text)
 
     def decode_body(self, body: bytes) -> list[ResponseEvent] | None:
         try:

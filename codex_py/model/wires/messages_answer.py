@@ -137,6 +137,9 @@ class MessagesDecoder:
         del text
         return [] if self._is_over else self._read(event)
 
+    def take_text(self, waiting: list[bytes]) -> list[ResponseEvent]:
+        return []
+
     def decode_body(self, body: bytes) -> list[ResponseEvent] | None:
         """As `Decoder` says: the blocks of a whole message, one after the other, and why it stopped."""
         try:

@@ -32,6 +32,15 @@ _SUBAGENT: Final = "collab_spawn"
 _CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 
 
+class _SentHistory:
+    """What the last request of a thread was made of, and what of it was sent."""
+
+    def __init__(self) -> None:
+        self.history: list[bytes] = []
+        self.sendable: list[bytes] = []
+        self.origin: Origin | None = None
+
+
 class ResponsesWire:
     """The `Wire` of the Responses API."""
 
@@ -41,9 +50,8 @@ class ResponsesWire:
         self._provider = provider.id
         self._in_band = provider.compaction == "in-band"
         self._installation_id = installation_id
-        self._history: list[bytes] = []
-        self._sendable: list[bytes] = []
-        self._origin: Origin | None = None
+        # Agents share the client, and take turns with the session that started them.
+        self._threads: dict[str, _SentHistory] = {}
 
     def path(self, prompt: Prompt) -> str:
         return "responses/compact" if prompt.kind == "compaction_endpoint" else "responses"
@@ -80,14 +88,15 @@ class ResponsesWire:
     def _items(self, prompt: Prompt) -> list[bytes]:
         """The history as this model may be sent it. What an earlier request was sent is not looked at again."""
         origin, history = Origin(self._provider, prompt.model, "responses"), list(prompt.input)
-        known = len(self._history)
-        if origin != self._origin or history[:known] != self._history:
+        sent = self._threads.setdefault(prompt.thread_id, _SentHistory())
+        known = len(sent.history)
+        if origin != sent.origin or history[:known] != sent.history:
             known = 0
-            self._sendable.clear()
+            sent.sendable.clear()
         new = [item for encoded in history[known:] if (item := sendable(encoded, origin)) is not None]
-        self._sendable.extend(new)
-        self._origin, self._history = origin, history
-        return self._sendable.copy()
+        sent.sendable.extend(new)
+        sent.origin, sent.history = origin, history
+        return sent.sendable.copy()
 
     def decoder(self, prompt: Prompt) -> ResponsesDecoder:
         return ResponsesDecoder()
@@ -109,6 +118,9 @@ class ResponsesDecoder:
         del text
         event = _event(value)
         return [] if event is None else [event]
+
+    def take_text(self, waiting: list[bytes]) -> list[ResponseEvent]:
+        return []
 
     def decode_body(self, body: bytes) -> None:
         return None
