@@ -47,15 +47,21 @@ def allowances_without_effect(loaded: LoadedConfig, *, home: Path, env: Mapping[
 
 
 def make_sandbox(
-    loaded: LoadedConfig, *, home: Path, env: Mapping[str, str], backends: Sequence[BackendName] = BACKENDS
+    loaded: LoadedConfig,
+    *,
+    home: Path,
+    env: Mapping[str, str],
+    backends: Sequence[BackendName] = BACKENDS,
+    moves_planted: bool = True,
 ) -> Sandbox:
-    """The sandbox that these settings ask for; nothing is looked up or run yet. `env` is the user's own environment."""
+    """The sandbox that these settings ask for; nothing is looked up or run yet. `env` is the user's own environment,
+    `moves_planted` as in `Limits`."""
     return Sandbox(
         env,
         deny_read=denied_patterns(loaded, env),
         secrets=own_secrets(home, loaded.config.sandbox.allow_read, env),
         home=home,
-        limits=Limits(loaded.config.sandbox.allow_unix_sockets, loaded.config.sandbox.protected),
+        limits=Limits(loaded.config.sandbox.allow_unix_sockets, loaded.config.sandbox.protected, moves_planted),
         backends=backends,
     )
 
@@ -64,7 +70,7 @@ class ProgramSandbox:
     """The sandbox of the programs that a project brings, for any thread. Nothing is tried out before the first one."""
 
     def __init__(self, loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]) -> None:
-        self._sandbox = make_sandbox(loaded, home=home, env=env)
+        self._sandbox = make_sandbox(loaded, home=home, env=env, moves_planted=False)
         self._allow_partial = loaded.config.sandbox.allow_partial
         self._lock = threading.Lock()
 

@@ -267,7 +267,9 @@ class Sandbox:
                 raise SandboxUnavailable(f"cannot set up the sandbox, so the command is not run: {error}") from error
             ends.callback(wrapped.cleanup)
             # Ends before the status is closed.
-            ends.callback(self._planted.watch((path for root in roots for path in root.unheld), status.kill_child))
+            if self._limits.moves_planted:
+                unheld = (path for root in roots for path in root.unheld)
+                ends.callback(self._planted.watch(unheld, status.kill_child))
             return wrapped.replace(env=env, cleanup=ends.pop_all().close)
 
     def start_session(self) -> Callable[[], None]:

@@ -25,10 +25,13 @@ class Limits(Value):
     """`unix_sockets` are the socket files that commands may connect to with workspace-write; True means all.
 
     `protected` are names that stay as they are in writable directories, there or not, and paths that start with `~/`.
+    `moves_planted` says that a repository which comes to be where none can be held is a command's, and moved away: not
+    beside a server, which runs for as long as the user works.
     """
 
     unix_sockets: Literal[True] | tuple[Path, ...] = ()
     protected: tuple[str, ...] = ()
+    moves_planted: bool = True
 
 
 NO_LIMITS: Final = Limits()

@@ -14,6 +14,7 @@ import pytest
 from codex_py.protocol.policy import WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.linux import BACKENDS, BackendName
+from codex_py.sandbox.wrapped import Limits
 from tests.unit.command_builders import Session, output_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the backends are Linux's")
@@ -103,6 +104,14 @@ async def test_a_repository_that_the_user_makes_there_stays(session: Session, ba
     git(session.cwd, "init", "-q")
     assert await out(session, "git rev-parse --git-dir") == ".git"
     assert session.sandbox.take_notices() == []
+
+
+async def test_a_repository_that_the_user_makes_beside_a_server_stays(session: Session) -> None:
+    user = {"PATH": os.environ["PATH"], "HOME": str(session.cwd.parent.parent)}
+    session.sandbox = Sandbox(user, limits=Limits(moves_planted=False), backends=("bubblewrap",))
+    # A server is a command that does not end.
+    assert await out(session, "mkdir .git && echo served") == "served"
+    assert ".git" in found(session.cwd) and session.sandbox.take_notices() == []
 
 
 @every_mounting_backend
