@@ -25,7 +25,8 @@ _MAX_ROWS: Final = 60_000
 _MIN_GROUPS: Final = 4
 
 # The evidence that is needed to suggest anything; it grows with the number of skills as the scores do.
-_CLEAR: Final = 0.36
+_CLEAR: Final = 0.72
+_CLEAR_GROWTH: Final = 0.235
 # What an everyday word counts as evidence, and how much each further word adds that is none.
 _EVERYDAY: Final = 0.4
 _FIRST: Final = 0.6
@@ -154,7 +155,7 @@ def rank(matches: Sequence[Match], words: int, prior: Callable[[int], float]) ->
 def clear_winners(ranked: Sequence[RankedSkill], total: int, limit: int) -> list[RankedSkill]:
     """The skills that clearly fit, of `total` there are, at most `limit`: none when none of the first ones does."""
     first = ranked[:limit]
-    if max((skill.evidence for skill in first), default=0.0) < _CLEAR * math.log(total + 1):
+    if max((skill.evidence for skill in first), default=0.0) < _CLEAR + _CLEAR_GROWTH * math.log(total + 1):
         return []
     least = first[0].score * NEAR_BEST
     return [skill for skill in first if skill.score >= least]
