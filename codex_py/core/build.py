@@ -1,6 +1,6 @@
 """The composition root: puts a session together.
 
-The one place that knows every room. Each gets plain values from here, never the configuration.
+The one place that knows every package. Each gets plain values from here, never the configuration.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def _rule_warnings(request: SessionRequest) -> Sequence[str]:
 
 
 def _load_runtime(request: SessionRequest) -> ToolRuntime:
-    from codex_py.core.tool_runtime import load_tool_runtime  # the seam: many a session calls no tool
+    from codex_py.core.tool_runtime import load_tool_runtime  # many sessions call no tool
 
     return load_tool_runtime(
         request.loaded, home=request.home, cwd=request.cwd, env=request.env, ignore_rules=request.ignore_rules

@@ -132,7 +132,7 @@ class Handover(Value):
 
 
 class Compactor:
-    """Asks for handovers. `warn` hears when the provider's own way has failed and the model is asked instead."""
+    """Asks for handovers. `warn` is called when the provider's own way has failed and the model is asked instead."""
 
     def __init__(self, model: ModelPool, emit: Callable[[events.Event], None], warn: Callable[[str], None]) -> None:
         self._model = model
@@ -212,7 +212,7 @@ class Compactor:
         first = next((index for index, item in enumerate(output) if item.type in _COMPACTIONS), None)
         if first is None:
             raise ModelError(f"expected a compaction item, got none among {len(output)} items", retryable=False)
-        # What the host says itself is said afresh, so the server's copy of it goes.
+        # The host's own messages are sent again, so the server's copy of them goes.
         retained = [item for item in output[:first] if not _is_of_host(item)]
         has_user_message = any(is_users_own(item) for item in retained)
         return Handover(

@@ -92,7 +92,7 @@ def retain_skills(items: Sequence[ResponseItem]) -> list[ResponseItem]:
 
 
 def is_of_model(item: ResponseItem) -> bool:
-    """Whether the model said it, or a compaction put it in the place of what the model had said."""
+    """Whether it is a message of the model, or what a compaction put in place of such messages."""
     if item.type != "message":
         return True
     view = item.view()
@@ -137,7 +137,7 @@ _SKILL: Final = re.compile(r"<skill>\n<name>([^\n]*)</name>\n<path>([^\n]*)</pat
 
 def work_state_of(items: Sequence[ResponseItem], cwd: Path, skill_uses: SkillUses) -> WorkState:
     """The last plan, the files that patches changed, and the skills that were put before the model or that commands
-    read: `skill_uses` tells those of a command in a directory.
+    read: `skill_uses` returns those of a command in a directory.
 
     Paths a patch wrote relative are taken from `cwd`.
     """

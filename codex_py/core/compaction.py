@@ -34,7 +34,7 @@ _MAX_REFUSALS: Final = 2
 class CompactionServices(Value):
     """What a compaction works on. `tools` gives the encoded specs; `prompt_text` is the user's handoff request.
 
-    `skill_uses` tells which skills a command in a directory reads or runs scripts of. `note_cost` hears what a
+    `skill_uses` returns the skills that a command in a directory reads or runs scripts of. `note_cost` gets what a
     compaction cost and how many tokens are left after it; `summary_turn` has the model that writes the summary.
     """
 
@@ -83,11 +83,11 @@ class Compaction:
         self._turn_skills = ()
 
     def note_skills(self, items: Sequence[ResponseItem]) -> None:
-        """`<skill>` messages the running turn was given. One that it is given again is kept once."""
+        """Note `<skill>` messages of the running turn, each once."""
         self._turn_skills += tuple(item for item in items if item not in self._turn_skills)
 
     def note_event(self, event: events.Event) -> None:
-        """Hear of plans, patches and skills."""
+        """Note plans, patches and skills."""
         self._work.note(event)
 
     def note_response(self, usage: TokenUsage | None, covered: int, settings: ModelSettings) -> None:

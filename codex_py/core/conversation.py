@@ -1,4 +1,4 @@
-"""The turns of a session: what the model is told, asked and answers, recorded and told to the listeners."""
+"""The turns of a session: what the model is sent and answers, recorded and sent to the listeners."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class TurnRunner:
             self.history.append(*parent.history)
 
     def begin(self) -> None:
-        """Tell the settings and the warnings of the session, once."""
+        """Emit the settings and the warnings of the session, once."""
         if self.has_begun:
             return
         self.has_begun = True
@@ -229,7 +229,7 @@ class TurnRunner:
         return await self._sample(turn)
 
     async def _compact_first(self, turn: TurnContext, due: CompactionReason, waiting: Sequence[PendingMessage]) -> None:
-        """Make room for what the user has said, which is kept when that fails, is interrupted or killed."""
+        """Make room for the user's messages, which are kept when that fails, is interrupted or killed."""
         for message in waiting:
             if message.message is not None:
                 self._transcript.early_message(message.message)
@@ -328,7 +328,7 @@ class TurnRunner:
         ).run()
 
     async def _within(self, turn: TurnContext, work: Coroutine[Any, Any, str | None]) -> None:
-        """Run the work of a turn; whatever becomes of it is recorded and told."""
+        """Run the work of a turn; its outcome is recorded and emitted."""
         self._running = asyncio.create_task(work)
         if self._interrupted:
             self._running.cancel()

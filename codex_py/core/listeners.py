@@ -1,4 +1,4 @@
-"""Who hears a session's events, kept from harming the session, and the questions that wait for answers."""
+"""Sends the events of a session to its listeners, which cannot harm it, and keeps its open questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Listeners:
-    """Tells every listener every event, in order, without the session's secrets."""
+    """Sends every event to every listener, in order, without the session's secrets."""
 
     def __init__(self, secrets: Secrets, report_crash: Callable[[BaseException], str]) -> None:
         self._secrets = secrets
@@ -30,7 +30,7 @@ class Listeners:
             self._notify(redacted)
 
     def warn(self, message: str) -> None:
-        """Tell the user something; the work goes on."""
+        """Emit a warning; the work goes on."""
         self.emit(Warned(message))
 
     def warned_once(self, event: Warned) -> None:

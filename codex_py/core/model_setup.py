@@ -221,7 +221,7 @@ def connect_model(
     """A client for the provider, which renews credentials that can be renewed."""
     renewal = None
     if credentials.is_renewable:
-        from codex_py.auth.renewal import LoginContext, find_renewal  # the seam: a key stays what it is
+        from codex_py.auth.renewal import LoginContext, find_renewal  # a key needs no renewal
 
         renewal = find_renewal(credentials, LoginContext(provider, env, home, rules))
     return HttpModelClient(
@@ -238,7 +238,7 @@ async def find_local_model(loaded: LoadedConfig, provider: Provider) -> LocalCho
     """Which model a server on this machine is asked for; None for a provider that does not run here."""
     if provider.id not in ("ollama", "lmstudio"):
         return None
-    from codex_py.model.model_list import choose_local_model  # the seam: only where the server is asked first
+    from codex_py.model.model_list import choose_local_model  # only where the server is asked first
 
     flagged = [name for name in ("model", "model_provider") if loaded.origins[name].layer_type == "flags"]
     return await choose_local_model(

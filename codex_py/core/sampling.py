@@ -42,7 +42,7 @@ from codex_py.protocol.value import Value
 from codex_py.tools.registry import ToolRegistry
 from codex_py.tools.spec import ToolOutput
 
-# The second argument must be called with the output before anybody hears that the call has ended.
+# The second argument must be called with the output before the event for the end of the call is emitted.
 RunTool: TypeAlias = Callable[[ToolCall, Callable[[ToolOutput], None]], Awaitable[ToolOutput]]
 
 
@@ -171,7 +171,7 @@ class SampleResult:
 async def retried(
     attempt: Callable[[], Awaitable[T]], budget: RetryBudget, on_retry: Callable[[ModelError, Retry], None]
 ) -> T:
-    """Make attempts until one succeeds or the budget is used up; `on_retry` hears of each wait before it begins."""
+    """Make attempts until one succeeds or the budget is used up; `on_retry` is called before each wait."""
     while True:
         try:
             return await attempt()
@@ -184,7 +184,7 @@ async def retried(
 
 
 def retry_event(error: ModelError, retry: Retry) -> events.Retrying:
-    """What a front end is told of a retry."""
+    """The event for a retry."""
     return events.Retrying(str(error), retry.attempt, retry.limit, retry.delay)
 
 
@@ -223,7 +223,7 @@ def _answer_limit(settings: ModelSettings, tokens: int) -> int | None:
 class Sampler(Value):
     """Makes the requests of one turn.
 
-    `expect_call` hears that a call is on its way; `keep_output` writes down an output whose place in the history has
+    `expect_call` is called when a call is on its way; `keep_output` stores an output whose place in the history has
     not come yet; `saved` returns when what was recorded so far is on disk. `tools` gives those of the next request,
     `count_tokens` what it takes.
     """
@@ -299,7 +299,7 @@ class Sampler(Value):
                 self._record(item, batch, answer)
             case Completed(_, usage, end_turn, cost):
                 if text := "".join(answer.open_text):
-                    # Some servers stream a message and never send it as an item: what was read counts as said.
+                    # Some servers stream a message and never send it as an item: what was read counts as the message.
                     part = {"type": "output_text", "text": text}
                     self._record(message_of_content("assistant", [part]), batch, answer)
                 answer.usage, answer.cost, answer.covered = usage, cost, len(self.history)

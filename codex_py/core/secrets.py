@@ -128,15 +128,15 @@ class Secrets:
         return output if same else output.replace(text=text, parts=redacted_parts)
 
     def without_in_item(self, item: ResponseItem) -> ResponseItem:
-        """The item as it is kept and told of; what the model is sent is left alone."""
+        """The item as it is stored and emitted; what the model is sent is left alone."""
         clean = self.redact_bytes(item.encoded)
         return item if clean is item.encoded else ResponseItem(clean)
 
     def without_in(self, event: events.Event) -> tuple[events.Event, ...]:
-        """What listeners hear in place of an event: a script that reads our events must not find a secret there.
+        """What listeners get in place of an event: a script that reads our events must not find a secret there.
 
         A command or the model can give one away. Of a text that is still coming, the end that may be the beginning of
-        a secret is kept until more is known; nothing is told then, or later something before the event.
+        a secret is kept until more is known; then nothing is emitted, or later something before the event.
         """
         match event:
             case events.TextDelta(text):

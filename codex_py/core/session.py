@@ -99,7 +99,7 @@ class Session:
 
     @property
     def last_message(self) -> str | None:
-        """What the model said last; None when it has not said anything."""
+        """The last message of the model; None where there is none."""
         return self._notes.last_message_in(self.history.items)
 
     def files_changed(self) -> tuple[events.FileChange, ...]:
@@ -134,7 +134,7 @@ class Session:
         return (*self._runs.processes(), *self.agents.processes())
 
     async def stop_process(self, process_id: int) -> bool:
-        """Kill a command with all it started; False when none with this id runs. The model is told its exit code."""
+        """Kill a command with all it started; False when none with this id runs. The model is sent its exit code."""
         return await self._runs.stop_process(process_id) or await self.agents.stop_process(process_id)
 
     def take_back(self) -> tuple[UserInput, ...]:
@@ -142,7 +142,7 @@ class Session:
         return tuple(item for message in self._pending.take_messages() for item in message.input)
 
     def subscribe(self, listener: Listener) -> None:
-        """Hear every event from now on, in order, on the loop's thread."""
+        """Send every event to a listener from now on, in order, on the loop's thread."""
         self._listeners.add(listener)
 
     async def submit(self, op: ops.Op) -> None:
@@ -178,7 +178,7 @@ class Session:
     def _begin(self) -> None:
         self._conversation.begin()
         settings = self.settings
-        # A turn would tell of it too, when it may be too late to mend it.
+        # A turn would warn too, when it may be too late to correct it.
         for warning in self._services.skills.refresh(settings.cwd, settings.model.context_window):
             self._listeners.warn_once(warning)
         # While the first message is typed: a broken server is reported before it is needed.
@@ -220,7 +220,7 @@ class Session:
             await asyncio.to_thread(guide.close)
 
     async def _run_alone(self, turn: Callable[[], Awaitable[None]]) -> None:
-        """Run a turn when no other one runs, and after it the turn that what came too late for it begins."""
+        """Run a turn when no other one runs; input that came too late for it begins another turn."""
         async with self._turn_lock:
             try:
                 await turn()

@@ -48,7 +48,7 @@ def read_check(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str,
 
     @cache
     def rules() -> Callable[[Path], bool]:
-        from codex_py.core.session_sandbox import read_rules  # the seam: most starts read plain files only
+        from codex_py.core.session_sandbox import read_rules  # most starts read plain files only
 
         return read_rules(loaded, home=home, cwd=cwd, env=env).allows
 

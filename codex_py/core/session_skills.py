@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 class SkillSettings(Value):
-    """Where the skills of a session are and how much of them the model is told.
+    """Where the skills of a session are and how much of them the model is sent.
 
-    `roots` are those of the working directory at the start, `roots_for` tells those of another one.
+    `roots` are those of the working directory at the start, `roots_for` returns those of another one.
     `env` is what commands run with; `withheld_env` is what the user's environment has and commands do not get.
     `configured_mcp` are the keys of the MCP servers there are. Files that `may_read` denies are not read for the model;
     `checks_plain` is false where it denies only files that are reached through links. `ranking` says that the list
@@ -109,7 +109,7 @@ class SessionSkills:
 
     @property
     def rendered(self) -> RenderedSkills | None:
-        """What the model is told of them, and at what cost; None before the first `refresh`."""
+        """What the model is sent about them, and at what cost; None before the first `refresh`."""
         return self._rendered
 
     def clone(self) -> SessionSkills:
@@ -196,7 +196,7 @@ class SessionSkills:
     def load_guide(self) -> SkillGuide:
         """What finds the skills that the list lacks."""
         if self.guide is None:
-            from codex_py.core.skill_guide import SkillGuide  # the seam: only where the list is short of skills
+            from codex_py.core.skill_guide import SkillGuide  # only where the list is short of skills
 
             self.guide = SkillGuide(
                 lambda: self._settings.roots,
@@ -208,7 +208,7 @@ class SessionSkills:
         return self.guide
 
     def instructions(self) -> str:
-        """The block for the developer message; "" when the model is told of no skill."""
+        """The block for the developer message; "" when the model is sent no skill."""
         if self._rendered is None or not self._settings.include_instructions:
             return ""
         return self._rendered.text
@@ -218,8 +218,8 @@ class SessionSkills:
         return [note for use in self.uses_in(command, workdir) for note in self.note_use(use.skill, use.kind)]
 
     def uses_in(self, command: str, workdir: Path) -> Sequence[SkillUse]:
-        """The skills a command reads or runs scripts of; nobody is told."""
-        from codex_py.skills.implicit import SkillIndex, detect_skill_use  # the seam: only when a command runs
+        """The skills a command reads or runs scripts of; no event is emitted."""
+        from codex_py.skills.implicit import SkillIndex, detect_skill_use  # only when a command runs
 
         if self._index is None:
             self._index = SkillIndex(self._catalog)
@@ -270,7 +270,7 @@ def skill_rules(config: Config) -> tuple[SkillSwitch, ...]:
 def _plugin_roots(home: Path, config: Config) -> tuple[PluginSkills, ...]:
     if not config.plugins:
         return ()
-    from codex_py.plugins.manifests import plugin_skills  # the seam: only for who has plugins
+    from codex_py.plugins.manifests import plugin_skills  # only for users with plugins
 
     return plugin_skills(home, config.plugins)
 

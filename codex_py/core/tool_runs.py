@@ -165,7 +165,7 @@ class ToolRuns:
             self._emit(events.Warned(notice))
 
     async def run(self, call: ToolCall, turn: TurnContext, ended: Callable[[ToolOutput], None]) -> ToolOutput:
-        """Answer a call; the output holds no secret of the session, and `ended` has it before anybody is told."""
+        """Answer a call. The output has no secret of the session; `ended` gets it before the end is emitted."""
         # One behind the other: calls begin in their order, also those that come while the first one waits here.
         async with self._entrance:
             # Shielded, because an interrupted call must not take this from the next one.

@@ -47,7 +47,7 @@ class Transcript:
         self._recorder.record(records.EARLY_OUTPUT, self._redact(item.encoded))
 
     def early_message(self, item: ResponseItem) -> None:
-        """Keep what the user said while the history is made ready for it: only a killed run makes it count."""
+        """Keep a message of the user while the history is made ready for it: only a killed run makes it count."""
         self._recorder.record(records.EARLY_INPUT, self._redact(item.encoded))
 
     def turn_started(self, turn: TurnContext) -> None:

@@ -25,7 +25,7 @@ _MAX_IDLE: Final = 100
 
 
 class Turn(Value):
-    """`note_answer` hears of each answered request, after the outputs of its calls are recorded.
+    """`note_answer` is called for each answered request, after the outputs of its calls are recorded.
 
     `fall_back` gives the sampler of another model after a failure, if there is one. `append_pending` appends input that
     came during the turn; `has_pending_message` says whether it needs an answer.
@@ -93,7 +93,7 @@ class Turn(Value):
             return False
         more = await self.hooks.stop(answer.message)
         self.sampler.history.append(*more)
-        # Hooks take their time, and the user may have said something meanwhile.
+        # Hooks take their time, and the user may have sent something meanwhile.
         return self.hooks.halted is not None or not (more or self.has_pending_message())
 
 

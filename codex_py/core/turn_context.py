@@ -56,7 +56,7 @@ class TurnSettings(Value):
     def in_force(self) -> TurnSettings:
         """The settings as they count: in plan mode nothing is written, and nobody is asked about more.
 
-        Who wants to be asked about every command still is.
+        A user who wants to be asked about every command still is.
         """
         if not self.plan:
             return self
@@ -93,7 +93,7 @@ class TurnSettings(Value):
 class TurnContext(Value):
     """The settings of one turn, frozen when it starts. With `plan` nothing may be written in it.
 
-    `parent` is there in an agent's turn: the one that has told it what to do.
+    `parent` is there in an agent's turn: the turn that gave it its task.
     """
 
     turn_id: str

@@ -51,7 +51,7 @@ class WorkLog:
         self.state = WorkState()
 
     def note(self, event: events.Event) -> None:
-        """Hear an event; most say nothing about the work."""
+        """Note an event; most say nothing about the work."""
         match event:
             case events.PlanUpdated(steps):
                 self.state = self.state.replace(plan=steps)
@@ -72,7 +72,7 @@ class SessionNotes:
         self._available = _MAX_DIFF_LENGTH
 
     def note_event(self, event: events.Event) -> None:
-        """Hear an event; most are not noted."""
+        """Note an event; most are ignored."""
         match event:
             case events.MessageDone(text):
                 self._last_message = text
@@ -83,7 +83,7 @@ class SessionNotes:
                 pass
 
     def last_message_in(self, items: Sequence[ResponseItem]) -> str | None:
-        """The model's last message: what was heard, else the last one of an earlier run's `items`."""
+        """The model's last message: the one noted last, else the last one of an earlier run's `items`."""
         if self._last_message is None:
             views = (item.view() for item in reversed(items) if item.type == "message")
             found = (view.text for view in views if isinstance(view, Message) and view.role == "assistant")
@@ -91,7 +91,7 @@ class SessionNotes:
         return self._last_message
 
     def changes_of(self, files: Mapping[str, str]) -> tuple[events.FileChange, ...]:
-        """The changes to `files`, which are paths with what was done to each last, and the diffs as far as heard."""
+        """The changes to `files`, which are paths with what was done to each last, and the diffs as far as noted."""
         return tuple(
             events.FileChange(Path(path), _change_type(change), diff=self._diffs.get(path, ""))
             for path, change in files.items()

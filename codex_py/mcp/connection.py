@@ -69,7 +69,7 @@ class Link:
         self._status: int | None = None
 
     async def call_tool(self, name: str, arguments: dict[str, Any], report: _Report) -> dict[str, Any]:
-        """The `CallToolResult` as it stands on the wire; `report` hears how far the call is."""
+        """The `CallToolResult` as it stands on the wire; `report` gets its progress."""
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
             report(Progress(progress, total, message or ""))
@@ -77,7 +77,7 @@ class Link:
         return await self._request(lambda client: client.call_tool(name, arguments, progress_callback=hear))
 
     async def list_resources(self, cursor: str | None, *, templates: bool = False) -> dict[str, Any]:
-        """One page of the resources, or of their templates; an empty one of a server that knows no such thing."""
+        """One page of the resources, or of their templates; an empty one of a server that has none."""
         try:
             if templates:
                 return await self._request(lambda client: client.list_resource_templates(cursor=cursor))

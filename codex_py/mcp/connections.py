@@ -58,7 +58,7 @@ class ServerState:
         self.starts = 0
         self.owner: asyncio.Task[None] | None = None
         self.up: asyncio.Future[McpLink] | None = None
-        # What has come since the session began, for whoever shows it to the model.
+        # What has come since the session began, until it is shown to the model.
         self.fresh: Catalog | None = None
         # What it offers now, which may differ from what the model was shown.
         self.live: Catalog | None = None
@@ -351,7 +351,7 @@ def _wants_login(state: ServerState) -> bool:
 
 
 def _import_sdk(loop: asyncio.AbstractEventLoop, loaded: asyncio.Future[ModuleType]) -> None:
-    from codex_py.mcp import connection  # the seam: a second of work that most sessions never need
+    from codex_py.mcp import connection  # a second of work that most sessions never need
 
     def resolve() -> None:
         if not loaded.done():

@@ -79,7 +79,7 @@ class McpLink(Protocol):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], report: Callable[[Progress], None]
     ) -> dict[str, Any]:
-        """The `CallToolResult` as it stands on the wire; `report` hears how far the call is."""
+        """The `CallToolResult` as it stands on the wire; `report` gets its progress."""
         ...
 
     async def list_resources(self, cursor: str | None, *, templates: bool = False) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class McpHost(Protocol):
         ...
 
     def warn(self, message: str) -> None:
-        """Tell the user something, once."""
+        """Show the user a line, once."""
 
 
 class CommandLimits(NamedTuple):

@@ -173,7 +173,7 @@ async def http_streams(
 ) -> AsyncGenerator[tuple[Any, Any], None]:
     """The streams for a session with a server at a URL. Raises what the connection raises.
 
-    `on_refusal` hears the status of every answer to a message that is an error: the SDK does not tell it.
+    `on_refusal` gets the status of every answer to a message that is an error: the SDK does not report it.
     """
     assert server.url is not None
     timeout = httpx2.Timeout(_SECONDS, read=_SILENCE_SECONDS)

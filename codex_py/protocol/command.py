@@ -28,7 +28,7 @@ class PreparedCommand(Value):
 
     Whoever starts it passes on `fds` under their own numbers, calls `close_fds` once it has started or failed to, and
     `cleanup` once it has ended; each exactly once. `sandboxed` says that the process is a sandbox whose death takes
-    everything inside along; under Landlock it is not, though restricted. `has_begun` tells, from the end of the process
+    everything inside along; under Landlock it is not, though restricted. `has_begun` says, from the end of the process
     until `cleanup`, whether more than its sandbox has run.
     """
 

@@ -40,14 +40,14 @@ class Warned(Value):
 
 
 class TurnStarted(Value):
-    """`messages` are what the user said, without pictures."""
+    """`messages` are the user's messages, without pictures."""
 
     turn_id: str
     messages: tuple[str, ...] = ()
 
 
 class Steered(Value):
-    """What the user said while a turn ran has reached the model. With `new_turn` it is what that turn begins with."""
+    """A message sent while a turn ran has reached the model. With `new_turn` it is what that turn begins with."""
 
     turn_id: str
     messages: tuple[str, ...]

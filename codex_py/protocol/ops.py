@@ -84,7 +84,7 @@ class AcceptPlan(Value):
 
 
 class Begin(Value):
-    """Tell the settings and the warnings of the session now, not when the first turn begins."""
+    """Emit the settings and the warnings of the session now, not when the first turn begins."""
 
 
 class Interrupt(Value):

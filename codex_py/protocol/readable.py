@@ -30,7 +30,7 @@ def without_pictures(text: str) -> str:
 
 
 def without_plan_tags(text: str) -> str:
-    """What a model said in plan mode, as people read it."""
+    """A message of plan mode, as people read it."""
     return re.sub(_PLAN_TAG_LINE, "", text)
 
 

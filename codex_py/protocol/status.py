@@ -48,7 +48,7 @@ class AgentState(Value):
 
 
 def status_payload(status: AgentStatus, message: str | None) -> str | dict[str, Any]:
-    """A status as the model reads it: a word, or an object with what the agent said last or why it failed."""
+    """A status as the model reads it: a word, or an object with the agent's last message or why it failed."""
     return {status: message} if status in ("completed", "errored") else status
 
 

@@ -208,7 +208,7 @@ class Sandbox:
         return self._limits.unix_sockets if isinstance(policy, WorkspaceWrite) else ()
 
     def advice(self, shortfall: str) -> str:
-        """What to tell the user where no command may run because of the sandbox's `shortfall`."""
+        """The message for the user where no command may run because of the sandbox's `shortfall`."""
         failures = [failure for _, failure in self._probed.values() if failure]
         return missing_sandbox(failures or [shortfall], partial=True)
 

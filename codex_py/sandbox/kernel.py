@@ -163,7 +163,7 @@ def close_from(first: int) -> None:
 
 
 def landlock_version() -> int:
-    """The version of Landlock this kernel speaks; 0 without it."""
+    """The version of Landlock in this kernel; 0 without it."""
     try:
         return _system_call(_LANDLOCK_CREATE, None, 0, 1, about="Landlock")
     except OSError:

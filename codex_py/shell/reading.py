@@ -164,7 +164,7 @@ class _Walk:
                 self._visit_children(node, state, depth, around)
 
     def _visit_children(self, node: Node, state: ShellState, depth: int, around: _Around) -> None:
-        """The parts of a statement; which of them reads its standard input is not told apart."""
+        """The parts of a statement; which of them reads its standard input is not distinguished."""
         for child in node.named_children:
             self._visit(child, state, depth + 1, around)
 

@@ -80,7 +80,7 @@ class SubagentSession:
         await self._ended.wait()
 
     async def close(self, status: AgentStatus | None = None) -> None:
-        """Stop it and let go of its session; `status` is what it is from then on, where that is to be told."""
+        """Stop it and let go of its session; `status` is its new status, where that is reported."""
         self._last_status = status
         self._stop()
         while self._tasks:
@@ -90,7 +90,7 @@ class SubagentSession:
             self.change(status=status)
 
     def change(self, **changes: Any) -> None:
-        """Take on other facts, and tell of them."""
+        """Change its state, and report that."""
         before = self.state
         self.state = before.replace(**changes)
         if self.state != before:

@@ -69,7 +69,7 @@ class AgentTree:
 
 
 class Subagents:
-    """Implements `AgentSpawner`. The user hears of the agents by events, the model by items in its history."""
+    """Implements `AgentSpawner`. The user learns of the agents from events, the model from items in its history."""
 
     def __init__(self, parent: TurnRunner, tree: AgentTree, *, depth: int) -> None:
         self._parent = parent
@@ -199,7 +199,7 @@ class Subagents:
 
     async def shut_down(self) -> None:
         self._is_closing = True
-        # Nobody will hear what these would have achieved.
+        # The outcome of these is never reported.
         cut_off = sorted(agent.state.name for agent in self._open.values() if agent.is_at_work and not agent.is_heard)
         if cut_off:
             are = "agent was" if len(cut_off) == 1 else "agents were"
@@ -306,7 +306,7 @@ class Subagents:
         self._open.pop(agent.state.id, None)
 
     def _notify(self, agent: SubagentSession, before: AgentStatus | None) -> None:
-        """Tell the user of a change, and the model of an end that no call waits for."""
+        """Report a change to the user, and an end that no call waits for to the model."""
         state = agent.state
         (self._tree.at_work.add if state.is_at_work else self._tree.at_work.discard)(state.id)
         self._parent.listeners.emit(events.AgentChanged(state, before))
@@ -321,7 +321,7 @@ class Subagents:
             self._parent.add_item(item)
 
     def _note_heard(self, state: AgentState) -> None:
-        """The output of a call tells the model of this end: it needs no item as well."""
+        """The output of a call reports this end to the model: it needs no item as well."""
         agent = self._open.get(state.id)
         if agent is not None:
             agent.is_heard = True
@@ -329,7 +329,7 @@ class Subagents:
             self._parent.pending.withdraw(item)
 
     def _forward(self, agent: SubagentSession, event: events.Event) -> None:
-        """Emit what the user should hear of an agent in the session that started it."""
+        """Emit events of an agent that the user should see in the session that started it."""
         match event:
             case events.AgentChanged() | events.Warned(code="sandbox_missing"):
                 self._parent.listeners.emit(event)

@@ -1,4 +1,4 @@
-"""The agents of a session that are not open: those of its earlier runs, and those that were let go."""
+"""The agents of a session that are not open: those of its earlier runs, and those that were closed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StoredAgents:
         return [state for child in started for state in (child, *self.below(child.id))]
 
     def keep(self, state: AgentState, session: Session) -> None:
-        """Remember an agent that is let go; where nothing was written, all that was said."""
+        """Remember an agent that is closed, with its history where nothing was written."""
         path, items = session.rollout, session.history.items
         self._states[state.id] = state
         self._own[state.id] = session.agents
@@ -64,7 +64,7 @@ class StoredAgents:
         return None if path is None else load_session(path)
 
     def items_of(self, agent_id: str) -> tuple[ResponseItem, ...]:
-        """What was said and done; empty where nothing is known or the file cannot be read."""
+        """The history of an agent; empty where nothing is known or the file cannot be read."""
         if items := next((found for own in self._own.values() if (found := own.items_of(agent_id))), ()):
             return items
         try:
@@ -81,7 +81,7 @@ class StoredAgents:
         while parents:
             started = [summary for summary in every if summary.parent in parents]
             missing += started
-            # Whoever is looked for once is not looked for again, whatever a file says of its parent.
+            # Each is looked for once, whatever a file says of its parent.
             every = [summary for summary in every if summary.parent not in parents]
             parents = {summary.id for summary in started}
         for found in missing[:_MAX_AGENTS]:
@@ -116,7 +116,7 @@ def _state_of(found: SessionSummary) -> AgentState | None:
 
 
 def _end_of(entries: Sequence[TranscriptEntry]) -> tuple[AgentStatus, str | None]:
-    """How a session ended: what was said last, why it failed, or that it was stopped."""
+    """How a session ended: its last message, why it failed, or that it was stopped."""
     last = entries[-1] if entries else None
     if isinstance(last, TranscriptFailure):
         return "errored", last.message

@@ -28,7 +28,7 @@ _CONTEXT: Final = 6
 
 
 class Redactor:
-    """Replaces the secrets it was given by `[redacted]`, also where they are escaped in JSON or encoded.
+    """Replaces known secrets by `[redacted]`, also where they are escaped in JSON or encoded.
 
     The encodings are those a command prints with ease: Base64, hexadecimal and percent-encoding.
 

@@ -57,7 +57,7 @@ class Approvals:
         return self._store is not None
 
     def is_allowed(self, key: Hashable) -> bool:
-        """Whether the user has said yes to exactly this for the session."""
+        """Whether the user has allowed exactly this for the session."""
         return key in self._allowed
 
     def allowed_files(self, key: Hashable) -> tuple[str, ...] | None:

@@ -121,7 +121,7 @@ async def _run(
 
 
 class _CommandReporter:
-    """Tells the front end about one command, from its start to its end."""
+    """Makes the events of one command, from its start to its end."""
 
     def __init__(self, context: ToolContext, command: str, workdir: Path) -> None:
         self._context = context
@@ -137,7 +137,7 @@ class _CommandReporter:
         return time.monotonic() - self._started
 
     def follow(self, session: RunningCommand) -> None:
-        """Tell what the command prints, until it is finished."""
+        """Emit what the command prints, until it is finished."""
         self._starts += 1
         self._live = LiveOutput(session, self._context.call_id, self._context.emit)
 
@@ -159,7 +159,7 @@ class _CommandReporter:
         return ended
 
     def finished(self, output: str, exit_code: int | None) -> CommandFinished:
-        """The event that tells of the end; nothing that the command prints is emitted from now on."""
+        """The event for the end; nothing that the command prints is emitted from now on."""
         if self._live is not None:
             self._live.end()
         return self._ending(output, exit_code, "completed" if exit_code == 0 else "failed")

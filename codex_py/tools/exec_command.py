@@ -69,7 +69,7 @@ class WriteStdin(Tool):
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Type, wait until the command ends or the time is over, and answer with the new output.
 
-        The answer that tells the exit code is the last: the session ID is unknown from then on.
+        The answer with the exit code is the last: the session ID is unknown from then on.
         """
         from codex_py.tools.typed_input import type_and_wait
 

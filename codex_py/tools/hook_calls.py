@@ -37,7 +37,7 @@ _MAX_COPIED: Final = 4 * 1024 * 1024
 
 
 class HookToolCall(Value):
-    """One thing a call does. `name` is what hooks are told, `aliases` are what they may be written for.
+    """One thing a call does. `name` is what hooks see, `aliases` are what they may be written for.
 
     `tool_input` is the input for hooks of that name. `files` are inputs for hooks of an alias, each with the alias that
     fits it best: one a file. `is_command` says that `tool_input` has a command line that a shell reads, `is_typed` that

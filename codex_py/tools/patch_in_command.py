@@ -28,7 +28,7 @@ class PatchInCommand(NamedTuple):
     """A patch found in a command. `workdir` is the word after `cd`, not yet resolved.
 
     `explicit` is false when the script is the bare text of a patch with no call around it: nothing may be applied
-    then, and the model is told how to call the tool.
+    then, and the model reads how to call the tool.
     """
 
     patch: str

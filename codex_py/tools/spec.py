@@ -33,7 +33,7 @@ PLANNING: Final = "in plan mode nothing is written until the user has accepted t
 class SpawnRequest(Value):
     """What the model wants of a new agent; without a model it gets that of the session.
 
-    `skills` are names of skills put before it, `fork` says that it knows all that has been said so far.
+    `skills` are names of skills put before it, `fork` that it begins with the history of its parent.
     """
 
     task: tuple[UserInput, ...]
@@ -55,7 +55,7 @@ class AgentControl(Protocol):
         raise ToolError(NO_AGENTS)
 
     async def send(self, target: str, inputs: tuple[UserInput, ...], *, interrupt: bool) -> AgentState:
-        """Tell an agent something; with `interrupt` it drops what it does. Gives back its state before."""
+        """Send an agent a message; with `interrupt` it drops what it does. Gives back its state before."""
         raise ToolError(NO_AGENTS)
 
     async def wait(self, targets: Sequence[str], seconds: float) -> Sequence[AgentState]:

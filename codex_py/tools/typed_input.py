@@ -1,4 +1,4 @@
-"""Typing into a command that was left running, asked about where that is needed."""
+"""Typing into a command that was left running; the user is asked where that is needed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PASTE: Final = re.compile(r"\x1b\[20[01]~")
 _MAX_LINE_LENGTH: Final = 64 * 1024
 _CTRL_C: Final = "\x03"
 _FAILED: Final = "write_stdin failed"
-# Programs that run a shell unless they are told another program.
+# Programs that run a shell unless another program is named.
 _SHELL_STARTERS: Final = frozenset(("screen", "script", "ssh", "su", "tmux"))
 
 
