@@ -89,6 +89,7 @@ def _settle(terminal: Terminal) -> None:
     terminal.wait_for(lambda now: "Esc stops it" not in now.text)
     # Of a text of several lines each is deleted from its end.
     terminal.type("\x15\x7f" * 40)
+    terminal.wait_for("Ask anything")
     _read_until_quiet(terminal)
 
 
