@@ -168,8 +168,6 @@ LAZY: Final = {
     ("core/build.py", "codex_py.checkpoints.session"),
     # Only for who has rules.
     ("core/build.py", "codex_py.core.rule_files"),
-    # Only where an editor has its user sign in.
-    ("cli/acp.py", "codex_py.cli.login"),
     # What draws, and what runs a session: the one after it is known that there is a terminal, the other after the
     # prompt is on it.
     ("cli/repl.py", "codex_py.ui.repl.app"),

@@ -1,4 +1,4 @@
-"""The key or login a request carries: where it is found, and that its value is never shown."""
+"""Finds the key or login that requests are sent with, and collects its secrets for redaction."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _HEADER_NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}"
 
 
 class LoginRules(Value):
-    """What the configuration says about logins: where one is kept, and which are allowed.
+    """The settings about logins: where one is stored, and which are allowed.
 
-    `method` is the only allowed one, `workspaces` the only ones a ChatGPT login may belong to (empty: any);
-    `chatgpt_url` is where such a login is good for, in place of the usual address.
+    `method` is the only allowed one, `workspaces` are the only ones that a ChatGPT login may belong to (empty: any);
+    `chatgpt_url` replaces the address that such a login is used for.
     """
 
     store: StoreType = "file"
@@ -47,12 +47,12 @@ class LoginRules(Value):
 def find_credentials(
     provider: Provider, *, env: Mapping[str, str], home: Path, rules: LoginRules | None = None
 ) -> Credentials:
-    """Find what `provider` asks for.
+    """Find the credentials for `provider`.
 
-    A provider of the user's own: its `env_key`, its token, its command, in this order; without any of them nothing is
-    sent. One that needs the OpenAI key: `CODEX_API_KEY`, `OPENAI_API_KEY`, then the stored login, in `auth.json` of
-    `home` (whose permissions are tightened) or in the keyring. Raises `UserError` when there is none, it cannot be
-    used or is not allowed.
+    For the user's own provider: its `env_key`, its token, its command, in this order, or none at all. For one that
+    needs an OpenAI key: `CODEX_API_KEY`, `OPENAI_API_KEY`, then the stored login, in `auth.json` of `home` (whose
+    permissions are tightened) or in the keyring. Raises `UserError` when credentials are missing, invalid or not
+    allowed.
     """
     login = _own_login(provider, env)
     if login is None:
@@ -61,7 +61,7 @@ def find_credentials(
 
 
 def for_provider(login: Credentials, provider: Provider, env: Mapping[str, str]) -> Credentials:
-    """A login with everything else that a request to `provider` carries."""
+    """A login with the headers and secrets that requests to `provider` also have."""
     headers = _headers(provider, env)
     return login.replace(
         headers={**headers, **login.headers},
@@ -155,7 +155,7 @@ def _chatgpt_login(tokens: Mapping[str, Any], where: str, rules: LoginRules) -> 
     return Credentials(
         check_key(str(tokens["access_token"]), where),
         {"chatgpt-account-id": account_id} if account_id else {},
-        # Whoever has the refresh token has the account.
+        # The refresh token gives access to the account.
         secrets=tuple(str(tokens[name]) for name in ("refresh_token", "id_token") if tokens.get(name)),
         base_url=chatgpt_base(rules.chatgpt_url),
         account=account_id,
@@ -163,7 +163,7 @@ def _chatgpt_login(tokens: Mapping[str, Any], where: str, rules: LoginRules) -> 
 
 
 def chatgpt_base(configured: str | None) -> str:
-    """The address that a ChatGPT login is good for; `configured` is that of the back end, with or without `/codex`."""
+    """The address that a ChatGPT login is used for; `configured` is the back end's, with or without `/codex`."""
     if not configured:
         return CHATGPT_URL
     url = checked_url(configured, "`chatgpt_base_url`")
@@ -171,7 +171,7 @@ def chatgpt_base(configured: str | None) -> str:
 
 
 def check_key(value: str, source: str) -> str:
-    """The key without the white space a paste brings along; raises `UserError` for what no header may hold."""
+    """The key without surrounding white space; raises `UserError` for one that is not valid in a header."""
     key = value.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise UserError(
@@ -219,10 +219,10 @@ def _secrets(provider: Provider, headers: Mapping[str, str], login: Credentials)
 
 
 def run_token_command(provider: Provider, env: Mapping[str, str]) -> str:
-    """Run the provider's token command and give back what it prints; raises `UserError` for anything else.
+    """Run the provider's token command; gives back the token that it prints. Raises `UserError` if it fails.
 
-    The command runs outside the sandbox, and so do the programs it starts: none of them is one that commands may write.
-    At most 64 KiB are read, for as long as `auth_timeout` says.
+    The command and the programs that it starts run outside the sandbox, so none may be one that commands can write.
+    At most 64 KiB are read, within `auth_timeout`.
     """
     command = provider.auth_command[0]
     try:
@@ -243,7 +243,7 @@ def run_token_command(provider: Provider, env: Mapping[str, str]) -> str:
 
 
 def _printed_by(provider: Provider, env: Mapping[str, str]) -> tuple[bytes, int]:
-    """What the command prints, and its exit status; raises `TimeoutError`, and `ValueError` for too much."""
+    """The command's output and exit status. Raises `TimeoutError`, and `ValueError` for too much output."""
     deadline = time.monotonic() + provider.auth_timeout
     programs = provider.auth_programs or program_finder(env, Path.cwd())
     name, *arguments = provider.auth_command
@@ -263,7 +263,7 @@ def _printed_by(provider: Provider, env: Mapping[str, str]) -> tuple[bytes, int]
         except subprocess.TimeoutExpired as error:
             raise TimeoutError from error
         finally:
-            # Does nothing to one that has ended.
+            # Has no effect on a process that has ended.
             process.kill()
 
 

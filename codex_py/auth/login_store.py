@@ -1,6 +1,6 @@
-"""Where a login is stored: `auth.json`, or the keyring of the operating system.
+"""Stores a login in `auth.json`, or in the keyring of the operating system.
 
-Several programs share both. Who changes a login holds `locked_login` from reading it to writing it.
+Several programs share both, so `locked_login` must be held from reading a login to writing it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ StoreType: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
 
 AUTH_FILE: Final = "auth.json"
 MCP_FILE: Final = "mcp-auth.json"
-# The names that the reference client uses, so that both find the same entry.
+# The names that Codex CLI uses, so that both programs find the same entry.
 _SERVICES: Final = {AUTH_FILE: "Codex Auth", MCP_FILE: "Codex MCP Credentials"}
 _MAX_FILE: Final = 1024 * 1024
 _LOCK_FILE: Final = "auth.json.lock"
@@ -47,18 +47,18 @@ class LoginStore(Protocol):
         ...
 
     def save(self, login: Mapping[str, Any]) -> None:
-        """Replace the login as a whole. Raises `UserError` when that is not possible; the old one stays then."""
+        """Replace the login. Raises `UserError`, and keeps the old one, if that fails."""
         ...
 
     def remove(self) -> bool:
-        """Forget the login; False when there was none."""
+        """Remove the login; False when there was none."""
         ...
 
 
 def open_store(store_type: StoreType, home: Path, name: str = AUTH_FILE) -> LoginStore:
-    """The store of a setting, for the logins of one file. `auto` is the keyring where one works, else the file.
+    """The store for a setting. `auto` is the keyring if one works, else the file.
 
-    Raises `UserError` for a keyring that is asked for and cannot be had.
+    Raises `UserError` when the setting requires a keyring and there is none.
     """
     file = FileStore(home, name)
     if store_type == "file":
@@ -80,9 +80,9 @@ def open_store(store_type: StoreType, home: Path, name: str = AUTH_FILE) -> Logi
 
 @asynccontextmanager
 async def locked_login(home: Path) -> AsyncGenerator[None, None]:
-    """Keep every other process of this and of the reference client from changing the login.
+    """Lock the login against changes by other processes, Codex CLI's included.
 
-    Where no lock can be had (a read-only home) the work goes on without one. Raises `UserError` after 45 s.
+    Without a lock, as in a read-only home, the work goes on unlocked. Raises `UserError` after 45 s.
     """
     try:
         make_private_dir(home)
@@ -117,7 +117,7 @@ def read_login(path: Path) -> Mapping[str, Any]:
 
 
 def _read_private(path: Path) -> bytes:
-    """A file of ours, made private if it is not; cut off a little beyond the size that counts as too large."""
+    """The content of a private file, whose permissions are tightened if needed; cut just beyond the size limit."""
     # O_NONBLOCK: a named pipe in its place must not stop the program.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -158,7 +158,7 @@ class FileStore:
         return read_login(self._path)
 
     def save(self, login: Mapping[str, Any]) -> None:
-        # A link is kept as one: some people keep their settings elsewhere.
+        # Links are followed, because some users keep their settings elsewhere.
         target = Path(os.path.realpath(self._path))
         try:
             make_private_dir(target.parent)
@@ -167,7 +167,7 @@ class FileStore:
             raise UserError(f"cannot save the login in `{self._path}`: {os_reason(error)}") from error
 
     def remove(self) -> bool:
-        # On a read-only disk removing nothing is refused too.
+        # A read-only disk would refuse even to remove a missing file.
         if not os.path.lexists(self._path):
             return False
         try:
@@ -200,7 +200,7 @@ class KeyringStore:
         return "the keyring"
 
     def works(self) -> bool:
-        """Whether the keyring answers at all; a machine without a desktop has none."""
+        """Whether the keyring answers; machines without a desktop mostly have none."""
         try:
             self._keyring.get_password(self._service, self._entry)
         except self._failures():
@@ -218,7 +218,7 @@ class KeyringStore:
             return as_object(decode_json(content))
         except ValueError as error:
             raise UserError(
-                "cannot read the login in the keyring: not JSON", hint="sign in anew with `codex-py login`"
+                "cannot read the login in the keyring: not JSON", hint="sign in again with `codex-py login`"
             ) from error
 
     def save(self, login: Mapping[str, Any]) -> None:
@@ -226,7 +226,7 @@ class KeyringStore:
             self._keyring.set_password(self._service, self._entry, json.dumps(login))
         except self._failures() as error:
             raise self._unusable("save", error) from error
-        # A login from before must not stay behind in the open.
+        # An older login must not stay behind in the file.
         self._file.remove()
 
     def remove(self) -> bool:
@@ -251,7 +251,7 @@ class KeyringStore:
 
 
 class NoStore:
-    """Nothing is kept: for machines where every run brings its own key."""
+    """Stores nothing, for machines where every run gets its own key."""
 
     @property
     def name(self) -> str:

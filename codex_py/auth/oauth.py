@@ -24,16 +24,16 @@ from codex_py.protocol.encoding import as_object, decode_json, timestamp
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_plain_http
 
-# Long enough for a request that is about to start, and for a clock that is a little wrong.
+# Covers a request that is about to start, and a slightly wrong clock.
 _EARLY_SECONDS: Final = 300.0
-# A token that does not say when it runs out.
+# For a token without an expiry time.
 _MAX_LIFETIME: Final = 8 * 86400.0
 _MAX_BYTES: Final = 64 * 1024
 _NAMES: Final = ("id_token", "access_token", "refresh_token")
 
 
 class Tokens(Value):
-    """What the issuer gives out. A renewal may leave out what stays as it was."""
+    """The tokens of a login. A renewal may leave out those that have not changed."""
 
     access: str
     refresh: str | None = None
@@ -41,7 +41,7 @@ class Tokens(Value):
 
 
 class Account(Value):
-    """Whose login it is, as far as its identity token says."""
+    """The account in an identity token."""
 
     id: str = ""
     email: str = ""
@@ -74,7 +74,7 @@ def account_of(identity: str) -> Account:
 
 
 def expires_at(access: str) -> float | None:
-    """When an access token runs out, in seconds since the epoch; None when it does not say."""
+    """When an access token expires, in seconds since the epoch; None when it does not say."""
     moment = claims_of(access).get("exp")
     return float(moment) if isinstance(moment, int | float) and not isinstance(moment, bool) else None
 
@@ -86,7 +86,7 @@ def has_expired(access: str, *, now: float) -> bool:
 
 
 def should_renew(login: Mapping[str, Any], *, now: float) -> bool:
-    """Whether a stored login is so near its end, or so old, that it is renewed before it is used."""
+    """Whether a stored login expires so soon, or is so old, that it is renewed before it is used."""
     tokens = as_object(login.get("tokens"))
     moment = expires_at(_text(tokens.get("access_token")))
     if moment is not None:
@@ -156,7 +156,7 @@ RefreshReason = Literal["proactive_expiry", "unauthorized_recovery"]
 
 
 class Issuer(Value):
-    """Who gives out tokens. `refresh_url` and `revoke_url` are below `url` unless the environment says otherwise."""
+    """An issuer of tokens. `refresh_url` and `revoke_url` are below `url` unless the environment overrides them."""
 
     url: str = ISSUER_URL
     client_id: str = CLIENT_ID
@@ -170,14 +170,14 @@ class Issuer(Value):
 
 
 class Pkce(NamedTuple):
-    """The secret of one sign-in, and what is sent of it beforehand."""
+    """The secret of one sign-in, and its hash, which is sent first."""
 
     verifier: str
     challenge: str
 
 
 class RefreshRefused(ModelError):
-    """The issuer does not renew this login any more: its user has to sign in again."""
+    """The issuer refuses to renew this login: the user has to sign in again."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retryable=False)
@@ -217,7 +217,7 @@ def new_pkce() -> Pkce:
 def authorize_url(
     issuer: Issuer, *, redirect_uri: str, challenge: str, state: str, workspaces: Sequence[str] = ()
 ) -> str:
-    """Where the browser is sent to."""
+    """The address at which the user signs in."""
     query = {
         "response_type": "code",
         "client_id": issuer.client_id,
@@ -252,7 +252,7 @@ async def exchange_code(issuer: Issuer, code: str, *, verifier: str, redirect_ur
 
 
 async def refresh_tokens(issuer: Issuer, refresh_token: str, *, reason: RefreshReason) -> Tokens:
-    """Renew a login. Raises `RefreshRefused` when that is over, and `ModelError` when the issuer cannot be asked."""
+    """Renew a login. Raises `RefreshRefused` when the issuer refuses, and `ModelError` when it cannot be reached."""
     body = {
         "client_id": issuer.client_id,
         "grant_type": "refresh_token",

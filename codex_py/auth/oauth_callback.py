@@ -1,4 +1,4 @@
-"""The server on this machine that a browser is sent back to after a sign-in: one answer, then it is gone."""
+"""The local server to which a browser is redirected after a sign-in; it accepts one answer."""
 
 from __future__ import annotations
 
@@ -35,32 +35,32 @@ _PAGE: Final = """<!doctype html>
 
 
 class SignInCancelled(UserError):
-    """The user, or another sign-in, has ended this one."""
+    """The user, or another sign-in, has cancelled this one."""
 
     def __init__(self) -> None:
         super().__init__("the sign-in was cancelled")
 
 
 class Callback:
-    """Waits for the browser. `uri` is where it has to be sent back to."""
+    """Waits for the browser. `uri` is the redirect URI."""
 
     def __init__(self, state: str) -> None:
         self._state = state
-        # Lets another sign-in of this user end this one, and nobody else.
+        # With this, another sign-in of the same user can cancel this one.
         self.cancel_secret: Final = secrets.token_urlsafe(32)
-        # Who has signed the user in, as far as the browser says.
+        # The issuer that the browser names.
         self.issuer: str | None = None
         self._outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.uri = ""
 
     def expect(self, state: str) -> None:
-        """Wait for the sign-in with this state, for one that makes its own; one that is over counts no more."""
+        """Wait for a sign-in with a new state; an earlier outcome is dropped."""
         self._state = state
         if self._outcome.done():
             self._outcome = asyncio.get_running_loop().create_future()
 
     async def wait(self, *, seconds: float = _WAIT_MINUTES * 60) -> str:
-        """The code of the sign-in; raises `ModelError` when it was refused or nobody came, `SignInCancelled`."""
+        """Wait for the code. Raises `ModelError` when the sign-in is refused or times out, and `SignInCancelled`."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._outcome
@@ -81,17 +81,17 @@ class Callback:
                 writer.close()
                 await writer.wait_closed()
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
-            # Whoever it was has not sent us anything; the browser may still come.
+            # Not a valid request; the browser may still come.
             return
         finally:
             writer.close()
         self._finish(outcome)
 
     def _judge(self, request: _Request) -> tuple[str, str, str, str | Exception | None]:
-        """The answer to a request, and what it means for the sign-in: a code, an end, or nothing."""
+        """The answer to a request, and the outcome of the sign-in: a code, an error, or None to go on waiting."""
         path, query = urlsplit(request.target).path, parse_qs(urlsplit(request.target).query)
         if not _is_this_machine(request.host):
-            # A page whose name was pointed at this machine after it was loaded.
+            # DNS rebinding: a web page whose host name now resolves to this machine.
             return "400 Bad Request", "Wrong host", "This server answers on this machine only.", None
         if path == "/cancel" and _is_same(_only(query, "state"), self.cancel_secret):
             return "200 OK", "Cancelled", "The sign-in was cancelled.", SignInCancelled()
@@ -99,7 +99,7 @@ class Callback:
             return "404 Not Found", "Not found", "There is nothing here.", None
         if self._outcome.done():
             return "400 Bad Request", "Too late", "This sign-in is over.", None
-        # Before anything else is looked at: any page can send a browser here.
+        # Checked first, because any web page can send a browser here.
         if not _is_same(_only(query, "state"), self._state):
             return "400 Bad Request", "State mismatch", "This is not the sign-in that is being waited for.", None
         if code := _only(query, "code"):
@@ -120,10 +120,10 @@ class Callback:
 
 @asynccontextmanager
 async def listen_for_callback(state: str, home: Path, *, port: int = CALLBACK_PORT) -> AsyncGenerator[Callback, None]:
-    """A server for one sign-in with this `state`; port 0 is any free one.
+    """A server for one sign-in with this `state`; port 0 is any free port.
 
-    An earlier sign-in with the same CODEX_HOME (`home`) that still holds the port is asked to end. Raises `UserError`
-    when the port stays taken.
+    An earlier sign-in with the same CODEX_HOME (`home`) that still uses the port is cancelled. Raises `UserError` when
+    the port stays in use.
     """
     callback = Callback(state)
     server = await _listen(callback, home, port)
@@ -156,7 +156,7 @@ async def _listen(callback: Callback, home: Path, port: int) -> asyncio.Server:
             if is_sign_in and (secret := _load_secret(home, port)):
                 await fetch_json(JsonRequest(f"http://{_HOST}:{port}/cancel?state={secret}", seconds=2.0))
         except ModelError:
-            # It has just ended, or it is some other program, which is not asked again.
+            # It has just ended, or it is another program, which is not asked again.
             is_sign_in = False
         await asyncio.sleep(_PORT_RETRY_SECONDS)
     raise AssertionError("the last attempt returns or raises")
@@ -192,12 +192,12 @@ def _is_same(text: str, secret: str) -> bool:
 
 
 def _secret_file(home: Path, port: int) -> Path:
-    """Where a sign-in keeps what ends it; the sandbox hides it from commands as it hides `auth.json`."""
+    """The file with the secret that cancels a sign-in; the sandbox hides it from commands, like `auth.json`."""
     return draft_of(home / "auth.json", f"sign-in-{port}")
 
 
 def _save_secret(home: Path, port: int, secret: str) -> None:
-    """Without it nobody can end this sign-in from outside, which is no reason not to begin it."""
+    """Store the secret if possible; without it another sign-in cannot cancel this one, which is acceptable."""
     with suppress(OSError):
         make_private_dir(home)
         with os.fdopen(open_private(_secret_file(home, port), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file:

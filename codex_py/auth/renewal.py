@@ -1,4 +1,4 @@
-"""Renewing what a request carries while a session runs: a login that runs out, a command that prints tokens."""
+"""Renews credentials while a session runs: a login that expires, and a command that prints tokens."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from codex_py.model.credentials import Credentials, Renewal, Renewed
 from codex_py.model.providers import Provider
 from codex_py.protocol.value import Value
 
-# After a renewal that failed for a passing reason the old token is used for so long before the next attempt.
+# After a renewal that failed for a temporary reason, the old token is used this long before the next attempt.
 _PAUSE_SECONDS: Final = 60.0
 
 
 class LoginContext(Value):
-    """What it takes to find a login again: the provider it is for, the environment, CODEX_HOME, the rules."""
+    """What is needed to find a login again: its provider, the environment, CODEX_HOME, the rules."""
 
     provider: Provider
     env: Mapping[str, str]
@@ -39,7 +39,7 @@ class LoginContext(Value):
 
 
 def find_renewal(credentials: Credentials, context: LoginContext) -> Renewal | None:
-    """How these credentials are renewed; None for those that stay as they are."""
+    """The renewal for these credentials; None if they are never renewed."""
     if credentials.is_chatgpt:
         return LoginRenewal(context)
     if context.provider.auth_command and credentials.is_renewable:
@@ -72,20 +72,20 @@ class CommandRenewal:
 
 
 class LoginRenewal:
-    """Renews the ChatGPT login, and takes over what another process has renewed."""
+    """Renews the ChatGPT login, and uses a login that another process has renewed."""
 
     def __init__(self, context: LoginContext, *, now: Callable[[], float] = time.time) -> None:
         self._context = context
         self._now = now
         self._next_look = 0.0
-        # What was renewed and could not be saved: the stored login is worthless then.
+        # A renewed login that could not be saved: the stored one is no longer valid.
         self._unsaved: Mapping[str, Any] | None = None
 
     def is_due(self, credentials: Credentials) -> bool:
         now = self._now()
         if now < self._next_look:
             return False
-        # The store is looked into when the token is near its end, and once at the start for one that does not say.
+        # The store is read when the token expires soon, and once at the start for one without an expiry time.
         login = {"tokens": {"access_token": credentials.token or ""}}
         return self._next_look == 0.0 or should_renew(login, now=now)
 
@@ -109,7 +109,7 @@ class LoginRenewal:
             )
         is_new = stored.token != credentials.token
         if is_new and (refused or not should_renew(login, now=self._now())):
-            # Another process was quicker.
+            # Another process has renewed it.
             return Renewed(self._complete(stored, credentials), is_last=False)
         if not refused and not should_renew(login, now=self._now()):
             return None
@@ -131,7 +131,7 @@ class LoginRenewal:
         except ModelError:
             if refused or has_expired(tokens.access, now=self._now()):
                 raise
-            # It still works for a while, and the request itself will tell.
+            # The old token still works for a while; if not, the request fails.
             return None
         login = renewed_login(login, new)
         fresh = stored_credentials(login, store.where, self._context.rules)

@@ -69,7 +69,7 @@ async def wait_for_tokens(issuer: Issuer, code: DeviceCode, *, seconds: float = 
 
 
 async def _poll(issuer: Issuer, code: DeviceCode) -> JsonAnswer | None:
-    """The issuer's answer; None while there is nothing to tell, a passing trouble included."""
+    """The issuer's answer; None while the user has not signed in, and after a temporary failure."""
     url = f"{issuer.url}/api/accounts/deviceauth/token"
     question = JsonRequest(url, json={"device_auth_id": code.id, "user_code": code.user_code})
     try:
@@ -107,7 +107,7 @@ async def sign_in_with_browser(
     port: int,
     notify: Callable[[str], None],
 ) -> Tokens:
-    """Send a browser to the issuer and wait for it to come back. Raises `ModelError` and `UserError`."""
+    """Open the issuer in a browser and wait for the redirect. Raises `ModelError` and `UserError`."""
     pkce, state = new_pkce(), secrets.token_urlsafe(32)
     async with listen_for_callback(state, home, port=port) as callback:
         url = authorize_url(
@@ -132,13 +132,13 @@ async def sign_in_with_code(issuer: Issuer, *, notify: Callable[[str], None]) ->
 
 
 def show_in_browser(url: str) -> bool:
-    """Open an address; False where there is no browser for it, or nobody sits in front of it."""
+    """Open an address in a browser; False where there is none, or the user is on another machine."""
     if is_over_ssh(os.environ):
         return False
     if sys.platform == "linux" and not any(os.environ.get(name) for name in _SCREENS):
-        # What could be opened there is a text browser, on top of what this program says.
+        # Only a text browser could be opened, over this program's output.
         return False
-    # In a process of its own: it looks for browsers, and they for others, where commands may not write.
+    # In its own process, with a PATH of directories that commands may not write.
     trusted = program_finder(os.environ, Path.cwd()).trusted_path()
     opening = subprocess.run([sys.executable, "-I", "-c", _OPEN, url], env={**os.environ, "PATH": trusted}, check=False)
     return opening.returncode == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from codex_py.cli.main import run as run_command_line
 from codex_py.cli.options import Parser, add_config_flags
 from codex_py.cli.serve import serve
 from codex_py.server.acp.serve import run_acp
@@ -29,7 +30,5 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     options = parser.read(arguments)
     if options.login:
-        from codex_py.cli.login import run as log_in  # the seam: an editor asks for it in a terminal of its own
-
-        return log_in([])
+        return run_command_line(["login"])
     return serve(options, run_acp)

@@ -56,7 +56,7 @@ def print_json(value: Any, out: TextIO) -> None:
 
 
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], out: TextIO) -> None:
-    """The rows below their titles; nothing at all when there are none."""
+    """Print rows below their titles; nothing if there are no rows."""
     for line in aligned([head, *rows]) if rows else ():
         out.write(f"{line}\n")
 

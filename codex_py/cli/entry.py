@@ -10,7 +10,7 @@ import signal
 
 
 def _leave(number: int, _: object) -> None:
-    # Nothing has been started, so there is nothing to clean up and nobody to notify.
+    # Nothing has been started, so there is nothing to clean up.
     os._exit(128 + number)
 
 

@@ -16,9 +16,11 @@ from codex_py.cli.options import (
     add_config_flags,
     add_model_flags,
     add_permission_flags,
+    add_session_flags,
     find_images,
     load_settings,
     read_limits,
+    split_at_dashes,
     working_directory,
     writable_directories,
 )
@@ -107,7 +109,7 @@ class ExecTask(Value):
 def run(arguments: Sequence[str]) -> int:
     """Check everything that can be wrong before anything runs, then run; give back the exit status."""
     parser = exec_parser()
-    flags, behind = _split_at_dashes(arguments)
+    flags, behind = split_at_dashes(arguments)
     if "-h" in flags or "--help" in flags:
         print(_help(parser, flags))
         return 0
@@ -203,11 +205,7 @@ def exec_parser() -> Parser:
     output.add_argument("-o", "--output-last-message", metavar="FILE", help="write the last message to this file")
     output.add_argument("--output-schema", metavar="FILE", help="JSON schema the last message must satisfy")
     output.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours on stderr")
-    session = parser.add_argument_group("session")
-    session.add_argument("--ephemeral", action="store_true", help="keep no session file")
-    session.add_argument("--last", action="store_true", help="resume, fork: the newest session of this directory")
-    session.add_argument("--all", action="store_true", help="with --last: of any directory")
-    session.add_argument("--turn", type=int, metavar="N", help="fork: leave the session at the end of its turn N")
+    add_session_flags(parser)
     review = parser.add_argument_group("review")
     review.add_argument("--uncommitted", action="store_true", help="staged, unstaged and untracked changes (default)")
     review.add_argument("--base", metavar="BRANCH", help="review this branch's changes since BRANCH")
@@ -239,15 +237,8 @@ def _prompt(options: argparse.Namespace, task: ExecTask, cwd: Path) -> str:
     return review_prompt(options, requests, cwd)
 
 
-def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The words before a `--`, among which are the flags, and those after it."""
-    words = list(arguments)
-    index = words.index("--") if "--" in words else len(words)
-    return words[:index], words[index + 1 :]
-
-
 def read_task(options: argparse.Namespace, *, literal: bool = False) -> ExecTask:
-    """Separate a prompt from `resume …` and `fork …`, unless it is `literal`; `UsageError` for what makes no sense."""
+    """Read a prompt, `resume …` or `fork …`; with `literal` always a prompt. Raise `UsageError` for an invalid one."""
     words: list[str] = list(options.words)
     target = None
     if words and words[0] in ("resume", "fork") and not literal:

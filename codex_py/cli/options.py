@@ -240,6 +240,22 @@ def add_permission_flags(parser: Parser) -> None:
     group.add_argument("--full-auto", action="store_true", help=argparse.SUPPRESS)
 
 
+def add_session_flags(parser: Parser) -> None:
+    """The flags that choose a stored session, and whether this one is stored."""
+    session = parser.add_argument_group("session")
+    session.add_argument("--ephemeral", action="store_true", help="keep no session file")
+    session.add_argument("--last", action="store_true", help="resume, fork: the newest session of this directory")
+    session.add_argument("--all", action="store_true", help="with --last: of any directory")
+    session.add_argument("--turn", type=int, metavar="N", help="fork: leave the session at the end of its turn N")
+
+
+def split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words before a `--`, among which are the flags, and those after it."""
+    words = list(arguments)
+    index = words.index("--") if "--" in words else len(words)
+    return words[:index], words[index + 1 :]
+
+
 def writable_directories(arguments: argparse.Namespace, project: Path) -> tuple[Path, ...]:
     """The directories of `--add-dir`, and with `--allow-skills` the skills of `project`, made if they are missing."""
     directories = find_directories(arguments.add_dir)

@@ -17,10 +17,12 @@ from codex_py.cli.options import (
     add_config_flags,
     add_model_flags,
     add_permission_flags,
+    add_session_flags,
     config_request,
     find_images,
     load_settings,
     read_limits,
+    split_at_dashes,
     working_directory,
     writable_directories,
 )
@@ -62,7 +64,7 @@ _EPILOG: Final = """examples:
 def run(arguments: Sequence[str]) -> int:
     """Check everything that can be wrong before anything is drawn, then run; give back the exit status."""
     parser = terminal_parser()
-    flags, behind = _split_at_dashes(arguments)
+    flags, behind = split_at_dashes(arguments)
     if "-h" in flags or "--help" in flags:
         print(parser.format_help().rstrip())
         return 0
@@ -96,7 +98,7 @@ def _with_piped(launch_options: LaunchOptions) -> LaunchOptions:
 
 
 def _with_session(launch_options: LaunchOptions, launch: LaunchContext) -> LaunchOptions:
-    """The options with the id of the session they name. Raise `UserError`, before any question, where there is none."""
+    """The options with the id of the session that they name. Raise `UserError` if it does not exist."""
     from codex_py.core.resume import find_stored  # only to resume
 
     path = find_stored(launch.home, name=launch_options.session, cwd=None if launch_options.anywhere else launch.cwd)
@@ -204,23 +206,13 @@ def terminal_parser() -> Parser:
     )
     add_model_flags(parser)
     add_budget_flags(parser)
-    session = parser.add_argument_group("session")
-    session.add_argument("--ephemeral", action="store_true", help="keep no session file")
-    session.add_argument("--last", action="store_true", help="resume, fork: the newest session of this directory")
-    session.add_argument("--all", action="store_true", help="with --last: of any directory")
-    session.add_argument("--turn", type=int, metavar="N", help="fork: leave the session at the end of its turn N")
+    add_session_flags(parser)
     add_config_flags(parser)
     return parser
 
 
-def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    words = list(arguments)
-    index = words.index("--") if "--" in words else len(words)
-    return words[:index], words[index + 1 :]
-
-
 def _read_launch_options(options: argparse.Namespace, behind: Sequence[str]) -> LaunchOptions:
-    """Separate a prompt from `resume …` and `fork …`; `UsageError` for what makes no sense."""
+    """Read a prompt, `resume …` or `fork …`. Raise `UsageError` for an invalid one."""
     words: list[str] = list(options.words)
     verb = words.pop(0) if words and words[0] in ("resume", "fork") else None
     if verb is None and (options.last or options.all):

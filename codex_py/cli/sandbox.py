@@ -20,6 +20,7 @@ from codex_py.cli.options import (
     add_config_flags,
     find_directories,
     request_for,
+    split_at_dashes,
     working_directory,
 )
 from codex_py.config.load import LoadedConfig, load_config
@@ -128,7 +129,7 @@ class _Stopped(Exception):
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command to its end; give back its exit status, 128+n when a signal ended it."""
-    flags, command = _divide(arguments)
+    flags, command = split_at_dashes(arguments)
     parser = _parser()
     if flags and flags[0] in ("-h", "--help"):
         print(parser.format_help().rstrip())
@@ -152,14 +153,6 @@ def run(arguments: Sequence[str]) -> int:
         return _complain_missing(command[0])
     except OSError as error:
         return _complain(f"cannot run `{command[0]}`: {os_reason(error)}", _NOT_RUN)
-
-
-def _divide(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    words = list(arguments)
-    if "--" not in words:
-        return words, []
-    at = words.index("--")
-    return words[:at], words[at + 1 :]
 
 
 def _program_exists(program: str, cwd: Path) -> bool:

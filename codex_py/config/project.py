@@ -195,7 +195,7 @@ class ProjectContext(Value):
 def read_project(
     reader: LayerReader, project: ProjectContext, trusts: TrustList, *, below: Sequence[Checked]
 ) -> Project:
-    """Read every project file that is trusted; one warning tells about all that are not.
+    """Read every project file that is trusted, with one warning about all that are not.
 
     `below` are the layers under the project's, the defaults included: what tightening is measured against.
     """

@@ -14,7 +14,7 @@ _NAMED_BY: Final = frozenset({"env_http_headers", "bearer_token_env_var", "oauth
 
 
 def secret_values(config: Config, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Values of headers, variables, parameters, addresses and arguments that nobody else may read, each once.
+    """The secret values of headers, variables, parameters, addresses and arguments, each once.
 
     Where a setting names a variable, its value in `env` counts. Words, numbers and paths are left out unless their key
     says that they are secret: redacting them would spoil ordinary text.

@@ -52,7 +52,7 @@ class Reading(Value):
 class ValueType:
     """Base of all types. A container that is merged key by key keeps plain dicts in `check`."""
 
-    # Whether the value is shown to nobody, whether the names inside it decide that, and whether it is safe in a log.
+    # Whether the value is never shown, whether the names inside it decide that, and whether it is safe in a log.
     secret = False
     secret_by_name = False
     loggable = True
@@ -199,7 +199,7 @@ class ListOf(ValueType):
 
 
 class PathsOrAll(ValueType):
-    """A list of paths, or `true` for all there are; `false` is none."""
+    """A list of paths, or `true` for all paths; `false` is an empty list."""
 
     def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
         if isinstance(value, bool):
@@ -274,7 +274,7 @@ class AnyTable(ValueType):
 
 
 def check_table(value: object, path: KeyPath) -> dict[str, Any]:
-    """The value as a table; raise `WrongValue` when it is none."""
+    """The value as a table; raise `WrongValue` for any other value."""
     if not isinstance(value, dict):
         raise WrongValue(path, value, f"it must be a table: a line `[{dotted(path)}]` with its keys below")
     return as_object(cast("object", value))
@@ -293,7 +293,7 @@ def check_names(value: object, path: KeyPath, reading: Reading, value_types: Map
 
 
 def wrong_word(value: object, words: tuple[str, ...]) -> str:
-    """The likeliest word and all that are allowed, for a value that is none of them."""
+    """For a wrong word: the nearest allowed word, and all allowed words."""
     guess = did_you_mean(value, words) if isinstance(value, str) else ""
     return f"{guess} {allowed_words(words)}".lstrip()
 

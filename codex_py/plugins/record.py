@@ -1,7 +1,7 @@
-"""What an installed plugin consisted of, compared at every load to detect what was changed later.
+"""Records the files of an installed plugin, to detect later changes at every load.
 
-A record has a line with a stamp of every file's size, mode and times, and one with their digests. As long as the stamp
-is the same, nothing else is read.
+A record has a line with a stamp of every file's size, mode and times, and one with their digests. While the stamp
+is the same, no file is read.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _CHUNK_BYTES: Final = 1024 * 1024
 
 
 def change_in(home: Path, plugin_id: str, root: Path) -> str | None:
-    """What of an installed plugin is not as it was installed; None when it all is.
+    """The first change in an installed plugin's files; None when nothing has changed.
 
-    One without a record, which an earlier version or another program has installed, gets one now.
+    A plugin without a record, which an earlier version or another program has installed, gets one now.
     """
     path = _path(home, plugin_id)
     try:
@@ -56,7 +56,7 @@ def change_in(home: Path, plugin_id: str, root: Path) -> str | None:
 
 
 def record_plugin(home: Path, plugin_id: str, root: Path) -> None:
-    """Take a plugin as it is now for what was installed. What cannot be written is compared the next time."""
+    """Record a plugin's files as they are now. If that fails, they are compared again the next time."""
     path = _path(home, plugin_id)
     with suppress(OSError, ValueError):
         # Before the digests: what changes meanwhile is found.
@@ -121,7 +121,7 @@ def _digest_of(path: Path) -> str:
 
 
 def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Everything below a directory that is none itself, with its path inside. Raises `OSError` for too much of it."""
+    """Every file below a directory, with its relative path. Raises `OSError` for too many files."""
     waiting = [("", 0)]
     count = 0
     while waiting:

@@ -1,7 +1,7 @@
-"""The MCP servers a plugin brings, as tables of the configuration. Imported when a plugin is switched on.
+"""The MCP servers of a plugin, as tables of the configuration. Imported when a plugin is enabled.
 
-They are read from `.mcp.json`, or from what the manifest's `mcpServers` names or holds. A plugin says what is started
-and what that is given; it never says that its calls need no question.
+They are read from `.mcp.json`, or from the manifest's `mcpServers`. A plugin decides what is started and with which
+arguments and variables, but never that calls need no approval.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _written(plugin: Plugin, problems: list[str]) -> Iterator[tuple[str, dict[st
 
 
 def _entry(plugin: Plugin, table: Mapping[str, Any]) -> Entry | str:
-    """The table of a server in the words of our configuration, or what is wrong with it."""
+    """The table of a server in the form of our configuration, or what is wrong with it."""
     command, url, transport = table.get("command"), table.get("url"), table.get("type")
     if isinstance(command, str) and command and url is None:
         entry = _started(plugin, command, table)

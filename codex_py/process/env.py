@@ -1,4 +1,4 @@
-"""The environment tool processes get: the user's, minus secrets, plus what keeps output plain."""
+"""The environment of tool processes: the user's without secrets, with variables that keep output plain."""
 
 from __future__ import annotations
 

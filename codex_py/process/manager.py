@@ -92,7 +92,7 @@ class ProcessManager:
         )
 
     def take_ended(self) -> list[RunningCommand]:
-        """The commands that have ended since the last time, and whose end nobody has asked for."""
+        """The commands that have ended since the last call, and whose end was not reported."""
         ended = [
             session for session in self._live.values() if session.exit_code is not None and not session.end_reported
         ]
@@ -101,7 +101,7 @@ class ProcessManager:
         return ended
 
     async def stop(self, session: RunningCommand) -> None:
-        """Kill a command with all it started, for the user. It stays in the table for whoever waits for its end."""
+        """Kill a command and its processes for the user. It stays in the table, because its end may be awaited."""
         session.stopped_by_user = True
         session.kill()
         if not session.sandboxed:

@@ -1,6 +1,6 @@
-"""The files that a command line names, and what is in them: an agreement to run it holds while they stay the same.
+"""Finds and hashes the files that a command line names: consent to run it is valid while they do not change.
 
-Names are looked for generously. What these files load in their turn is not found.
+Names are matched generously. Files that these files load are not found.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a command printed, kept within a fixed amount of memory: the first half MiB and the last."""
+"""Stores the output of a command in bounded memory: the first half MiB and the last."""
 
 from __future__ import annotations
 

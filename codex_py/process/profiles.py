@@ -1,8 +1,8 @@
-"""What the profile of a login shell leaves behind, and the variables it must not bring back.
+"""Runs the profile of a login bash once per session, and withholds secret variables that profiles export.
 
-A profile may take a second (version managers do), and what it prints stands in every output. So once a session's bash
-has read it, later commands begin with what it left: exported variables, functions, options and the umask. Other shells
-read theirs each time.
+A profile may take a second, as version managers do, and its output would be in that of every command. So once bash has
+read it, later commands start with its results: exported variables, functions, options and the umask. Other shells
+read their profiles each time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHAPES: Final = (
 
 
 class WithheldEnv(Value):
-    """`names` are withheld whatever they hold; of the others `rules` decide, by name and by value."""
+    """The variables that commands must not get: `names`, and those that `rules` exclude by name or value."""
 
     rules: EnvironmentRules = EnvironmentRules()
     names: frozenset[str] = frozenset()
@@ -85,13 +85,13 @@ def _is_identifier(name: str) -> bool:
 
 
 _MAX_BYTES: Final = 1024 * 1024
-# What belongs to one process, or is set for each command.
+# Variables that belong to one process, or are set for each command.
 _OWN: Final = frozenset({"PWD", "OLDPWD", "SHLVL", "_", "BASH_ENV", "CODEX_TOOL_CALL_ID", MARKER})
 _EXPORTED_FUNCTION: Final = ("BASH_FUNC_", "%%")
 _FIXED_OPTIONS: Final = (b"login_shell", b"restricted_shell")
 
-# Read by bash after its profile, and by every other bash that the profile starts: those go on as they would. Functions
-# that bash itself cannot read back end the lesson without an answer.
+# Read by bash after its profile, and by every other bash that the profile starts, in which it has no effect. If bash
+# cannot read its own functions back, there is no answer.
 _LESSON: Final = """\
 builtin shopt -q login_shell || return 0
 unset BASH_ENV
@@ -129,20 +129,20 @@ class ShellStart:
         self._before = before
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """The environment to start it with. `env` is all that it would get otherwise."""
+        """The environment to start it with, based on `env`."""
         if self._lesson is not None:
             self._lesson.before = dict(env)
         return {**env, "BASH_ENV": f"/dev/fd/{self.fds[0]}"} if self.fds else dict(env)
 
     def script(self, text: str) -> str:
-        """`text`, which must not find the descriptors open: what is told through them, later commands believe."""
+        """`text` with the descriptors closed first: what is written to them affects later commands."""
         text = self._before + text
         closed = " ".join(f"{fd}>&-" for fd in self.fds)
         return f"exec {closed}; {text}" if self._lesson is not None else text
 
 
 class LoginProfiles:
-    """What is known of the profiles of a session's shells. What is `withheld` from commands comes from none of them."""
+    """The profiles of a session's shells. Variables that are `withheld` from commands are taken from none of them."""
 
     def __init__(self, withheld: WithheldEnv | None = None) -> None:
         self._withheld = withheld or WithheldEnv()
@@ -150,7 +150,7 @@ class LoginProfiles:
         self._lessons: dict[str, _Lesson] = {}
 
     def start(self, shell: str, env: Mapping[str, str]) -> ShellStart:
-        """How to start `shell` so that a command finds what its profile makes of `env`."""
+        """How to start `shell` so that a command has the environment that its profile makes of `env`."""
         if Path(shell).name != "bash" or "BASH_ENV" in env or not hasattr(os, "memfd_create"):
             return ShellStart(login=True, before=self._unset_script(shell, env))
         lesson = self._lessons.get(shell)
@@ -176,7 +176,7 @@ class LoginProfiles:
         return self._withheld.unset_script(env.keys()) if has_posix_syntax(shell) else ""
 
     def _teach(self, shell: str, env: Mapping[str, str]) -> ShellStart:
-        """The newest lesson counts: an older one may have been killed."""
+        """Start a shell that reports what its profile does; it replaces an older one, which may have been killed."""
         if shell in self._lessons:
             self._lessons.pop(shell).close()
         answer = os.memfd_create("answer", os.MFD_CLOEXEC)
@@ -198,7 +198,7 @@ class _Lesson:
         return bool(env_block) and rest.endswith(b"\0")
 
     def statements(self, withheld: WithheldEnv) -> bytes | None:
-        """Bash that makes the same of the same environment; None when it would be too much."""
+        """Bash statements with the effects of the profile; None when they would be too long."""
         env_block, rest = self._read_answer()
         found = dict(_variable(entry) for entry in env_block.split(b"\0"))
         after = {name: value for name, value in found.items() if name in self.before or not withheld.holds(name, value)}
@@ -247,5 +247,5 @@ def _exported_functions(after: Mapping[str, str]) -> Iterator[str]:
 
 
 def _is_name(name: str) -> bool:
-    """Whether bash takes it for a variable; others it hands on or drops as they are."""
+    """Whether bash treats it as a variable."""
     return name.isascii() and name.isidentifier()

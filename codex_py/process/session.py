@@ -1,6 +1,6 @@
-"""One running command: its output so far, how to wait for it, write to it, stop it.
+"""One running command: its output so far, and how to wait for it, write to it and stop it.
 
-Reading goes on in the background whether or not anybody waits, so that a command never hangs on a full pipe.
+Output is always read in the background, so that a command never hangs on a full pipe.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PENDING_BYTES: Final = 1024 * 1024
 
 
 class RunningCommand:
-    """A command that was started. Belongs to the event loop it was made in."""
+    """A started command. Belongs to the event loop in which it was created."""
 
     def __init__(self, session_id: int, spec: CommandSpec, child: Child, *, marker: str) -> None:
         self.id: Final = session_id
@@ -38,7 +38,7 @@ class RunningCommand:
         self.last_used = self.started
         self.read_only: Final = spec.read_only
         self.call_id: Final = spec.call_id
-        # What is typed of a line that is not ended yet; kept by who judges input.
+        # The part of an unfinished line that was typed; kept by the code that checks input.
         self.typed = ""
         self.on_end: Callable[[RunningCommand], None] | None = None
         self.stopped_by_user = False
@@ -66,7 +66,7 @@ class RunningCommand:
 
     @property
     def lingers(self) -> bool:
-        """Whether there is still something to close: output held open by a grandchild, or a clean-up to come."""
+        """Whether something is still open: output held by a grandchild, or a pending clean-up."""
         return self._reading or self._cleanup is not None
 
     @property
@@ -118,12 +118,12 @@ class RunningCommand:
         self._child.interrupt()
 
     def kill(self) -> None:
-        """SIGKILL the command at once. Its end is seen by `wait`; what it let go of is the manager's to sweep."""
+        """SIGKILL the command. `wait` reports its end; the manager kills processes that it left running."""
         if self._exit_code is None:
             self._child.kill()
 
     async def close(self) -> None:
-        """Kill if need be, reap, stop reading, and let go of every descriptor."""
+        """Kill the command if it runs, reap it, stop reading, and close every descriptor."""
         self.on_end = None
         self.kill()
         try:
@@ -135,7 +135,7 @@ class RunningCommand:
             self._finish()
 
     def let_go(self) -> None:
-        """The end was told. Output of a grandchild that lives on is read and thrown away, lest it die of SIGPIPE."""
+        """Drop later output. It is still read, so that a surviving grandchild does not die of SIGPIPE."""
         self._keeping = False
         self._unread = self._taken = CappedOutput()
 
@@ -158,7 +158,7 @@ class RunningCommand:
     def _exited(self) -> None:
         self._exit_code = self._child.reap()
         self.never_began = self._spec.never_began(self._exit_code)
-        # Later, when what a dying sandbox still held has surely been killed: what is removed protected something.
+        # Delayed until everything in the dying sandbox is killed: the files that are removed protected paths from it.
         self._loop.call_later(GRACE_SECONDS, self._clean_up)
         if self._reading:
             self._loop.call_later(GRACE_SECONDS, self._finish_reading)
@@ -167,7 +167,7 @@ class RunningCommand:
             self._finish()
 
     def _finish_reading(self) -> None:
-        """Read what the pipe holds, but no more than it can hold: a survivor may go on printing for ever."""
+        """Read the rest of the pipe, at most its capacity: a surviving process may print for ever."""
         owed = max(self._child.capacity, 1)
         while self._reading and owed > 0 and (size := self._read()):
             owed -= size

@@ -1,8 +1,8 @@
-"""Starting one command: its own session, output on one pipe or pseudo-terminal, nothing else inherited.
+"""Starts one command in its own session, with its output on one pipe or pseudo-terminal.
 
-The command gets its own session with the terminal as controlling terminal, so that Ctrl-C reaches it and nothing else.
-That is done by a small interpreter in front of the command, inside the sandbox if there is one: a terminal can only be
-acquired by the session leader itself, and forking this process to do it would cost more than the extra start.
+On a terminal, a small Python program starts the command, inside the sandbox if there is one. It makes the terminal the
+session's controlling terminal, so that Ctrl-C reaches only this command: only the leader of a session can do that, and
+forking this process to do it would cost more.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def on_terminal(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def set_size(terminal: int, rows: int, columns: int) -> None:
-    """Make a terminal as large as this; whoever runs on it is told by SIGWINCH."""
+    """Set the size of a terminal; the programs on it get SIGWINCH."""
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 

@@ -1,10 +1,10 @@
-"""Ending what a command without a sandbox left running, also when this program is killed itself.
+"""Kills processes that commands without a sandbox left running, also when this program itself is killed.
 
-Every command carries a marker in its environment, which its descendants inherit, and on Linux once more as a limit,
-for those that clear their environment. Only the sandbox holds a process that changes both.
+Every command has a marker in its environment, which its descendants inherit, and on Linux also in a resource limit, for
+those that clear their environment. A process that changes both escapes; only the sandbox prevents that.
 
-Only for commands without a sandbox: bubblewrap dies with its parent and takes everything inside along. The watchdog
-sleeps on a pipe that closes when this process ends, however it ends.
+Commands in a sandbox do not need this: bubblewrap dies with its parent and kills everything inside. The watchdog waits
+on a pipe that closes when this process ends, however it ends.
 """
 
 from __future__ import annotations

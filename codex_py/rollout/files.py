@@ -158,7 +158,7 @@ class ThreadLock:
             return
         with suppress(OSError):
             coordination = open_private(self._path.with_name(_COORDINATION), _FLAGS)
-            # Only then does nobody stand between opening the file and locking it; a file that stays does no harm.
+            # With this lock no process is between opening the file and locking it; a file that stays does no harm.
             if lock(coordination):
                 self._path.unlink(missing_ok=True)
             os.close(coordination)

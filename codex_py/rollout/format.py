@@ -234,7 +234,7 @@ def task_started_payload(turn_id: str, *, window: int | None) -> dict[str, Any]:
 
 
 def user_message_payload(text: str, elements: Sequence[TextElement] = ()) -> dict[str, Any]:
-    """`event_msg`: what the user said; session pickers show it."""
+    """`event_msg`: a message of the user, which session pickers show."""
     shortened = [
         {"byte_range": {"start": start, "end": end}, "placeholder": placeholder} for start, end, placeholder in elements
     ]
@@ -242,7 +242,7 @@ def user_message_payload(text: str, elements: Sequence[TextElement] = ()) -> dic
 
 
 def agent_message_payload(text: str) -> dict[str, Any]:
-    """`event_msg`: what the model said."""
+    """`event_msg`: a message of the model."""
     return {"type": "agent_message", "message": text}
 
 
@@ -277,7 +277,7 @@ def fallback_payload(turn_id: str, *, before: tuple[str, str], after: tuple[str,
 
 
 def task_complete_payload(turn_id: str, last_message: str | None, *, duration_ms: int) -> dict[str, Any]:
-    """`event_msg`: a turn ended by itself."""
+    """`event_msg`: a turn was completed."""
     return {
         "type": "task_complete",
         "turn_id": turn_id,

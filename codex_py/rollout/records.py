@@ -1,11 +1,9 @@
-"""The records of a stored session: how a line is read, and which files and lines a fork builds on.
+"""Reads the records of a stored session, with the files and lines that a fork builds on.
 
-Lines in the usual layout (keys in the order both programs write them, with or without spaces) are read without decoding
-them, because long sessions have thousands. Every other JSON line is brought into that layout first.
+Long sessions have thousands of lines. Those in the usual layout (keys in the order that both programs write, with or
+without spaces) are read without decoding; other JSON lines are converted to it first. Damaged lines are skipped.
 
-Damage is passed over, as it is when a session is resumed.
-
-Codex CLI forks sessions of this layout the same way, and reads such a fork.
+Codex CLI forks sessions in the same way, and reads such a fork.
 """
 
 from __future__ import annotations
@@ -136,7 +134,7 @@ def open_stored(path: Path) -> BinaryIO:
 
 
 def read_meta(path: Path, line: bytes) -> SessionMeta:
-    """The header in a file's first line; raise `UserError` when that is none."""
+    """The header in a file's first line; raise `UserError` for an invalid one."""
     if not line:
         raise unreadable(path, "it is empty")
     try:
@@ -150,11 +148,11 @@ def read_meta(path: Path, line: bytes) -> SessionMeta:
 
 
 def ancestors(path: Path, meta: SessionMeta) -> list[tuple[Path, int]]:
-    """The files a fork builds on, the eldest first, each with the ordinal it is read up to."""
+    """The files that a fork builds on, the oldest first, each with the ordinal up to which it is read."""
     chain: list[tuple[Path, int]] = []
     bound: int | None = None
     while meta.forked_from_id is not None and meta.forked_from_ordinal_exclusive is not None:
-        # A fork may begin within what its parent took over, so an elder is read to the lowest bound on the way.
+        # A fork may start within the part that its parent inherited, so each ancestor is read to the lowest bound.
         bound = lower(meta.forked_from_ordinal_exclusive, bound)
         parent = any_file_of(home_of(path), meta.forked_from_id)
         if parent is None or len(chain) == _MAX_FORKS:
@@ -196,9 +194,9 @@ __all__ = ["RolloutRecord", "read_records", "user_text"]
 
 
 def read_records(path: Path, *, record_types: frozenset[bytes] = frozenset()) -> Iterator[RolloutRecord]:
-    """The records of a session, those a fork took over first; with `record_types` at least those of these types.
+    """The records of a session, inherited ones first; with `record_types` at least those of these types.
 
-    What a rewind has taken back is left out. Raise `UserError` for a file that cannot be read.
+    Records that a rewind has dropped are left out. Raise `UserError` for a file that cannot be read.
     """
     live = live_ranges(path) if _mentions_rewind(path) else None
     return (record for record in _all_records(path, record_types) if live is None or is_live(record.ordinal, live))
@@ -223,7 +221,7 @@ def _all_records(path: Path, record_types: frozenset[bytes]) -> Iterator[Rollout
                 yield record
 
 
-# The ordinals of the records that count, as ranges: from the first number up to the second, which is not among them.
+# Ordinals as ranges: from the first number up to, but not including, the second.
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
 
@@ -233,9 +231,10 @@ def is_live(ordinal: int, live: Ranges) -> bool:
 
 
 def live_ranges(path: Path, before: int | None = None) -> Ranges:
-    """Which records of a session count after its rewinds; with `before`, after those among the records below that.
+    """The records that are left after a session's rewinds; with `before`, after those below that ordinal.
 
-    A rewind is a record `thread_rolled_back`: ours says in `live` what counts, that of Codex CLI how many turns go.
+    A rewind is a record `thread_rolled_back`. Ours lists the remaining ranges in `live`, that of Codex CLI says how
+    many turns are dropped.
     """
     live: Ranges = ((0, MAX_ORDINAL),)
     begins: list[int] = []
@@ -275,7 +274,7 @@ def ranges_below(live: Ranges, end: int) -> Ranges:
 
 
 def _mentions_rewind(path: Path) -> bool:
-    """Whether a file of the session has the word in it, which most have not."""
+    """Whether a file of the session contains the mark of a rewind, which most do not."""
     with open_stored(path) as stream:
         meta = read_meta(path, stream.readline(MAX_LINE))
     return any(map(_has_mark, [path, *(file for file, _ in ancestors(path, meta))]))
@@ -292,7 +291,7 @@ def _has_mark(path: Path) -> bool:
 
 
 def user_text(record: RolloutRecord) -> str | None:
-    """What the user said, when a record is the event that tells it."""
+    """The text of the user's message, if the record is its event."""
     if record.record_type != "event_msg":
         return None
     if record.payload.get("type") == "user_message":
@@ -326,7 +325,7 @@ def _records_of(line: bytes, record_types: frozenset[bytes], following: int) -> 
 def inherited_lines(path: Path, *, before: int) -> Iterator[bytes]:
     """The lines of a session whose ordinal is below `before`, headers left out, each with its newline.
 
-    What a rewind has taken back is left out, and the rewind with it, and so are lines that hold no whole record.
+    Records that a rewind has dropped, the rewinds themselves, and lines without a whole record are left out.
     Raise `UserError` for a file that cannot be read.
     """
     following = 0

@@ -271,7 +271,7 @@ def _payload_of(line: bytes) -> dict[str, Any]:
 
 
 def _ended(line: bytes) -> bytes:
-    """A line that is looked into later or never; a cheap look tells most whole ones. Raise `ValueError` if torn."""
+    """A line that may be decoded later; raise `ValueError` if it is torn. Most whole lines need only a cheap check."""
     if not line.rstrip().endswith(b"}}"):
         decode_json(line)
     return line

@@ -59,7 +59,7 @@ class LineSource:
             try:
                 chunk = os.read(self._descriptor, _CHUNK)
             except BlockingIOError:
-                # Somebody made the pipe non-blocking; it is shared with whoever holds the other end.
+                # Another process that shares the pipe has made it non-blocking.
                 select.select([self._descriptor], [], [])
                 continue
             except OSError:
@@ -198,7 +198,7 @@ class Outbox:
 
 
 def complain(message: str) -> None:
-    """One line on stderr, for whoever started the server."""
+    """Print one line on stderr, for the program that started the server."""
     try:
         print(sanitize_line(message), file=sys.stderr, flush=True)
     except OSError:

@@ -230,7 +230,7 @@ def git_env(env: Mapping[str, str], programs: ProgramFinder, own: Mapping[str, s
 
 
 def git_argv(programs: ProgramFinder, arguments: Sequence[str]) -> list[str]:
-    """git with arguments. Raises `UserError` where there is none that may run."""
+    """The command line of git. Raises `UserError` where there is no git, or it may not be run."""
     git = programs.find("git")
     if git is None:
         passed_over = programs.find_untrusted("git")

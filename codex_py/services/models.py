@@ -76,7 +76,7 @@ def describe_unknown_model(config: Config, name: str, offered: OfferedModels | N
 
 
 async def offered_models(config: Config, name: str, *, env: Mapping[str, str], home: Path) -> OfferedModels:
-    """Ask the provider `name` for its models. Raises `UserError` when it cannot be asked or does not tell."""
+    """Ask the provider `name` for its models. Raises `UserError` when it cannot be reached or does not list them."""
     if name == _OFFLINE:
         return OfferedModels(name, _RULES, (ModelRow(_RULES, True, True, None, "fixed rules, no AI"),))
     provider = resolve_provider(

@@ -57,7 +57,7 @@ def check_login(host: ServerHostProtocol, method: str) -> None:
 
 
 def login_error(error: UserError) -> RpcError:
-    """An error of ours as the protocol has it."""
+    """The protocol's error for a `UserError`."""
     if isinstance(error, LoginNeeded):
         return RpcError(f"{error}; {_HOW}", code=AUTH_REQUIRED)
     return RpcError(f"{error}; {error.hint}" if error.hint else str(error))

@@ -95,7 +95,7 @@ async def log_out(context: ClientContext, params: Params) -> MethodResult:
     return MethodResult({}, notify)
 
 
-# Keys that a client may rely on, null where nobody has set them.
+# Keys that clients may rely on, null where they are not set.
 _EXPECTED: Final = (
     *("model", "review_model", "model_context_window", "model_auto_compact_token_limit", "model_provider"),
     *("model_auto_compact_token_limit_scope", "approval_policy", "approvals_reviewer", "sandbox_mode"),

@@ -67,10 +67,6 @@ def read_sandbox(params: Params, name: str = "sandboxPolicy") -> SandboxPolicy |
             raise policy.missing("type")
 
 
-def approval_value(policy: ApprovalPolicy) -> Any:
-    return approval_payload(policy)
-
-
 def sandbox_payload(policy: SandboxPolicy) -> dict[str, Any]:
     match policy:
         case ReadOnly():
@@ -96,7 +92,7 @@ def settings_payload(settings: TurnSettings, config: Config, plan: bool) -> dict
         "disabledPluginIds": [],
         "cwd": str(settings.cwd),
         "environments": None,
-        "approvalPolicy": approval_value(settings.approval),
+        "approvalPolicy": approval_payload(settings.approval),
         "approvalsReviewer": "user",
         "sandboxPolicy": sandbox_payload(settings.sandbox_policy),
         "activePermissionProfile": None,
@@ -121,7 +117,7 @@ def opening_payload(settings: TurnSettings, config: Config) -> dict[str, Any]:
         "cwd": str(settings.cwd),
         "runtimeWorkspaceRoots": [str(settings.cwd)],
         "instructionSources": [],
-        "approvalPolicy": approval_value(settings.approval),
+        "approvalPolicy": approval_payload(settings.approval),
         # Only the user reviews approvals here, whatever the client asks for.
         "approvalsReviewer": "user",
         "sandbox": sandbox_payload(settings.sandbox_policy),
