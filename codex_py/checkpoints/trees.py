@@ -150,7 +150,9 @@ class GitTrees:
         Raises `UserError` when git cannot be asked.
         """
         top = git.root
-        assert top is not None  # the caller has looked
+        if top is None:
+            # What the caller took for a repository was put there for a moment, such as by the sandbox of another run.
+            raise UserError(f"`{git.cwd}` is not in a git repository")
         index = self._index(git, str(top), scope)
         dirty, nested, ignored = self._dirty(git, scope, excluded)
         reader = self._reader

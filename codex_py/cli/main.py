@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "logout": ("codex_py.cli.login:run_logout", "forget the login of this machine"),
     "models": ("codex_py.cli.models:run", "list the models that a provider offers"),
     "cost": ("codex_py.cli.cost:run", "add up what the stored sessions have cost"),
-    "sessions": ("codex_py.cli.sessions:run", "list, show, rename, rewind, archive, unarchive and delete sessions"),
+    "sessions": ("codex_py.cli.sessions:run", "list, search, show, rename, rewind, export, archive, delete sessions"),
     "diff": ("codex_py.cli.checkpoints:run_diff", "show what a turn has changed in the files"),
     "checkpoints": ("codex_py.cli.checkpoints:run", "list, prune and verify the states that a rewind goes back to"),
     "mcp": ("codex_py.cli.mcp:run", "list, add, remove and try MCP servers, and sign in at them"),

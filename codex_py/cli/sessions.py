@@ -19,6 +19,7 @@ import typer
 from codex_py.cli.checkpoints import rewind
 from codex_py.cli.console import is_agreed, print_json, print_note, print_table
 from codex_py.cli.options import working_directory
+from codex_py.cli.transfer import export, import_file, search
 from codex_py.cli.typer_command import Json, WorkingDirectory, run_commands
 from codex_py.errors import UserError
 from codex_py.paths import codex_home
@@ -218,6 +219,9 @@ def run(arguments: Sequence[str]) -> int:
             "unarchive": unarchive,
             "delete": delete,
             "rewind": rewind,
+            "export": export,
+            "import": import_file,
+            "search": search,
         },
         arguments,
         name="sessions",

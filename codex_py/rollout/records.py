@@ -199,20 +199,21 @@ def read_records(path: Path, *, record_types: frozenset[bytes] = frozenset()) ->
     Records that a rewind has dropped are left out. Raise `UserError` for a file that cannot be read.
     """
     live = live_ranges(path) if _mentions_rewind(path) else None
-    return (record for record in _all_records(path, record_types) if live is None or is_live(record.ordinal, live))
+    return (record for record in all_records(path, record_types) if live is None or is_live(record.ordinal, live))
 
 
 def last_rewind(path: Path) -> int | None:
     """The ordinal of the last rewind of a session; None when there was none."""
     found = None
     if _mentions_rewind(path):
-        for record in _all_records(path, frozenset({b"event_msg"})):
+        for record in all_records(path, frozenset({b"event_msg"})):
             if record.record_type == "event_msg" and record.payload.get("type") == REWIND_MARK.decode():
                 found = record.ordinal
     return found
 
 
-def _all_records(path: Path, record_types: frozenset[bytes]) -> Iterator[RolloutRecord]:
+def all_records(path: Path, record_types: frozenset[bytes] = frozenset()) -> Iterator[RolloutRecord]:
+    """`read_records` with what a rewind has taken back."""
     following = 0
     for line, before in history_lines(path):
         for record in _records_of(line, record_types, following):
@@ -239,7 +240,7 @@ def live_ranges(path: Path, before: int | None = None) -> Ranges:
     live: Ranges = ((0, MAX_ORDINAL),)
     begins: list[int] = []
     begun: int | None = None
-    for record in _all_records(path, frozenset({b"event_msg"})):
+    for record in all_records(path, frozenset({b"event_msg"})):
         if record.record_type != "event_msg" or (before is not None and record.ordinal >= before):
             continue
         match record.payload.get("type"):

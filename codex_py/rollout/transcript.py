@@ -5,7 +5,8 @@ The file keeps all that was. Codex CLI knows the record, and drops as many turns
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -123,6 +124,21 @@ def read_transcript(path: Path) -> list[TranscriptEntry]:
     return reader.entries
 
 
+def iter_turns(path: Path) -> Iterator[tuple[int, list[TranscriptEntry]]]:
+    """What `read_transcript` gives, turn by turn with its number: one is held at a time."""
+    reader = _TranscriptReader()
+    for record in read_records(path):
+        reader.feed(record)
+        if finished := reader.take_finished():
+            yield from _by_turn(finished)
+    yield from _by_turn(reader.entries)
+
+
+def _by_turn(entries: Sequence[TranscriptEntry]) -> Iterator[tuple[int, list[TranscriptEntry]]]:
+    for turn, group in groupby(entries, key=lambda entry: entry.turn):
+        yield turn, list(group)
+
+
 def before_compaction(transcript: list[TranscriptEntry]) -> list[TranscriptEntry]:
     """The entries before the last compaction; empty if there was none."""
     return transcript[: _last_compaction(transcript)]
@@ -142,12 +158,21 @@ class _TranscriptReader:
         self.entries: list[TranscriptEntry] = []
         self._counter = TurnCounter()
         self._unnumbered = 0
+        self._begun = 0
         self._length = 0
+
+    def take_finished(self) -> list[TranscriptEntry]:
+        """Take what came before the turn that has just begun; nothing while none has begun since."""
+        finished, self.entries[: self._begun] = self.entries[: self._begun], []
+        self._unnumbered -= self._begun
+        self._begun = 0
+        return finished
 
     def feed(self, record: RolloutRecord) -> None:
         before = len(self._counter.turns)
         self._counter.feed(record)
         if len(self._counter.turns) > before:
+            self._begun = self._unnumbered
             self._number_the_prompt()
         entry = self._read(record)
         if entry is not None:

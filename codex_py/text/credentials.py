@@ -99,6 +99,19 @@ def has_credential(text: str) -> bool:
     return any(start in lower and re.search(shape, lower) for start, shape in _WORDS.items())
 
 
+def without_credentials(text: str) -> str:
+    """A text with a mask in place of each credential of a known shape, and of what follows it up to a space."""
+    if not has_credential(text):
+        return text
+    text = re.sub(r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-*|\Z)", MASK, text)
+    for start, shape in _TOKENS.items():
+        if start in text:
+            text = re.sub(rf"(?<![A-Za-z0-9]){shape}" if start[0].isalpha() else shape, MASK, text)
+    for shape in _WORDS.values():
+        text = re.sub(rf"(?i)(?:{shape})[^\s\"'`<>;&]*", MASK, text)
+    return text
+
+
 MASK: Final = "*****"
 # Patterns are compiled when first needed, which at most starts they are not.
 _USERINFO: Final = r"(?<=://)[^/@\s]*@"

@@ -87,3 +87,13 @@ def test_a_running_command_is_stopped_before_going_back(place: Place, ready: Rea
             terminal.type("/undo\r")
             terminal.wait_for("deleted: new.txt").wait_for("› go on")
     assert not (place.repo / "new.txt").exists()
+
+
+def test_the_session_can_be_written_to_a_file(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("first done")]) as model:
+        ready(model)
+        with Terminal(place, width=100, height=50) as terminal:
+            terminal.wait_for_prompt().type("hello there\r")
+            terminal.wait_for("first done").wait_for_prompt().type("/export talk.html\r")
+            terminal.wait_for("wrote talk.html")
+    assert "hello there" in (place.repo / "talk.html").read_text()

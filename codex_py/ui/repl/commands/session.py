@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Final, Literal
 
 from codex_py.core.build import ResumeTarget
 from codex_py.core.resume import load_stored
 from codex_py.errors import UserError
 from codex_py.protocol.ops import Compact
+from codex_py.rollout.listing import load_summary
 from codex_py.services.review import init_prompt
+from codex_py.services.session_cleaning import session_cleaner
+from codex_py.services.session_document import document_file, document_format, write_document
+from codex_py.services.session_export import ExportChoice
 from codex_py.ui.repl.commands.rewind import has_begun, turn_entry
 from codex_py.ui.repl.launch import RewindTurn
 from codex_py.ui.repl.panels.forms import ListEntry, ListForm
@@ -107,7 +112,26 @@ async def _compact(context: CommandContext, words: str) -> None:
     context.front.begin(Compact(words))
 
 
+async def _export(context: CommandContext, words: str) -> None:
+    """Write the session as a document: a file name, whose ending says the format, or Markdown beside the work."""
+    session, launch = context.session, context.launch
+    if session.rollout is None or not len(session.history):
+        raise UserError("there is nothing of this session to export yet")
+    path, name = session.rollout, words or f"session-{session.thread_id[-8:]}.md"
+
+    def write() -> Path:
+        output = context.cwd / Path(name).expanduser()
+        choice = ExportChoice(document_format("", output))
+        cleaner = session_cleaner(launch.home, launch.loaded.config, launch.env)
+        with document_file(output) as write:
+            write_document(load_summary(launch.home, path), choice, cleaner, write)
+        return output
+
+    context.output.note(f"wrote {context.show_path(await asyncio.to_thread(write))}")
+
+
 WORK: Final = (
     SlashCommand("init", "have an AGENTS.md written for this repository", _init, "[WISH]"),
     SlashCommand("compact", "replace the history by a summary", _compact, "[FOCUS]", while_running=False),
+    SlashCommand("export", "write this session to a file: .md, .html, .json or .jsonl", _export, "[FILE]"),
 )

@@ -1,0 +1,131 @@
+"""`codex-py sessions export`, `import` and `search`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from codex_py.cli.console import print_json, print_note
+from codex_py.cli.options import working_directory
+from codex_py.cli.typer_command import Json, WorkingDirectory
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.errors import UsageError
+from codex_py.paths import codex_home
+from codex_py.rollout.listing import find_exactly, load_summary
+from codex_py.services.session_cleaning import session_cleaner
+from codex_py.services.session_document import document_file, document_format, write_document
+from codex_py.services.session_export import ExportChoice
+from codex_py.services.session_import import import_session
+from codex_py.services.session_search import SearchRequest, search_sessions
+from codex_py.text.sanitize import sanitize_line
+
+_UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+def export(
+    target: Annotated[str, typer.Argument(metavar="SESSION", help="A session's id or name.")],
+    format_name: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="md, html, json or jsonl; by the file's name, else md.")
+    ] = "",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there and not to the standard output.")
+    ] = None,
+    no_tools: Annotated[bool, typer.Option("--no-tools", help="Without commands, patches and other calls.")] = False,
+    since: Annotated[int, typer.Option("--since", min=1, metavar="N", help="From turn N on.")] = 1,
+    redact_more: Annotated[bool, typer.Option("--redact-more", help="Without the output of tools.")] = False,
+) -> int:
+    """Write a session as Markdown, as one HTML page, or as JSON that `import` takes. Secrets are taken out."""
+    home = codex_home(os.environ)
+    session = load_summary(home, find_exactly(home, target))
+    choice = ExportChoice(document_format(format_name, output), not no_tools, since, redact_more)
+    cleaner = session_cleaner(
+        home, load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ)).config, os.environ
+    )
+    if output is None:
+        sys.stdout.flush()
+        write_document(session, choice, cleaner, sys.stdout.buffer.write)
+        sys.stdout.buffer.flush()
+        return 0
+    with document_file(output) as write:
+        write_document(session, choice, cleaner, write)
+    print_note(f"wrote `{output}`")
+    return 0
+
+
+def import_file(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="A JSON export, or a rollout of Codex CLI.")],
+    cwd: Annotated[Path | None, typer.Option("--cwd", "-C", metavar="DIR", help="Where it works from now on.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Take a session from a file; prints its new id. With --cwd it works in that directory from now on."""
+    home = codex_home(os.environ)
+    directory = working_directory(str(cwd)) if cwd is not None else None
+    taken = import_session(home, source, cwd=directory, user_home=os.environ.get("HOME", ""))
+    if taken.damaged:
+        print_note(f"{taken.damaged} lines were damaged, and left out")
+    if as_json:
+        print_json({"id": taken.id, "path": str(taken.path), "damaged": taken.damaged}, sys.stdout)
+    else:
+        print(taken.id)
+    return 0
+
+
+def search(
+    words: Annotated[str, typer.Argument(metavar="WORDS", help="All of them stand in the turns that are found.")],
+    repo: Annotated[bool, typer.Option("--repo", help="Only sessions of the repository of this directory.")] = False,
+    since: Annotated[
+        str, typer.Option("--since", metavar="WHEN", help="A day (2026-01-31), or a time ago (12h, 7d, 4w).")
+    ] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most this many turns.")] = 20,
+    cwd: WorkingDirectory = None,
+    as_json: Json = False,
+) -> int:
+    """Find prompts, answers, commands and changed files in all sessions, archived ones too; the newest first."""
+    directory = working_directory(None if cwd is None else str(cwd))
+    request = SearchRequest(words, directory if repo else None, _moment(since), limit)
+    hits = search_sessions(codex_home(os.environ), request, os.environ)
+    if as_json:
+        print_json(
+            [
+                {
+                    "id": hit.session.id,
+                    "name": hit.session.name or None,
+                    "turn": hit.turn,
+                    "timestamp": hit.time,
+                    "where": hit.where,
+                    "excerpt": hit.excerpt,
+                    "cwd": hit.session.cwd,
+                    "archived": hit.session.archived,
+                }
+                for hit in hits
+            ],
+            sys.stdout,
+        )
+        return 0
+    for hit in hits:
+        archived = " · archived" if hit.session.archived else ""
+        name = f" · {hit.session.name}" if hit.session.name else ""
+        print(sanitize_line(f"{hit.session.id} · turn {hit.turn} · {hit.time[:16].replace('T', ' ')}{name}{archived}"))
+        print(f"    {hit.where}: {sanitize_line(hit.excerpt)}")
+    if hits:
+        first = hits[0]
+        print_note(f"`codex-py resume {first.session.id}`, or `codex-py fork {first.session.id} --turn {first.turn}`")
+    else:
+        print_note("nothing found")
+    return 0
+
+
+def _moment(since: str) -> str:
+    if not since:
+        return ""
+    if since[:-1].isdigit() and len(since) < 7 and since[-1:] in _UNITS:
+        return (datetime.now(UTC) - int(since[:-1]) * _UNITS[since[-1]]).isoformat()[:19]
+    try:
+        return datetime.fromisoformat(since).isoformat()[:19]
+    except ValueError:
+        raise UsageError(f"`--since` needs a day such as 2026-01-31, or 12h, 7d, 4w, not `{since[:40]}`") from None

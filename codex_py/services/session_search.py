@@ -1,0 +1,146 @@
+"""Words in all stored sessions: what users and models said, which commands ran and which files were changed.
+
+ripgrep finds the files in which every word stands, the newest are read until enough turns are found. There is no index
+to keep, and none that may be out of date.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from codex_py.core.session_file import git_directories
+from codex_py.errors import UserError
+from codex_py.process.env import find_executable, with_bundled_tools
+from codex_py.protocol import events
+from codex_py.rollout.listing import SessionQuery, list_sessions, newest_first
+from codex_py.rollout.stored_turns import PastUserMessage, past_items
+from codex_py.rollout.summary import SessionSummary
+from codex_py.rollout.transcript import TranscriptEntry, TranscriptItem, iter_turns
+
+_SHOWN: Final = 90
+_SECONDS: Final = 20.0
+_WHOLE_READ: Final = 16 << 20
+
+
+class SearchHit(NamedTuple):
+    """A turn in which all words stand; `where` says in what the excerpt was found."""
+
+    session: SessionSummary
+    turn: int
+    time: str
+    where: str
+    excerpt: str
+
+
+class SearchRequest(NamedTuple):
+    """`repo` is a directory of the repository that sessions must have worked in, `since` the first day, as ISO."""
+
+    words: str
+    repo: Path | None = None
+    since: str = ""
+    limit: int = 20
+
+
+def search_sessions(home: Path, request: SearchRequest, env: Mapping[str, str]) -> list[SearchHit]:
+    """The newest turns that fit, archived sessions among them. Raises `UserError` for no words."""
+    words = [word.casefold() for word in request.words.split()]
+    if not words:
+        raise UserError("what should be searched for?", hint='`codex-py sessions search "words"`')
+    offered = [*list_sessions(home, SessionQuery()), *list_sessions(home, SessionQuery(archived=True))]
+    wanted = [session for session in newest_first(offered) if session.updated >= request.since]
+    if request.repo is not None:
+        top = _repository(request.repo)
+        directories = {cwd: _repository(Path(cwd)) for cwd in {session.cwd for session in wanted} if cwd}
+        wanted = [session for session in wanted if directories.get(session.cwd) == top]
+    by_path = {str(session.path): session for session in wanted}
+    candidates = _files_with(words, home, by_path, env)
+    hits: list[SearchHit] = []
+    for path, session in by_path.items():
+        if path in candidates or all(word in session.name.casefold() for word in words):
+            hits += list(_hits(session, words))[::-1]
+        if len(hits) >= request.limit:
+            break
+    return hits[: request.limit]
+
+
+def _repository(directory: Path) -> str:
+    found = git_directories(directory)
+    return os.path.realpath(found.common if found else directory)
+
+
+def _files_with(words: Sequence[str], home: Path, paths: Iterable[str], env: Mapping[str, str]) -> set[str]:
+    """The files in which every word stands somewhere, in any case."""
+    found = set(paths)
+    ripgrep = find_executable("rg", with_bundled_tools(env.get("PATH", "")))
+    # The longest word stands in the fewest files.
+    for number, word in enumerate(sorted(set(words), key=len, reverse=True)):
+        # As it is spelled in JSON.
+        spelled = json.dumps(word, ensure_ascii=False)[1:-1]
+        if ripgrep is None:
+            found = {path for path in found if _has(path, spelled)}
+        else:
+            tops = [home / "sessions", home / "archived_sessions"] if number == 0 else sorted(found)
+            found &= _ripgrep(ripgrep, spelled, [str(top) for top in tops if os.path.exists(top)])  # noqa: PTH110
+        if not found:
+            break
+    return found
+
+
+def _ripgrep(ripgrep: str, word: str, tops: Sequence[str]) -> set[str]:
+    options = ("--no-config", "-l", "-0", "-i", "-F", "--no-ignore", "--no-messages", "-g", "*.jsonl", "-e", word)
+    found: set[str] = set()
+    for start in range(0, len(tops), 1000):
+        argv = [ripgrep, *options, "--", *tops[start : start + 1000]]
+        try:
+            ended = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UserError(f"cannot search: {error}") from error
+        found |= {os.fsdecode(path) for path in ended.stdout.split(b"\0") if path}
+    return found
+
+
+def _has(path: str, word: str) -> bool:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            return any(word in piece.casefold() for piece in iter(lambda: file.read(_WHOLE_READ), ""))
+    except OSError:
+        return False
+
+
+def _hits(session: SessionSummary, words: Sequence[str]) -> Iterator[SearchHit]:
+    for number, entries in iter_turns(session.path):
+        texts = list(_texts(entries, Path(session.cwd or "/")))
+        together = "\n".join(text for _, text in texts).casefold()
+        if all(word in together for word in words):
+            where, text = max(texts, key=lambda found: sum(word in found[1].casefold() for word in words))
+            yield SearchHit(session, number, entries[0].timestamp, where, _excerpt(text, words))
+
+
+def _texts(entries: Sequence[TranscriptEntry], cwd: Path) -> Iterator[tuple[str, str]]:
+    for past in past_items([entry.item for entry in entries if isinstance(entry, TranscriptItem)], cwd):
+        match past.happened:
+            case PastUserMessage(text):
+                yield "prompt", text
+            case events.MessageDone(text):
+                yield "answer", text
+            case events.CommandFinished() as ran:
+                yield "command", ran.command
+            case events.PatchFinished(_, changes):
+                yield "file", "\n".join(str(change.path) for change in changes)
+            case _:
+                pass
+
+
+def _excerpt(text: str, words: Sequence[str]) -> str:
+    """The surroundings of the first word found, in one line."""
+    line = " ".join(text.split())
+    found = re.search("|".join(map(re.escape, words)), line, re.IGNORECASE)
+    start = max(0, (found.start() if found else 0) - _SHOWN // 3)
+    cut = line[start : start + _SHOWN]
+    return f"{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(line) else ''}"
