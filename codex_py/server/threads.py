@@ -28,6 +28,7 @@ from codex_py.protocol.ops import (
 )
 from codex_py.protocol.questions import Question, QuestionAnswer
 from codex_py.protocol.value import Value
+from codex_py.server.rollbacks import RollbackOutcome, RollbackRequest
 from codex_py.services.git import GitReader
 
 
@@ -69,6 +70,10 @@ class ServerHostProtocol(Protocol):
 
     def load(self, cwd: Path, settings: Mapping[str, Any]) -> LoadedConfig:
         """The configuration in force for a directory, under these settings. Raise `UserError` for wrong ones."""
+        ...
+
+    def roll_back(self, thread_id: str, request: RollbackRequest) -> RollbackOutcome:
+        """Go back in a session that is closed, or see what would happen. Blocks: for a thread. Raises `UserError`."""
         ...
 
     def open(self, opening: Opening, loaded: LoadedConfig) -> AbstractAsyncContextManager[Session]:

@@ -481,3 +481,21 @@ def test_a_projects_server_is_started_after_a_yes(place: Place) -> None:
     assert "theirs runs on your machine" in texts(asked["toolCall"])[0]
     assert log.exists()
     assert "trusted_mcp_servers" in (place.codex_home / "config.toml").read_text()
+
+
+def test_undo_brings_back_the_files_and_the_conversation(place: Place) -> None:
+    script = ([call("c1", "exec_command", {"cmd": "echo one > one.txt"})], [say("one")], [say("two")])
+    top = 'sandbox_mode = "workspace-write"'
+    with FakeResponses(*script, excuse={"threads", "prefix", "replay"}) as model, acp(use(place, model, top)) as client:
+        session = client.open(place)
+        client.prompt(session, "first")
+        assert (place.repo / "one.txt").exists()
+        dry = client.ask("_codex-py/rewind", sessionId=session, to="1", dryRun=True)
+        assert (dry["files"]["deleted"], dry["message"]) == (["one.txt"], "first")
+        assert client.prompt(session, "/undo")["stopReason"] == "end_turn"
+        assert not (place.repo / "one.txt").exists()
+        with pytest.raises(Refused, match="no turn"):
+            client.prompt(session, "/rewind 9")
+        client.prompt(session, "second")
+    assert "deleted: one.txt" in client.said(session=session)
+    assert [text for text in model.requests[-1].texts("user") if not text.startswith("<")] == ["second"]

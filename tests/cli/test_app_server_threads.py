@@ -345,3 +345,26 @@ def test_a_key_is_kept_and_forgotten(place: Place) -> None:
         finished = client.close()
 
     assert "0123456789abcdef" not in finished.out
+
+
+def test_a_rollback_brings_back_the_conversation_and_the_files(place: Place) -> None:
+    script = ([command("c1", "echo one > one.txt")], [say("one")], [command("c2", "echo two > two.txt")], [say("two")])
+    excuse = {"threads", "prefix", "replay"}
+    with FakeResponses(*script, [say("three")], excuse=excuse) as model:
+        place.use_model(model.base_url, 'sandbox_mode = "workspace-write"')
+        with app_server(place) as client:
+            thread = client.open(place)
+            client.turn(thread, "first")
+            client.turn(thread, "second")
+            dry = client.ask("thread/rollback", threadId=thread, numTurns=1, files=True, dryRun=True)
+            assert (place.repo / "two.txt").exists()
+            done = client.ask("thread/rollback", threadId=thread, numTurns=1, files=True)
+            refused = refusal(client, "thread/rollback", threadId=thread, numTurns=0)
+            client.turn(thread, "third")
+            client.close()
+    assert dry["files"]["deleted"] == done["files"]["deleted"] == ["two.txt"]
+    assert (done["message"], len(done["thread"]["turns"])) == ("second", 1)
+    assert "numTurns" in str(refused)
+    assert ((place.repo / "one.txt").exists(), (place.repo / "two.txt").exists()) == (True, False)
+    said = [text for text in model.requests[-1].texts("user") if not text.startswith("<")]
+    assert said == ["first", "third"]

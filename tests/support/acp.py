@@ -113,7 +113,8 @@ class Client(RpcClient):
         asked = self._methods.pop(message["id"], "")
         if "error" in message:
             check(schema.Error, message["error"])
-        else:
+        elif not asked.startswith("_"):
+            # The protocol leaves methods with an underscore to each agent.
             check(_ANSWERS[asked], message["result"])
         if not asked:
             # Not the answer to a request of ours.

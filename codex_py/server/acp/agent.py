@@ -20,9 +20,11 @@ from codex_py.rollout.summary import SessionSummary
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.conversation import AcpSession
 from codex_py.server.acp.params import Abilities, directories_of, directory_of, read_abilities, read_prompt, servers_of
+from codex_py.server.acp.rewind import REWIND_METHOD, called_rewind, describe_rewind, read_rewind, rewind_payload
 from codex_py.server.messages import INTERNAL_ERROR, Params, RpcError
 from codex_py.server.peer import AcpPeer
 from codex_py.server.pipes import complain
+from codex_py.server.rollbacks import RollbackOutcome, RollbackRequest
 from codex_py.server.threads import LiveThread, Opening, ServerHostProtocol, Threads
 from codex_py.text.display import first_words
 
@@ -109,6 +111,7 @@ class AcpAgent:
             "session/close": self._close,
             "session/delete": self._delete,
             "session/prompt": self._prompt,
+            REWIND_METHOD: self._rewind,
             "session/set_mode": self._set_mode,
             "session/set_config_option": self._set_option,
         }
@@ -230,7 +233,30 @@ class AcpAgent:
 
     async def _prompt(self, params: Params) -> Json:
         conversation = await self._named(params)
-        return await conversation.prompt(read_prompt(params))
+        prompt = read_prompt(params)
+        if (request := called_rewind(prompt.text)) is not None:
+            done = await self._go_back(conversation, request)
+            self._opened_session(params).show_message(describe_rewind(done))
+            return {"stopReason": "end_turn"}
+        return await conversation.prompt(prompt)
+
+    async def _rewind(self, params: Params) -> Json:
+        return rewind_payload(await self._go_back(await self._named(params), read_rewind(params)))
+
+    async def _go_back(self, conversation: AcpSession, request: RollbackRequest) -> RollbackOutcome:
+        """Close a session, which stops all that runs in it, go back, and open it again as it was opened."""
+        session_id, opening = conversation.thread.id, conversation.thread.opening
+        if request.dry_run:
+            return await asyncio.to_thread(self._host.roll_back, session_id, request)
+        async with self._alone_with(session_id):
+            await self._end(session_id)
+            try:
+                return await asyncio.to_thread(self._host.roll_back, session_id, request)
+            finally:
+                target = ResumeTarget(session_id, any_directory=True)
+                thread = await self._threads.open(opening.replace(target=target), self._hear)
+                again = self._conversations[session_id] = AcpSession(thread, self._peer, self._abilities)
+                await again.begin()
 
     async def _set_mode(self, params: Params) -> Json:
         conversation = await self._named(params)

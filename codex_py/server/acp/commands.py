@@ -15,6 +15,7 @@ from codex_py.protocol.status import FactSection, PromptCommand
 from codex_py.protocol.usage import TokenUsage
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.params import AcpPrompt
+from codex_py.server.acp.rewind import REWIND_COMMANDS
 from codex_py.server.threads import LiveThread
 from codex_py.services.review import init_prompt, read_target, review_prompt
 from codex_py.services.session_status import mcp_sections, status_sections
@@ -77,7 +78,7 @@ def find_command(prompt: AcpPrompt, session: Session) -> CommandRequest | None:
 
 def available_commands(session: Session) -> list[Json]:
     """All commands available now, as sent to clients."""
-    return [*_own_commands(), *_server_commands(session), *_skill_commands(session)]
+    return [*_own_commands(), *REWIND_COMMANDS, *_server_commands(session), *_skill_commands(session)]
 
 
 def _own_commands() -> Iterator[Json]:
@@ -94,7 +95,7 @@ def _server_commands(session: Session) -> Iterator[Json]:
 
 
 def _skill_commands(session: Session) -> Iterator[Json]:
-    taken = {command.name for command in _COMMANDS}
+    taken = {command.name for command in _COMMANDS} | {str(command["name"]) for command in REWIND_COMMANDS}
     for skill in invocable(session.skills.catalog):
         if skill.name not in taken:
             yield _command_payload(

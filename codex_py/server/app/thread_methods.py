@@ -28,7 +28,7 @@ from codex_py.server.app.items import past_turn
 from codex_py.server.app.settings import opening_payload, read_live_override, read_opening
 from codex_py.server.app.thread_payloads import NOT_LOADED, live_thread_payload, stored_thread_payload
 from codex_py.server.messages import Params, RpcError, here
-from codex_py.server.threads import LiveThread
+from codex_py.server.threads import LiveThread, Opening
 
 _SHOWN: Final = 80
 
@@ -47,7 +47,7 @@ async def resume(context: ClientContext, params: Params) -> MethodResult:
             await live.override(op)
         thread = await _thread_payload(context, live, turns=not params.flag("excludeTurns"))
         return MethodResult({"thread": thread, **opening_payload(live.session.settings, live.loaded.config)})
-    stored = await _stored(context, thread_id)
+    stored = await stored_thread(context, thread_id)
     if stored.archived:
         raise RpcError(f"session {thread_id} is archived: `thread/unarchive` brings it back")
     target = ResumeTarget(thread_id=thread_id, any_directory=True)
@@ -57,7 +57,7 @@ async def resume(context: ClientContext, params: Params) -> MethodResult:
 async def fork(context: ClientContext, params: Params) -> MethodResult:
     """`thread/fork`: a new thread that continues a stored one from its end or from the end of a turn."""
     thread_id = _thread_id(params)
-    stored = await _stored(context, thread_id)
+    stored = await stored_thread(context, thread_id)
     target = ResumeTarget(thread_id=thread_id, any_directory=True, fork=True, turn=await _turn_number(stored, params))
     return await _reopen(context, params, stored, target)
 
@@ -70,7 +70,7 @@ async def read(context: ClientContext, params: Params) -> MethodResult:
         if turns and live.session.rollout is None:
             raise RpcError("the turns of an ephemeral thread are not kept: read it without `includeTurns`")
         return MethodResult({"thread": await _thread_payload(context, live, turns=turns), "readState": None})
-    stored = await _stored(context, thread_id)
+    stored = await stored_thread(context, thread_id)
     found = await _turns_of(stored.path, None) if turns else []
     return MethodResult({"thread": stored_thread_payload(stored, NOT_LOADED, found), "readState": None})
 
@@ -78,7 +78,7 @@ async def read(context: ClientContext, params: Params) -> MethodResult:
 async def set_name(context: ClientContext, params: Params) -> MethodResult:
     """`thread/name/set`"""
     thread_id = _thread_id(params)
-    await _stored(context, thread_id)
+    await stored_thread(context, thread_id)
     name = await asyncio.to_thread(save_name, context.host.home, thread_id, params.text("name"))
 
     async def notify() -> None:
@@ -129,7 +129,7 @@ async def turns_list(context: ClientContext, params: Params) -> MethodResult:
     """`thread/turns/list`: pages of a thread's turns, the newest first unless the client wants it otherwise."""
     thread_id = _thread_id(params)
     live = context.threads.get(thread_id)
-    stored = await _stored(context, thread_id)
+    stored = await stored_thread(context, thread_id)
     turns = await _turns_of(stored.path, live.turn_id if live else None)
     if params.choice("sortDirection", ("asc", "desc")) != "asc":
         turns.reverse()
@@ -146,6 +146,11 @@ async def _reopen(context: ClientContext, params: Params, stored: SessionSummary
     """
     thread = await context.open(read_opening(params, cwd=here(), originator=context.name, target=target))
     return await _opened(context, thread, stored, turns=not params.flag("excludeTurns"))
+
+
+async def open_again(context: ClientContext, opening: Opening, stored: SessionSummary) -> MethodResult:
+    """Open a thread that was closed a moment ago, as it was opened then."""
+    return await _opened(context, await context.open(opening), stored, turns=True)
 
 
 async def _opened(
@@ -207,7 +212,7 @@ def _first_turns(turns: Sequence[PastTurn], number: int) -> Sequence[PastTurn]:
     return turns[: user_turns[number - 1] + 1] if number <= len(user_turns) else turns
 
 
-async def _stored(context: ClientContext, thread_id: str) -> SessionSummary:
+async def stored_thread(context: ClientContext, thread_id: str) -> SessionSummary:
     """What is stored of a thread. Raises `UserError`."""
     home = context.host.home
     path = await asyncio.to_thread(find_exactly, home, thread_id)
