@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_paired import ROOT, SKILLS, Program, directory_with_skills, exec_arguments, fake_model, run, write_config
+from bench_sessions import clean_checkpoint, long_export, wide_search
 from bench_terminal import files_in_menu, key_while_streaming, list_of_files, prompt_on_screen, streaming_cpu
 
 Measure = Callable[[Program], float]
@@ -283,6 +284,12 @@ PROMISES: dict[str, tuple[float, Measure]] = {
         lambda program: flood(program, "head -c 1000000000 /dev/zero | tr '\\0' a"),
     ),
     "300 MB of noise, times tail -c": (1.3, lambda program: flood(program, "head -c 300000000 /dev/urandom")),
+    # With that of git; wall times are in docs/guides/undo.md.
+    "CPU of a checkpoint of 10,000 files": (0.06, lambda _: clean_checkpoint(10_000)),
+    "CPU of a checkpoint of 100,000 files": (0.6, lambda _: clean_checkpoint(100_000)),
+    "Markdown of 2000 turns": (2.0, lambda _: long_export("md")),
+    "page of 2000 turns": (2.0, lambda _: long_export("html")),
+    "search in 5000 sessions": (0.5, lambda _: wide_search()),
     "prompt on the screen": (0.35, prompt_on_screen),
     "key while a message streams": (0.03, key_while_streaming),
     "`@` in 100,000 files": (0.05, lambda program: statistics.median(files_in_menu(program))),
