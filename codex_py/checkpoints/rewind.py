@@ -210,12 +210,26 @@ def rewind_files(
     done = apply_plan(planned.plan, _contents(workspace, target.snapshot), rules)
     try:
         after = workspace.photographer.take(workspace.area, workspace.policy, named_files(store.records()))
+        after = after.with_files(_hidden_by(workspace, planned, after))
         store.append(Checkpoint("rewound", target.turn, after.name, time.time()))
         close_journal(store)
     except OSError as error:
         # The journal stays: it tells the states as well.
         return planned._replace(plan=done, notices=(*planned.notices, str(_cannot_store(error))))
     return planned._replace(plan=done)
+
+
+def _hidden_by(workspace: Workspace, planned: FileRewind, after: Snapshot) -> dict[str, dict[bytes, Entry | None]]:
+    """The files a rewind has written that the ignore rules it has brought back hide; they are looked at from now on."""
+    found: dict[str, dict[bytes, Entry | None]] = {}
+    for step in planned.plan.steps:
+        if step.target and after.has(step.root) and step.path not in after.files(step.root):
+            top = outermost(after.roots, step.root)
+            entry = workspace.photographer.read_file(step.root, step.path, top)
+            found.setdefault(step.root, {})[step.path] = entry
+    for root, files in found.items():
+        workspace.store.append(FirstWrite("", root, encode_entries(files)))
+    return found
 
 
 def _cannot_store(error: OSError) -> UserError:

@@ -200,6 +200,20 @@ def test_what_git_ignored_stays_when_the_rules_change(place: Place) -> None:
     assert (place.repo / "a.log").read_text() + (place.repo / "out/b").read_text() == "log\nout\n"
 
 
+def test_a_file_that_a_rewind_makes_git_ignore_comes_back_too(place: Place) -> None:
+    place.write(".gitignore", "b.txt\n")
+    place.write("b.txt", "one\n")
+    git(place, "add", "-Af", ".")
+    git(place, "commit", "-qm", "more")
+    turn(place, shell("rm .gitignore; echo two > b.txt"))
+    git(place, "rm", "-q", "--cached", "b.txt")
+    turn(place, shell("echo new > new.txt"), resumes=True)
+    rewind(place, 1)
+    assert (place.repo / "b.txt").read_text() == "one\n"
+    assert rewind(place, "latest")["conflicts"] == []
+    assert (place.repo / "b.txt").read_text() == "two\n"
+
+
 def test_what_a_command_made_and_a_patch_changed_then_is_removed(place: Place) -> None:
     patch = "*** Begin Patch\n*** Update File: new.txt\n@@\n-one\n+two\n*** End Patch\n"
     turn(place, shell("echo one > new.txt"), [custom_call("d", "apply_patch", patch)])
