@@ -96,6 +96,8 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(f"`{flag}` needs a value", hint=f"see `{self.prog} --help`")
         if reason.startswith("ignored explicit argument"):
             raise UsageError(f"`{flag}` takes no value", hint=f"write `{flag}` alone")
+        if reason.startswith("needs "):
+            raise UsageError(f"`{flag}` {reason}", hint=f"see `{self.prog} --help`")
         if reason.startswith("invalid int value: "):
             number = reason.partition(": ")[2][1:-1]
             raise UsageError(f"`{flag}` needs a whole number, not `{number}`", hint=f"see `{self.prog} --help`")
@@ -158,39 +160,38 @@ def add_model_flags(parser: Parser) -> None:
 def add_budget_flags(parser: Parser) -> None:
     """What this run may spend."""
     group = parser.add_argument_group("budget of this run, agents included")
-    group.add_argument("--max-usd", metavar="USD", help="end the turn before it costs more than so many US dollars")
-    group.add_argument("--max-tokens", metavar="N", help="or takes more tokens, of input and output")
-    group.add_argument("--max-requests", metavar="N", help="or makes more requests, retries included")
-    group.add_argument("--max-seconds", metavar="N", help="or takes longer")
+    spend = "end the turn before it costs more than this many US dollars"
+    group.add_argument("--max-usd", metavar="USD", type=_amount, help=spend)
+    group.add_argument("--max-tokens", metavar="N", type=_count, help="or takes more tokens, of input and output")
+    group.add_argument("--max-requests", metavar="N", type=_count, help="or makes more requests, retries included")
+    group.add_argument("--max-seconds", metavar="N", type=_amount, help="or takes longer")
 
 
 def read_limits(options: argparse.Namespace) -> BudgetLimits:
-    """The values of `add_budget_flags`. Raises `UsageError` for what is no number above 0."""
+    """The values of `add_budget_flags`."""
     return BudgetLimits(
-        usd=_limit("--max-usd", options.max_usd),
-        tokens=_whole_limit("--max-tokens", options.max_tokens),
-        requests=_whole_limit("--max-requests", options.max_requests),
-        seconds=_limit("--max-seconds", options.max_seconds),
+        usd=options.max_usd,
+        tokens=options.max_tokens,
+        requests=options.max_requests,
+        seconds=options.max_seconds,
     )
 
 
-def _limit(flag: str, text: str | None) -> float | None:
-    if text is None:
-        return None
+def _amount(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = 0.0
+        raise argparse.ArgumentTypeError(f"needs a number, not `{text}`") from None
     if not 0 < value < math.inf:
-        raise UsageError(f"`{flag}` needs a number above 0, not `{text}`")
+        raise argparse.ArgumentTypeError(f"needs a number above 0, not `{text}`")
     return value
 
 
-def _whole_limit(flag: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise UsageError(f"`{flag}` needs a whole number above 0, not `{text}`")
+def _count(text: str) -> int:
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
+        raise argparse.ArgumentTypeError(f"needs a whole number, not `{text}`")
+    if int(text) <= 0:
+        raise argparse.ArgumentTypeError(f"needs a whole number above 0, not `{text}`")
     return int(text)
 
 
