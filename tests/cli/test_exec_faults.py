@@ -46,6 +46,7 @@ def test_a_retry_is_an_error_event_and_the_turn_succeeds(place: Place) -> None:
                 "cache_write_input_tokens": 0,
                 "output_tokens": 1,
                 "reasoning_output_tokens": 0,
+                "cost_usd": 2.25e-05,
             },
         },
     ]

@@ -44,6 +44,10 @@ def listen(event):
 
 class Host:
     is_ephemeral = True
+    waives_sandbox = False
+
+    def rewinds(self):
+        raise AssertionError("nothing is rewound here")
 
     @asynccontextmanager
     async def open(self, place, target):

@@ -37,7 +37,7 @@ def test_the_context_is_in_the_status_line_and_the_totals_in_status(place: Place
     with FakeResponses([say("ok"), completed(tokens(100_000, 1_000, cached=80_000))]) as model:
         ready(model)
         with Terminal(place, "go") as terminal:
-            terminal.wait_for("● ok").wait_for("% context left · ").wait_for_prompt()
+            terminal.wait_for("● ok").wait_for("63% left · $0.0450 · ").wait_for_prompt()
             terminal.type("/status\r")
             terminal.wait_for("100,000 tokens in (80% cached), 1,000 out")
 
@@ -313,5 +313,5 @@ def test_title_and_notification_say_that_an_answer_is_needed(place: Place, ready
             assert b"\x1b]9;Your answer is needed: may it write README.md?" in terminal.raw
             terminal.type("n")
             terminal.wait_for("fine").wait_for(lambda now: "1.2k tokens in · 34 out" in now.text)
-            assert re.search(r"(?m)^· [\d.]+m?s · 1.2k tokens in · 34 out$", terminal.text)
+            assert re.search(r"(?m)^· [\d.]+m?s · 1.2k tokens in · 34 out · \$0.0018$", terminal.text)
             assert b"\x1b]2;repo \xc2\xb7 codex-py\a" in terminal.raw

@@ -52,7 +52,9 @@ def copied(place: Place, ready: Ready, directory: Path, told: str, env: Mapping[
         with Terminal(there, "hi", TERM=term) as terminal:
             terminal.wait_for("● copy me").wait_for_prompt().type("/copy")
             terminal.wait_for("1/1").press("enter")
-            terminal.wait_for(f"copied the last answer, 7 characters, {told}")
+            # This screen shows what is passed on through tmux, so that the line may be wrapped behind it.
+            said = f"copied the last answer, 7 characters, {told}"
+            terminal.wait_for(lambda now: said in now.text.replace("\n", ""))
             return bytes(terminal.raw)
 
 

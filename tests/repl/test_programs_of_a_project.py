@@ -22,7 +22,9 @@ NAMES = ("rg", "less", "xclip", "xsel", "wl-copy", "tmux", "git", "bash", "sh", 
 def test_a_diff_and_a_review_of_a_hostile_repository_start_nothing(place: Place, ready: Ready) -> None:
     subprocess.run(["git", "branch", "other"], cwd=place.repo, env=place.env, check=True)
     hostile = hostile_repository(place)
-    with FakeResponses([say("saw the changes")], [say("saw the branch")], [say("saw the commit")]) as model:
+    with FakeResponses(
+        [say("saw the changes")], [say("saw the branch")], [say("saw the commit")], excuse={"threads"}
+    ) as model:
         ready(model)
         with Terminal(place, height=60) as terminal:
             run_command(terminal, "/diff")

@@ -98,7 +98,7 @@ def test_a_chip_is_a_chip_again_in_a_resumed_session(place: Place, ready: Ready)
         with Terminal(place, "resume", "--last") as terminal:
             terminal.wait_for("› é look at [Pasted text #1 · 20 lines] closely").wait_for_prompt()
             assert "line 7" not in terminal.whole
-            assert re.search(r"\n  gpt-5.1-codex medium · \d+% context left · ", terminal.text)
+            assert re.search(r"\n  gpt-5.1-codex medium · \d+% left · \$", terminal.text)
             terminal.type("more\r")
             terminal.wait_for("again.")
     assert f"é look at {pasted} closely" in model.requests[1].texts("user")
