@@ -19,8 +19,8 @@ import zstandard
 
 from codex_py.errors import UserError
 from codex_py.paths import is_directory, is_there, make_private_dir, open_private
+from codex_py.rollout.files import CHECKPOINTS
 
-DIRECTORY: Final = "checkpoints"
 _LOG: Final = "log.jsonl"
 _OBJECTS: Final = "objects"
 _CACHE: Final = "seen"
@@ -67,7 +67,7 @@ class StoreLimits(NamedTuple):
 
 def store_of(home: Path, thread_id: str) -> Path:
     """The directory of a session's store, there or not."""
-    return home / DIRECTORY / thread_id
+    return home / CHECKPOINTS / thread_id
 
 
 class CheckpointStore:
@@ -250,7 +250,7 @@ def prune_stores(home: Path, limit: int, *, spare: str = "") -> list[str]:
 
     That of the session `spare` stays. Gives back the ids of the sessions whose stores are gone.
     """
-    top = home / DIRECTORY
+    top = home / CHECKPOINTS
     if not is_directory(top):
         return []
     found = [(path.stat().st_mtime, path, CheckpointStore(path).size()) for path in top.iterdir() if is_directory(path)]

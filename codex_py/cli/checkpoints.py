@@ -11,14 +11,14 @@ from typing import Annotated, Any, Final
 import typer
 
 from codex_py.checkpoints.rewind import describe_files
-from codex_py.checkpoints.store import DIRECTORY, CheckpointStore, prune_stores, require_store
+from codex_py.checkpoints.store import CheckpointStore, prune_stores, require_store
 from codex_py.checkpoints.stored import RewindChoice, rewind_stored
 from codex_py.checkpoints.turn_diff import turn_diff
 from codex_py.cli.console import print_json, print_note, print_table
 from codex_py.cli.typer_command import Json, run_command, run_commands
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home, is_directory
-from codex_py.rollout.files import thread_of
+from codex_py.rollout.files import CHECKPOINTS, thread_of
 from codex_py.rollout.listing import find_exactly, latest_session
 from codex_py.rollout.transcript import check_turn, read_turns
 from codex_py.text.sanitize import sanitize, sanitize_line
@@ -141,7 +141,7 @@ def diff(
 
 
 def _stores(home: Path) -> list[CheckpointStore]:
-    top = home / DIRECTORY
+    top = home / CHECKPOINTS
     if not is_directory(top):
         return []
     return [CheckpointStore(path) for path in sorted(top.iterdir()) if is_directory(path)]

@@ -6,14 +6,16 @@ Codex CLI keeps archived sessions in the same place.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from codex_py.errors import UserError
-from codex_py.paths import lock, make_private_dir
+from codex_py.paths import is_directory, lock, make_private_dir
 from codex_py.rollout.files import (
     ARCHIVE,
+    CHECKPOINTS,
     ThreadLock,
     active_path,
     active_writer,
@@ -42,7 +44,7 @@ def unarchive_session(path: Path) -> Path:
 
 
 def delete_session(path: Path) -> None:
-    """Delete a session, its name, and the sessions of its agents.
+    """Delete a session, its name, its checkpoints, and the sessions of its agents.
 
     Raise `UserError` when one of them is in use, or when forks read its file.
     """
@@ -59,6 +61,8 @@ def delete_session(path: Path) -> None:
         with _unused(each):
             each.unlink()
         forget_name(home, thread_of(each))
+        if is_directory(checkpoints := home / CHECKPOINTS / thread_of(each)):
+            shutil.rmtree(checkpoints)
 
 
 def _agents_of(thread_id: str, everything: Sequence[SessionSummary]) -> list[Path]:

@@ -22,6 +22,8 @@ from codex_py.errors import UserError
 from codex_py.paths import lock, make_private_dir, open_private
 
 ARCHIVE: Final = "archived_sessions"
+# Where the checkpoints of each session are, by its id; package `checkpoints` writes them.
+CHECKPOINTS: Final = "checkpoints"
 
 _DIRECTORY = re.compile(r"\d{2,4}")
 _NAME = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T\d\d-\d\d-\d\d-([0-9a-f-]{36})\.jsonl")

@@ -348,3 +348,13 @@ def test_what_cannot_be_brought_back_is_refused(place: Place, command: str, name
     assert tree(place.repo) == before
     assert "dangerous" in (output := str(model.requests[1].body["input"][-1]))
     assert named in output
+
+
+def test_deleting_a_session_deletes_its_checkpoints(place: Place) -> None:
+    place.write("a.txt", "secret\n")
+    turn(place, shell("rm a.txt"))
+    [session] = place.rollouts()
+    stores = place.codex_home / "checkpoints"
+    assert [store.name for store in stores.iterdir()] == [session.stem[-36:]]
+    assert run(place, "sessions", "delete", session.stem[-36:], "--yes").status == 0
+    assert list(stores.iterdir()) == []
