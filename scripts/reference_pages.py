@@ -49,8 +49,8 @@ def tools_page() -> str:
     parts = [
         "# Tools",
         "",
-        "What the model can call. Which of them a session offers depends on its settings, its model and its front end;",
-        "tools of [MCP servers](../guides/mcp.md) are added to them. Each call goes through the",
+        "The tools that the model can call. Which ones a session offers depends on its settings,",
+        "its model and its front end; tools of [MCP servers](../guides/mcp.md) are added. Each call goes through the",
         "[sandbox](../concepts/sandbox.md) and [approvals](../guides/approvals.md).",
         "",
     ]
@@ -115,7 +115,7 @@ def _tables(header: str, setting: Setting) -> Iterator[tuple[str, str, list[Row]
             rows = [(f"`{key.name}`", "–", _sentence(key.purpose)) for key in keys]
             yield f"[{header}.{entries}]" if entries else header, setting.doc, rows
         case _:
-            raise TypeError(f"`{header}` is no table")
+            raise TypeError(f"`{header}` is not a table")
 
 
 def _is_table(value_type: ValueType) -> bool:

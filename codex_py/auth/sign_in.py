@@ -28,7 +28,7 @@ _WAITING: Final = (403, 404)
 
 
 class DeviceCode(NamedTuple):
-    """What the user types, and where; `interval` is seconds between two questions to the issuer."""
+    """The code the user types and the page to type it on; `interval` is the seconds between two polls of the issuer."""
 
     id: str
     user_code: str

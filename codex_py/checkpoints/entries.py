@@ -1,4 +1,4 @@
-"""What a snapshot says of one file, and the form in which lists of files are stored."""
+"""The entry of one file in a snapshot, and the stored form of lists of entries."""
 
 from __future__ import annotations
 

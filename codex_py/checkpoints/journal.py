@@ -1,4 +1,4 @@
-"""What a rewind that is at work notes beside its store, so that one that was killed is known for what it is.
+"""The note that a running rewind keeps beside its store, so that a rewind that was killed is recognised later.
 
 It says between which two states the files are, and in which directories a draft may have been left behind.
 """

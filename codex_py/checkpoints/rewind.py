@@ -50,7 +50,7 @@ _MAX_DIFF_SOURCE: Final = 1 << 20
 
 
 class Workspace(NamedTuple):
-    """What a rewind works on."""
+    """The store, the directories and the policy of a rewind."""
 
     store: CheckpointStore
     photographer: Photographer
@@ -138,7 +138,7 @@ def note_conversation(store: CheckpointStore, turn: str) -> None:
 
 
 def plan_files(workspace: Workspace, target: RewindTarget | None) -> FileRewind:
-    """What a rewind to `target` does to the files. Takes a snapshot and writes nothing into the workspace."""
+    """Plan how a rewind to `target` changes the files. Takes a snapshot and writes nothing into the workspace."""
     if target is None:
         return FileRewind(Plan(()), None, None)
     try:
@@ -264,7 +264,7 @@ def conflict_diff(workspace: Workspace, rewind: FileRewind, root: str, path: byt
 
 
 def text_diff(contents: Contents, root: str, before: Entry | None, after: Entry | None, name: str) -> str:
-    """A unified diff between two states of a file; a line that says so where they are no text."""
+    """A unified diff between two states of a file; one line that says so if a state is binary or not stored."""
     texts: list[str] = []
     for entry in (before, after):
         raw = b"" if entry is None else contents.of(root, entry) if entry.is_covered else None
@@ -291,7 +291,7 @@ def _shown(cwd: Path, done: FileRewind, type_: StepType) -> list[str]:
 
 
 def git_readers(snapshot: Snapshot, env: Mapping[str, str]) -> dict[str, GitReader]:
-    """What asks git for contents, by root."""
+    """The readers of file contents in git, by root."""
     roots = filter(snapshot.is_git, snapshot.roots)
     return {root: GitReader(Path(root), env, looks_below=False) for root in roots}
 
@@ -301,7 +301,7 @@ def _contents(workspace: Workspace, snapshot: Snapshot) -> Contents:
 
 
 def _last_known(store: CheckpointStore, records: Sequence[Checkpoint | FirstWrite]) -> list[Snapshot]:
-    """What the files were when the last turn had ended or the last rewind; nothing for a turn whose end is not known.
+    """The state of the files after the last turn or rewind; nothing if the end of that turn was not recorded.
 
     After a rewind that was killed each file is as it was before it or as it would have been after it.
     """

@@ -40,7 +40,7 @@ _MIB: Final = 1 << 20
 
 
 def caps_of(settings: CheckpointsConfig) -> Caps:
-    """What is stored of one directory at most."""
+    """The limits on what a snapshot stores of one directory."""
     return Caps(settings.max_files, settings.max_mib * _MIB, settings.max_file_mib * _MIB)
 
 
@@ -50,7 +50,7 @@ def limits_of(settings: CheckpointsConfig) -> StoreLimits:
 
 
 class TurnCheckpoints:
-    """What `core.ports.Checkpointer` promises. `env` is the user's own environment; `warn` shows a line once."""
+    """The `core.ports.Checkpointer` of a session. `env` is the user's own environment; `warn` shows a line once."""
 
     def __init__(
         self,

@@ -101,7 +101,7 @@ class Snapshot:
         return self._files[root]
 
     def ignored(self, root: str) -> Ignored:
-        """What git ignored in a root. Raises `Missing` where the store has lost the list."""
+        """The paths in a root that git ignored. Raises `Missing` where the store has lost the list."""
         if root not in self._ignored:
             name = self._roots[root].get("ignored")
             self._ignored[root] = Ignored(self._store.get(name).split(b"\0") if name else ())
@@ -157,7 +157,7 @@ def last_snapshot(store: CheckpointStore) -> Snapshot | None:
 
 
 def area_of(cwd: Path, policy: SandboxPolicy, home: Path) -> Area:
-    """What turns in `cwd` under a policy may change, the temporary directories left out."""
+    """The directories that turns in `cwd` may change under a policy, without the temporary directories."""
     directories = [str(cwd), *(str(root) for root in extra_roots(policy))]
     outer = [path for path in directories if not any(path.startswith(f"{other}/") for other in directories)]
     return Area(tuple(dict.fromkeys(outer)), isinstance(policy, DangerFullAccess), (f"{home}/",))
@@ -293,7 +293,7 @@ def named_files(records: Sequence[object]) -> dict[str, tuple[bytes, ...]]:
 
 
 def first_writes(records: Sequence[object]) -> dict[str, dict[bytes, Entry | None]]:
-    """What each file of a root was before a patch wrote it for the first time, by the log of a store."""
+    """The state of each file, by root, before a patch first wrote it, according to the log of a store."""
     found: dict[str, dict[bytes, Entry | None]] = {}
     for record in records:
         if isinstance(record, FirstWrite) and record.turn:

@@ -48,9 +48,9 @@ class Checkpoint(NamedTuple):
 
 
 class FirstWrite(NamedTuple):
-    """What a file was, in the form of `encode_entries`, before a patch wrote it in a turn for the first time.
+    """The state of a file, in the form of `encode_entries`, before a patch first wrote it in a turn.
 
-    Without a turn it only says that the file is looked at from there on, whatever git ignores.
+    Without a turn it only says that the file is included in snapshots from then on, even if git ignores it.
     """
 
     turn: str
@@ -83,7 +83,7 @@ class CheckpointStore:
         return is_there(self.directory / _LOG)
 
     def put(self, content: bytes) -> str:
-        """Store a content; its name. What is there already is not written again."""
+        """Store a content and return its name. A content that is already stored is not written again."""
         name = hashlib.sha256(content).hexdigest()
         if name in self._known:
             return name
@@ -141,7 +141,7 @@ class CheckpointStore:
         return [record for record in self.records() if isinstance(record, Checkpoint) and record.snapshot]
 
     def load_cache(self) -> dict[str, Any]:
-        """What an earlier run noted of the files it stored; empty where that is gone."""
+        """The notes of an earlier run about the files it stored; empty if they are lost."""
         try:
             raw = zstandard.ZstdDecompressor().decompress(
                 (self.directory / _CACHE).read_bytes(), max_output_size=1 << 30
@@ -176,7 +176,7 @@ class CheckpointStore:
         return self._size
 
     def verify(self) -> list[str]:
-        """What is wrong, in words; nothing when all that the checkpoints need is there and whole."""
+        """Describe each fault; an empty list when everything the checkpoints need is stored and intact."""
         faults: list[str] = []
         for checkpoint in self.checkpoints():
             for name in sorted(self._needed(checkpoint.snapshot, faults)):

@@ -60,7 +60,7 @@ class CheckpointedTurn(NamedTuple):
 
 
 class RewindOutcome(NamedTuple):
-    """What a rewind did, or would do; `diffs` are those of the files in conflict."""
+    """The result of a rewind, or of its dry run; `diffs` are those of the files in conflict."""
 
     cwd: Path
     files: FileRewind
@@ -87,7 +87,7 @@ class RewindOutcome(NamedTuple):
         return lines
 
     def notices(self) -> list[str]:
-        """What the user should know besides."""
+        """Further facts that the user should know."""
         lost = [relative_path(self.cwd, root, path) for root, path in self.files.plan.missing]
         gone = "stays as it is: git no longer has its content (`git gc` after a rewritten history)"
         return [*self.files.notices, *(f"`{path}` {gone}" for path in lost)]
@@ -193,7 +193,7 @@ class _Wanted(NamedTuple):
 
 
 def _wanted(session: _Session, to: str, *, files: bool, conversation: bool) -> _Wanted:
-    """What a rewind goes back to. Raises `UserError` for what is not there."""
+    """The state that a rewind goes back to. Raises `UserError` if it does not exist."""
     if to == _LATEST:
         last = find_latest(session.store) or LastRewind(None, conversation=True)
         if files and not conversation and last.files is None:

@@ -1,7 +1,7 @@
 """Reading the state of one directory: a git working tree with the help of git, any other by looking at its files.
 
 Files that git has and that are unchanged need no copy. All others are stored once, by content, and recognised by size
-and times the next time. What is over the limits is noted as being there, and cannot be brought back.
+and times the next time. Files over the limits are only recorded as existing and cannot be restored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RACY_NANOSECONDS: Final = 50_000_000
 
 
 class Caps(NamedTuple):
-    """What is stored of one directory at most: so many files, bytes together, and bytes of one file."""
+    """The limits on what is stored of one directory: number of files, bytes together, and bytes of one file."""
 
     files: int
     bytes: int
@@ -62,7 +62,7 @@ class TreeState(NamedTuple):
 
 
 class _Dirty(NamedTuple):
-    """What differs from the index or is not in it, repositories within, and what git ignores, as git writes it."""
+    """Files that differ from the index or are not in it, nested repositories, and ignored paths, as git prints them."""
 
     files: list[bytes]
     nested: list[str]
@@ -334,7 +334,7 @@ def _pathspec(scope: str) -> tuple[str, ...]:
 
 
 def _signature(top: Path) -> tuple[int, ...]:
-    """What changes whenever the index does; empty where it cannot be known."""
+    """A value that changes whenever the index does; empty if that cannot be determined."""
     found = git_directories(top)
     try:
         status = (found.own / "index").stat() if found else None

@@ -1,4 +1,4 @@
-"""What a turn has changed, as a diff."""
+"""The changes of a turn, as a diff."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def list_checkpoints(
 
 
 def prune(
-    max_mib: Annotated[int, typer.Option("--max-mib", min=0, metavar="N", help="Leave at most so many MiB.")] = 0,
+    max_mib: Annotated[int, typer.Option("--max-mib", min=0, metavar="N", help="Leave at most this many MiB.")] = 0,
 ) -> int:
     """Remove the checkpoints of whole sessions, those used longest ago first; without --max-mib of all."""
     removed = prune_stores(codex_home(os.environ), max_mib * _MIB - (1 if max_mib == 0 else 0))

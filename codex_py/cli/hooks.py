@@ -184,11 +184,11 @@ def trust(
     remove: Annotated[bool, typer.Option("--remove", help="Take it back: run none of the project's hooks.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Agree to what the project's hooks run.
+    """Approve the project's hooks.
 
-    These are in its .codex/hooks.json and .codex/config.toml. What would run is shown first, and you are asked. The yes
-    is pinned to a hash of the commands and of the files that they name, and holds until that changes. They run in the
-    sandbox of the session, except those named by `--outside`, which run as you.
+    These are in its .codex/hooks.json and .codex/config.toml. The commands are shown first, and you are asked. Your
+    approval is pinned to a hash of the commands and of the files that they name, and holds until that changes. The
+    hooks run in the sandbox of the session, except those named by `--outside`, which run as you.
     """
     found = _look(None, None, quiet=True).found
     if remove:
@@ -215,8 +215,8 @@ def trust(
 def test(
     event: Annotated[str, typer.Argument(metavar="EVENT", help="Event name, for example `PreToolUse`.")],
     tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="For events of tools: the tool.")] = "Bash",
-    command: Annotated[str, typer.Option("--command", metavar="TEXT", help="What Bash would run.")] = "echo hello",
-    file: Annotated[str, typer.Option("--file", metavar="PATH", help="What Edit or Write would change.")] = "a.txt",
+    command: Annotated[str, typer.Option("--command", metavar="TEXT", help="Command of the Bash call.")] = "echo hello",
+    file: Annotated[str, typer.Option("--file", metavar="PATH", help="File that Edit or Write changes.")] = "a.txt",
     input_json: Annotated[
         str, typer.Option("--input", metavar="JSON", help="Fields of the input, over the made-up ones.")
     ] = "{}",

@@ -42,8 +42,9 @@ def trust(
 ) -> int:
     """Agree to start an MCP server that the project's .codex/config.toml names.
 
-    What would run is shown first. The yes is kept in $CODEX_HOME/config.toml and holds until that changes. The server
-    runs in the sandbox of the session: it writes and reaches what commands may. `--network` and `--outside` allow more.
+    The command or address is shown first. Your approval is stored in $CODEX_HOME/config.toml and holds until the entry
+    changes. The server runs in the sandbox of the session, with the access that commands have. `--network` and
+    `--outside` allow more.
     """
     words = _words(no=never, network=network, outside=outside, approve=approve)
     home, cwd, loaded = load_local_config(quiet=True)
@@ -76,7 +77,7 @@ def trust(
 
 
 def describe_lines(server: ProjectServer) -> Iterator[str]:
-    """What a server runs or connects to, as indented lines."""
+    """The command or address of a server, as indented lines."""
     what = "address" if server.transport == "streamable_http" else "command"
     changed = " (not what you agreed to before)" if server.changed else ""
     yield f"{server.name}{changed}"
@@ -97,7 +98,7 @@ def _words(**chosen: bool) -> tuple[TrustWord, ...]:
 
 
 def _how(server: McpServer, words: Sequence[TrustWord]) -> str:
-    """What a server may do once it is trusted."""
+    """Describe where a server runs once it is trusted."""
     where = {
         "session": "runs in the sandbox of the session",
         "network": "runs in the sandbox of the session, with network access",

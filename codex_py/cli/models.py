@@ -49,7 +49,7 @@ def models(
 ) -> int:
     """List the models that the provider offers, with the context window in tokens.
 
-    `*` marks the one that is asked now. What the provider does not say comes from the built-in catalogue; `?` marks
+    `*` marks the current model. Values that the provider does not send come from the built-in catalogue; `?` marks
     models that are in neither.
     """
     if source is not None and not update:

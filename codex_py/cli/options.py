@@ -121,7 +121,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_config_flags(parser: Parser) -> None:
-    """What decides which settings are in force."""
+    """Add the flags that change settings."""
     group = parser.add_argument_group("settings")
     group.add_argument(
         "-c",
@@ -158,7 +158,7 @@ def add_model_flags(parser: Parser) -> None:
 
 
 def add_budget_flags(parser: Parser) -> None:
-    """What this run may spend."""
+    """Add the flags that limit what this run may spend."""
     group = parser.add_argument_group("budget of this run, agents included")
     spend = "end the turn before it costs more than this many US dollars"
     group.add_argument("--max-usd", metavar="USD", type=_amount, help=spend)

@@ -159,7 +159,7 @@ class _Host:
         self._options.bypass = self._options.full_auto = False
 
     def rewinds(self) -> RewindHost:
-        """What goes back before a turn."""
+        """The host that rewinds stored sessions."""
         from codex_py.cli.rewind_host import StoredRewinds  # only for who goes back
 
         return StoredRewinds(self.home)

@@ -15,7 +15,7 @@ _MAX_LINES: Final = 40
 
 
 class StoredRewinds:
-    """What `ui.repl.launch.RewindHost` promises."""
+    """The `ui.repl.launch.RewindHost` for stored sessions."""
 
     def __init__(self, home: Path) -> None:
         self._home = home

@@ -40,7 +40,7 @@ _TITLES: Final[dict[Action, str]] = {"read": "read", "write": "write", "network"
 
 
 class SandboxReport(NamedTuple):
-    """What a sandbox allows. `backend` enforces it, None if nothing does; `shortfall` is what it cannot enforce."""
+    """The access that a sandbox gives. `backend` enforces it, None if nothing does; `shortfall` names the gaps."""
 
     mode: str
     cwd: Path

@@ -44,7 +44,7 @@ class ServerHost:
         return os.environ
 
     def request(self, cwd: Path, settings: Mapping[str, Any]) -> ConfigRequest:
-        """What decides the configuration of a directory."""
+        """The inputs from which the configuration of a directory is loaded."""
         return request_for(self._options, self._home, cwd, chosen=settings).replace(flags_from=_REQUESTER)
 
     def load(self, cwd: Path, settings: Mapping[str, Any]) -> LoadedConfig:

@@ -215,7 +215,7 @@ def show_usage(as_json: Json = False) -> int:
 
 
 def rank_skills(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What a user could write.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Message to rank the skills for.")],
     cwd: Cwd = None,
     overrides: Overrides = None,
     profile: Profile = None,
@@ -233,7 +233,9 @@ def rank_skills(
 def search_skills(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for.")],
     skill: Annotated[str | None, typer.Option("--skill", metavar="NAME", help="In this skill alone.")] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="K", min=1, max=100, help="At most so many passages.")] = 10,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="K", min=1, max=100, help="At most this many passages.")
+    ] = 10,
     cwd: Cwd = None,
     overrides: Overrides = None,
     profile: Profile = None,

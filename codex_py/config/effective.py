@@ -68,7 +68,7 @@ def _entries(value_type: MapOf, entries: Mapping[str, Any], path: KeyPath) -> It
 
 
 def _table_leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-    """What a free table holds; there only the names say what may be a secret."""
+    """The values of a table with free keys; secrets in it are recognised by their names only."""
     if isinstance(value, dict):
         for name, inner in cast("dict[str, Any]", value).items():
             yield from _table_leaves(inner, (*path, name))

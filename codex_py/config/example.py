@@ -59,7 +59,7 @@ def _table_blocks(header: str, setting: Setting) -> Iterator[str]:
                 lines += [_comment(key.purpose), f"#{key.name} = {toml_value(key.sample)}"]
             yield "\n".join(lines) + "\n"
         case _:
-            raise TypeError(f"`{header}` is no table")
+            raise TypeError(f"`{header}` is not a table")
 
 
 def _record_blocks(header: str, record: type[ConfigRecord], doc: str, *, commented: bool = False) -> Iterator[str]:

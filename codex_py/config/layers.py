@@ -98,7 +98,7 @@ def origins_of(tree: Mapping[str, Any], layers: Sequence[Checked]) -> dict[str, 
 
 
 def leaves(tree: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Every value of a tree that is no table, with its path."""
+    """Every value of a tree that is not a table, with its path."""
     for name, value in tree.items():
         if isinstance(value, dict):
             yield from leaves(as_object(cast("object", value)), (*path, name))

@@ -141,7 +141,7 @@ class ModelEntry(ConfigRecord):
 
     context_window: int | None = setting(Integer(1), "tokens the model can read", default=None, sample=128000)
     auto_compact_token_limit: int | None = setting(
-        Integer(1), "compact above so many tokens", default=None, sample=100000
+        Integer(1), "compact above this many tokens", default=None, sample=100000
     )
     reasoning_effort: str | None = setting(
         REASONING_EFFORT, "the effort when none is chosen", default=None, sample="medium"
@@ -177,7 +177,7 @@ class ModelEntry(ConfigRecord):
 
 
 class DayBudget(ConfigRecord):
-    """`[budget.day]`: what may be spent in that time, agents included. What is not set has no limit."""
+    """`[budget.day]`: the limits for one day, agents included. A limit that is not set does not apply."""
 
     max_usd: float | None = setting(Amount(above=True), "US dollars", default=None, sample=1.5)
     max_tokens: int | None = setting(Integer(1), "tokens of input and output", default=None, sample=2000000)
@@ -196,14 +196,14 @@ class TimedBudget(ConfigRecord):
 class BudgetConfig(ConfigRecord):
     """`[budget]`."""
 
-    turn: TimedBudget = setting(RecordSection(TimedBudget), "what one turn may cost", default=TimedBudget())
+    turn: TimedBudget = setting(RecordSection(TimedBudget), "the limits for one turn", default=TimedBudget())
     session: TimedBudget = setting(
         RecordSection(TimedBudget),
-        "what a session may cost, its earlier runs included; the seconds are those of one run",
+        "the limits for a session, its earlier runs included; the seconds are those of one run",
         default=TimedBudget(),
     )
     day: DayBudget = setting(
         RecordSection(DayBudget),
-        "what all sessions of this machine that have such a budget may cost in a day",
+        "the limits per day for all sessions of this machine that have such a budget",
         default=DayBudget(),
     )

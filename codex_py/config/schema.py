@@ -146,7 +146,10 @@ class Config(ConfigRecord):
     model_provider: str = setting(Text(), "the provider: a built-in one or one of `model_providers`", default="openai")
     model_context_window: int | None = setting(Integer(1), "tokens the model can read", default=None, sample=272000)
     model_auto_compact_token_limit: int | None = setting(
-        Integer(1), "compact the history above so many tokens, at most 90 % of the window", default=None, sample=240000
+        Integer(1),
+        "compact the history above this many tokens, at most 90 % of the window",
+        default=None,
+        sample=240000,
     )
     model_auto_compact_token_limit_scope: Literal["total", "body_after_prefix"] = setting(
         WordChoice("total", "body_after_prefix"), "what that limit counts", default="total"
@@ -261,7 +264,7 @@ class Config(ConfigRecord):
         FilePath(), "where the session index is kept; CODEX_HOME", default=None, sample="."
     )
     check_for_update_on_startup: bool = setting(
-        Flag(), "accepted for other programs; nobody looks for a newer version here", default=True
+        Flag(), "accepted for other programs; codex-py never looks for a newer version", default=True
     )
     cli_auth_credentials_store: Literal["file", "keyring", "auto", "ephemeral"] = setting(
         WordChoice("file", "keyring", "auto", "ephemeral"), "where a login is kept", default="file"
@@ -274,11 +277,13 @@ class Config(ConfigRecord):
     )
 
     checkpoints: CheckpointsConfig = setting(
-        RecordSection(CheckpointsConfig), "what can be undone", default=CheckpointsConfig()
+        RecordSection(CheckpointsConfig), "which changes can be undone", default=CheckpointsConfig()
     )
     history: HistoryConfig = setting(RecordSection(HistoryConfig), "the list of past prompts", default=HistoryConfig())
     sandbox_workspace_write: SandboxWorkspaceWrite = setting(
-        RecordSection(SandboxWorkspaceWrite), "what `workspace-write` adds to reading", default=SandboxWorkspaceWrite()
+        RecordSection(SandboxWorkspaceWrite),
+        "access that `workspace-write` gives beyond reading",
+        default=SandboxWorkspaceWrite(),
     )
     sandbox: SandboxRules = setting(
         RecordSection(SandboxRules),
@@ -303,7 +308,9 @@ class Config(ConfigRecord):
         sample="my-model",
     )
     budget: BudgetConfig = setting(
-        RecordSection(BudgetConfig), "what may be spent before a turn ends; flags limit one run", default=BudgetConfig()
+        RecordSection(BudgetConfig),
+        "limits on spending, after which a turn ends; flags limit one run",
+        default=BudgetConfig(),
     )
     projects: Mapping[str, ProjectTrustConfig] = setting(
         MapOf(RecordSection(ProjectTrustConfig)),
@@ -334,7 +341,7 @@ class Config(ConfigRecord):
             TableKey("args", [], "with arguments the command is started without a shell"),
             TableKey("if", "Bash(git push*)", "narrows it to calls whose command or file is like that"),
             TableKey("timeout", 600, "seconds it may take"),
-            TableKey("async", sample=False, purpose="nobody waits for it"),
+            TableKey("async", sample=False, purpose="run it without waiting for it"),
             TableKey("fail_closed", sample=True, purpose="a failure of it denies what it guards"),
             entries="PreToolUse",
         ),

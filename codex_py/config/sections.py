@@ -33,7 +33,7 @@ AGENT_ROLE = Shape({"description": Text(lines=True), "config_file": FilePath(), 
 
 
 class SandboxWorkspaceWrite(ConfigRecord):
-    """`[sandbox_workspace_write]`: what `workspace-write` adds to reading."""
+    """`[sandbox_workspace_write]`: access that `workspace-write` gives beyond reading."""
 
     writable_roots: tuple[Path, ...] = setting(
         ListOf(FilePath()), "directories commands may write besides the workspace", default=()

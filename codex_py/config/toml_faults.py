@@ -253,7 +253,7 @@ def _find(text: str, message: str, line: int, column: int) -> Fault:
 
 
 def _setting(raw: str, line: int, column: int) -> Fault | None:
-    """What is wrong with a `key = value` on one line."""
+    """Find the fault in a `key = value` line."""
     found = re.match(_SETTING, raw)
     if found is None:
         return Fault(line, column, "there is no `=`", "write settings as `key = value`") if raw.strip() else None
@@ -295,7 +295,7 @@ def _number(key: str, value: str, line: int, column: int) -> Fault:
 
 
 def _value(text: str) -> str:
-    """What somebody who does not know TOML meant by a value."""
+    """Guess the TOML for a value written by somebody who does not know TOML."""
     text = text.translate(_CURLY_QUOTES)
     lowered = text.lower()
     if lowered in _TRUE + _FALSE:

@@ -97,7 +97,7 @@ def _complaint(key: str, name: str, assigned: Mapping[tuple[str, ...], str]) -> 
     """Why a key cannot be assigned to an action; empty when it can."""
     parsed = parse_key(key)
     if not parsed:
-        return "is no key; write one as in `ctrl-g`, `alt-enter`, `f2`"
+        return "is not a key; write one as in `ctrl-g`, `alt-enter`, `f2`"
     if len(parsed) == 1 and len(parsed[0]) == 1:
         return "would keep you from writing it; take it with ctrl or alt"
     if assigned.get(parsed, name) != name:

@@ -27,13 +27,13 @@ def _anything(_: Path) -> bool:
 
 
 class _Reader(NamedTuple):
-    """What may be read, and the warnings for the user."""
+    """The check of which files may be read, and the warnings for the user."""
 
     may_read: Callable[[Path], bool]
     warnings: list[str]
 
     def check(self, path: Path) -> None:
-        """Raise `FileRefused` for a file that is there and denied."""
+        """Raise `FileRefused` for a file that exists and is denied."""
         if os.path.lexists(path) and not self.may_read(path):
             raise FileRefused("`sandbox.deny_read` denies reading it")
 
@@ -57,7 +57,7 @@ def load_agents_md(
     """The global file of `home` (CODEX_HOME) and the project's chain from its root down to `cwd`; never raises.
 
     `max_bytes` bounds all project files together and 0 leaves them out; the global file has a bound of its own, the
-    larger of `max_bytes` and 32 KiB. What `may_read` denies is left out with a warning.
+    larger of `max_bytes` and 32 KiB. A file that `may_read` denies is left out with a warning.
     """
     warnings: list[str] = []
     reader = _Reader(may_read, warnings)
@@ -136,7 +136,7 @@ def _project_texts(
 def _first_file(
     root: Path, directory: Path, *, names: Sequence[str], max_bytes: int, reader: _Reader
 ) -> tuple[Path, FileHead | None]:
-    """The file that speaks for a directory: the first name that is there and may be read, even if it is blank."""
+    """The instructions file of a directory: the first name that exists and may be read, even if it is blank."""
     for path in (directory / name for name in names):
         try:
             reader.check(path)

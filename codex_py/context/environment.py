@@ -19,7 +19,7 @@ _ZONE_NAME: Final = r"(?=.{1,64}$)[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,
 
 
 class Environment(Value):
-    """What `<environment_context>` says. `filesystem` is that element, rendered."""
+    """The content of `<environment_context>`. `filesystem` is that element, rendered."""
 
     cwd: str
     shell: str

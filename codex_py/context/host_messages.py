@@ -51,7 +51,7 @@ def content_filter_guidance() -> ResponseItem:
 
 
 def hook_context(text: str) -> ResponseItem:
-    """What a hook adds to the context."""
+    """The message for text that a hook adds to the context."""
     return message("developer", f"<hook_context>\n{text}\n</hook_context>")
 
 

@@ -19,7 +19,7 @@ _NO_SKILLS: Final = (
 
 
 class ContextSnapshot(Value):
-    """What the model should currently know. The texts are rendered blocks; "" and None leave a block out."""
+    """The context that the model should have now. The texts are rendered blocks; "" and None leave a block out."""
 
     model: str
     developer_instructions: str = ""

@@ -68,7 +68,7 @@ def test_an_action_may_have_no_key_and_a_wrong_one_keeps_its_own() -> None:
     keys, warnings = resolve_keys({"help": (), "edit": ("nokey",)})
 
     assert (keys["help"], keys["edit"]) == ((), ("ctrl-g",))
-    assert warnings == ("`nokey`, for `tui.keymap.edit`, is no key; write one as in `ctrl-g`, `alt-enter`, `f2`",)
+    assert warnings == ("`nokey`, for `tui.keymap.edit`, is not a key; write one as in `ctrl-g`, `alt-enter`, `f2`",)
 
 
 def test_a_key_belongs_to_one_action_and_letters_to_the_text() -> None:

@@ -179,7 +179,7 @@ async def _rename(context: CommandContext, words: str) -> None:
 
 SETTINGS: Final = (
     SlashCommand("model", "choose the model and how long it thinks", _model, "[NAME [EFFORT]]"),
-    SlashCommand("approvals", "choose when commands need your yes", _approvals, "[POLICY]"),
+    SlashCommand("approvals", "choose when commands need your approval", _approvals, "[POLICY]"),
     SlashCommand("sandbox", "choose what commands may change", _sandbox, "[MODE]"),
     SlashCommand("plan", "plan mode on and off: nothing is written until you accept a plan", _plan, "[WISH]"),
     SlashCommand("theme", "choose the colours", _theme, "[NAME]"),
