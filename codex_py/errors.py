@@ -17,7 +17,7 @@ class CodexError(Exception):
 
 
 class UserError(CodexError):
-    """Something the user can mend: a flag, a file, a setting, a key.
+    """A fault that the user can fix: a flag, a file, a setting, a key.
 
     The message says what, which and why in one line, lower case, no full stop; the hint says what to do.
     """

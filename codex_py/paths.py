@@ -1,4 +1,4 @@
-"""Where every file of ours lives."""
+"""The paths of all files that codex-py keeps."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _NEXT_PROFILE: Final = {".bash_profile": ".bash_login", ".bash_login": ".profile
 
 
 def placeholder_text(name: str) -> bytes:
-    """What stands in a placeholder that is a file; nothing in most."""
+    """The content of a placeholder file; empty for most names."""
     after = _NEXT_PROFILE.get(name)
     return f"[ -r ~/{after} ] && . ~/{after}\n".encode() if after else b""
 
@@ -144,7 +144,7 @@ def draft_of(path: Path, token: str) -> Path:
 
 
 def draft_prefix(name: str) -> str:
-    """What the names of all drafts of a file with this name begin with."""
+    """The prefix of the names of all drafts of a file with this name."""
     dot = name.rfind(".")
     return f".{name[:dot] if 0 < dot < len(name) - 1 else name}-"
 

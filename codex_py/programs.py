@@ -75,7 +75,7 @@ class ProgramFinder(NamedTuple):
 
 
 def program_finder(env: Mapping[str, str], cwd: Path, writable: Iterable[Path] = ()) -> ProgramFinder:
-    """What finds programs for a session in `cwd` whose commands may write below `writable`.
+    """A finder of programs for a session in `cwd` whose commands may write below `writable`.
 
     The directory, its project and the temporary directories are never trusted.
     """

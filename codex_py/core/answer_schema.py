@@ -24,7 +24,7 @@ def check_schema(schema: dict[str, Any], name: str = "the output schema") -> Non
 
 
 def find_misfit(answer: str, schema: dict[str, Any]) -> str | None:
-    """What in the answer does not fit the schema, on one line; None when it fits. No reference is fetched."""
+    """Describe on one line how the answer violates the schema; None when it is valid. `$ref` URLs are never fetched."""
     from referencing import Registry, exceptions
 
     if not answer.strip():

@@ -230,7 +230,7 @@ def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> H
 
 
 def _rule_warnings(request: SessionRequest) -> Sequence[str]:
-    """What is wrong with the files of rules, for a session in which no command has run."""
+    """Warn about faults in the rule files when the session opens, before any command runs."""
     loaded, home, cwd = request.loaded, request.home, request.cwd
     parents = (loaded.system, home, cwd / ".codex", (loaded.project_root or cwd) / ".codex")
     if not any(is_directory(parent / "rules") for parent in parents):
@@ -266,7 +266,7 @@ def _tool_env(request: SessionRequest, keys: frozenset[str], thread_id: str) -> 
 
 
 def _users_env(request: SessionRequest, keys: frozenset[str]) -> dict[str, str]:
-    """What the user's own commands run with: all the user has, but for the keys of providers."""
+    """The environment of the user's own commands: everything except the keys of providers."""
     return tool_environment(request.env, EnvironmentRules(ignore_default_excludes=True), secrets=keys)
 
 

@@ -28,7 +28,7 @@ _NO_PICTURE: Final = {"type": "input_text", "text": "[a picture was here]"}
 
 
 def without_oldest(items: Sequence[ResponseItem], share: float) -> list[ResponseItem]:
-    """The items without the oldest ones, at least one of them and so many that `share` of the weight is gone.
+    """The items without the oldest ones: at least one is removed, and enough to remove `share` of the weight.
 
     A call goes together with its output. Empty when nothing would be left.
     """

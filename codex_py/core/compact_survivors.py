@@ -1,4 +1,4 @@
-"""What a history begins with after a compaction, and the state of the work read back from a history."""
+"""The items that a history begins with after a compaction, and the work state read back from a history."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def new_history(
 
 
 def user_budget(window: int | None) -> int:
-    """Tokens of the user's own messages that are kept for a window of so many."""
+    """The tokens of the user's own messages that are kept, for a window of this size."""
     return USER_TOKENS if window is None else min(USER_TOKENS, window // _USER_SHARE)
 
 

@@ -32,7 +32,7 @@ _MAX_REFUSALS: Final = 2
 
 
 class CompactionServices(Value):
-    """What a compaction works on. `tools` gives the encoded specs; `prompt_text` is the user's handoff request.
+    """The inputs of a compaction. `tools` gives the encoded specs; `prompt_text` is the user's handoff request.
 
     `skill_uses` returns the skills that a command in a directory reads or runs scripts of. `note_cost` gets what a
     compaction cost and how many tokens are left after it; `summary_turn` has the model that writes the summary.

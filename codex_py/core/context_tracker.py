@@ -13,7 +13,7 @@ from codex_py.rollout.format import world_state_payload
 
 
 class KnownContext(Value):
-    """What the model should know at this moment, and what the user should know about that."""
+    """The context that the model should have now, and warnings about it for the user."""
 
     snapshot: ContextSnapshot
     warnings: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class ContextTracker:
 
     @property
     def last_sent(self) -> ContextSnapshot | None:
-        """What was sent last; None when nothing was."""
+        """The snapshot sent last; None if none was sent."""
         return self._last_sent
 
     def inherit(self, sent: ContextSnapshot) -> None:
@@ -63,7 +63,7 @@ class ContextTracker:
         self._last_sent = now
 
     def pending_items(self) -> Sequence[ResponseItem]:
-        """What `send_changes` would append now."""
+        """The items that `send_changes` would append now."""
         return context_items(self._last_sent, self._now())
 
     def send_all(self, begin: Callable[[Sequence[ResponseItem]], None]) -> None:

@@ -148,7 +148,7 @@ class TurnRunner:
         await self._within(turn, self._work(turn, waiting, due))
 
     async def compact(self, focus: str) -> None:
-        """A turn that does nothing but compact the history."""
+        """Run a turn that only compacts the history."""
         if not len(self.history):
             self.begin()
             self.listeners.warn("there is nothing to compact yet")
@@ -171,7 +171,7 @@ class TurnRunner:
             self.append([item])
 
     def context_use(self, tokens: int | None = None) -> ContextUse:
-        """What the next request would take, by what it is; `tokens` is the provider's count of all of it."""
+        """The size of the next request, by kind of content; `tokens` is the provider's count of the whole."""
         is_idle = self._running is None
         model = (self._take_settings() if is_idle else self.settings.now).model
         coming = self.context_tracker.pending_items() if is_idle else ()
@@ -243,15 +243,15 @@ class TurnRunner:
         self._send_context(turn)
 
     def _keep(self, message: ResponseItem | None, inputs: Sequence[UserInput] = ()) -> None:
-        """Append the user's message; None where it was nothing but a skill."""
+        """Append the user's message; None when the input was only a skill."""
         if message is not None:
             self.history.append(message)
             self._transcript.user_message(message, inputs)
 
     async def _append_messages(self, waiting: Sequence[PendingMessage | ResponseItem]) -> None:
-        """Append what comes from the user, skills before the message that names them.
+        """Append messages of the user, skills before the message that names them.
 
-        What skills lack is asked for first. What the user said is kept when the answer never comes.
+        Values that skills need are asked for first. The messages are kept even if no answer comes.
         """
         left = list(waiting)
         try:

@@ -52,7 +52,7 @@ class ModelFallback:
             self._usual_tools = None
 
     def next_sampler(self, sampler: Sampler, error: ModelError) -> Sampler | None:
-        """What asks the next model; None where that would not help or no model is left."""
+        """The sampler for the next model; None if `error` is not an outage or no model is left."""
         if not is_outage(error):
             return None
         fallbacks: Final = self._services.models.fallbacks

@@ -137,7 +137,7 @@ class _DayFile(DayLog):
         self._total = Spending()
 
     def total(self) -> Spending:
-        """What was spent today. Raises `ModelError` when the file cannot be read."""
+        """The spending of today. Raises `ModelError` when the file cannot be read."""
         self._turn_page()
         try:
             with self._path.open("rb") as file:

@@ -180,7 +180,7 @@ def _text_in(file: Path, key: str) -> str:
 
 
 def login_rules(config: Config) -> LoginRules:
-    """What the configuration says about logins."""
+    """The login settings of the configuration."""
     return LoginRules(
         store=config.cli_auth_credentials_store,
         method=config.forced_login_method,
@@ -251,7 +251,7 @@ async def find_local_model(loaded: LoadedConfig, provider: Provider) -> LocalCho
 
 
 def read_own_catalog(config: Config) -> Mapping[str, ModelFacts]:
-    """What the user's catalogue file says, empty without one. Raises `UserError` for a file that is none."""
+    """Read the user's catalogue file; empty without one. Raises `UserError` if the file is not a catalogue."""
     if config.model_catalog_json is None:
         return {}
     return read_catalog(config.model_catalog_json)

@@ -63,7 +63,7 @@ class PromptRefused(CodexError):
 
 
 class HookSession(Value):
-    """What hooks see of their session. What they add to the context of a running turn goes into `pending`."""
+    """The part of a session that hooks see. Context they add to a running turn goes into `pending`."""
 
     settings: CurrentSettings
     pending: PendingInput
@@ -107,7 +107,7 @@ class HookRunner(Protocol):
         """Another turn begins."""
 
     async def open_session(self) -> Sequence[ResponseItem]:
-        """What hooks add to the context of a new session, in its first turn. Raises `PromptRefused`."""
+        """The items that hooks add to the context of a new session, in its first turn. Raises `PromptRefused`."""
         return ()
 
     async def admit(self, messages: Sequence[PendingMessage]) -> Sequence[PendingMessage]:
@@ -169,7 +169,7 @@ class NoCheckpoints(Checkpointer):
 
 
 class SessionAccess(Value):
-    """What a feature may use of its session. `warn` shows each line once; `settings` are those in force now."""
+    """The part of a session that a feature may use. `warn` shows each line once; `settings` are those in force now."""
 
     ask: AskUser
     warn: Callable[[str], None]

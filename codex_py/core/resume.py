@@ -27,5 +27,5 @@ def find_stored(home: Path, *, name: str | None, cwd: Path | None) -> Path:
 
 
 def inherited_from(stored: StoredSession) -> Inherited:
-    """What a fork of a stored session begins with."""
+    """The rollout lines that a fork takes over from a stored session."""
     return Inherited(lambda: inherited_lines(stored.path, before=stored.next_ordinal), stored.next_ordinal)

@@ -19,16 +19,16 @@ _OR_LEAVE_OUT: Final = f"{_CORRECT}, or start with `--ignore-rules`"
 
 
 class RuleFiles(NamedTuple):
-    """What the files say. `warnings` are lines for the user about what could not be read or does not count."""
+    """The parsed rule files. `warnings` tell the user which files could not be read and which rules are ignored."""
 
     book: RuleBook
     warnings: tuple[str, ...]
 
 
 def read_rule_files(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules: bool = False) -> RuleFiles:
-    """Read the files that count in a directory, those in which the user's lasting yes is kept among them.
+    """Read the rule files that apply in a directory, including those that store the user's lasting approvals.
 
-    With `ignore_rules` only those of the machine count.
+    With `ignore_rules` only those of the machine apply.
 
     A file that cannot be read might forbid something: it is a fault of the rules, and no command runs. A project's
     rules may ask and forbid; what it would allow is not taken: whoever writes a repository does not decide what runs
@@ -55,7 +55,7 @@ def read_rule_files(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules
 
 
 def store_files(home: Path, project: Path) -> tuple[Path, Path]:
-    """Where a lasting yes is kept: one for every project, and one for this project."""
+    """The files that store lasting approvals: one for every project, and one for this project."""
     own = home / "rules" / "codex-py"
     # A name a person recognises, and that no other project has.
     name = "".join(letter if letter.isalnum() else "-" for letter in project.name)[:40] or "root"

@@ -151,8 +151,8 @@ class ToolCrash(Exception):
 
 
 class SampleResult:
-    """What a request came to. `wants_more` asks for another one: calls were made, or the model said so; `acted` says
-    that there was a call of a tool that exists.
+    """The result of a request. `wants_more` asks for another one: calls were made, or the model said so; `acted` says
+    that an existing tool was called.
 
     `usage` counts the first `covered` items of the history, the answer included. `open_text` are the pieces of a
     message that has not come as a whole.
@@ -250,7 +250,7 @@ class Sampler(Value):
         self.emit(retry_event(error, retry))
 
     async def _request(self) -> SampleResult:
-        """Send the history once. What arrived before a failure stays, and calls that began are answered."""
+        """Send the history once. Items that arrived before a failure stay, and calls that began are answered."""
         answer = SampleResult()
         failure: ModelError | None = None
         group = asyncio.TaskGroup()

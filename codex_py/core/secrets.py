@@ -63,7 +63,7 @@ _V = TypeVar("_V", bound=Value)
 
 
 class SecretStore:
-    """What is secret in a session and in the agents it starts."""
+    """The secrets of a session and of the agents it starts."""
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
@@ -112,7 +112,7 @@ class Secrets:
         return self.store.redactor.redact(text)
 
     def redactor_with(self, more: Iterable[str]) -> Redactor:
-        """What takes out these too."""
+        """A redactor that removes these secrets too."""
         return self.store.redactor.with_secrets(more)
 
     def redact_bytes(self, encoded: bytes) -> bytes:
@@ -161,7 +161,7 @@ class Secrets:
                 return (self._clean(event),)
 
     def _rest(self, stream: str) -> tuple[events.Event, ...]:
-        """What was kept of the text that an item of this kind ends."""
+        """Release the text that was held back until an item of this kind ended."""
         if stream == "message" and (rest := self._text.end(self.store.redactor)):
             return (events.TextDelta(rest),)
         if stream == "reasoning" and (rest := self._reasoning.end(self.store.redactor)):
@@ -204,7 +204,7 @@ def key_names(config: Config, provider: Provider | None = None) -> frozenset[str
 def command_env(
     config: Config, env: Mapping[str, str], keys: frozenset[str], extra: Mapping[str, str]
 ) -> dict[str, str]:
-    """What of the user's environment commands get by the settings, and `extra` with it."""
+    """The environment of commands: the user's variables that the settings let through, and `extra`."""
     return tool_environment(env, environment_rules(config), secrets=keys, extra={**extra, "CODEX_VERSION": __version__})
 
 

@@ -84,7 +84,7 @@ class Session:
 
     @property
     def settings(self) -> TurnSettings:
-        """What the user has chosen for the next turn."""
+        """The settings for the next turn."""
         return self._settings.next
 
     @property
@@ -110,11 +110,11 @@ class Session:
         return self._notes.changes_of(self._conversation.compaction.files_edited())
 
     def context_use(self) -> ContextUse:
-        """What the next request would take, by what it is."""
+        """The size of the next request, by kind of content."""
         return self._conversation.context_use()
 
     async def count_context(self) -> ContextUse:
-        """The same, with the count of the provider where it counts. It is waited for a few seconds."""
+        """The same, with the provider's token count if it offers one. Waits a few seconds for it at most."""
         runner = self._conversation
         coming = () if runner.lock.locked() else runner.context_tracker.pending_items()
         turn = runner.settings.now.turn(runner.services.thread_id, "")
@@ -138,7 +138,7 @@ class Session:
         return await self._runs.stop_process(process_id) or await self.agents.stop_process(process_id)
 
     def take_back(self) -> tuple[UserInput, ...]:
-        """What was steered and has not reached the model; it never will."""
+        """Withdraw steered input that has not reached the model; it will not be sent."""
         return tuple(item for message in self._pending.take_messages() for item in message.input)
 
     def subscribe(self, listener: Listener) -> None:
@@ -264,7 +264,7 @@ class Session:
 async def _count_tokens(
     model: ModelClient, turn: TurnContext, items: Sequence[ResponseItem], tools: bytes
 ) -> int | None:
-    """What the provider counts a request to take; None where it does not count, or not in time."""
+    """The provider's token count of a request; None if it offers none or does not answer in time."""
     prompt = prompt_of(turn, [item.encoded for item in items], tools)
     try:
         async with asyncio.timeout(_COUNT_SECONDS):

@@ -30,7 +30,7 @@ class GitDirectories(NamedTuple):
 
 
 def git_directories(cwd: Path) -> GitDirectories | None:
-    """Those of the checkout around `cwd`; None outside of one. What they hold may be anything."""
+    """The git directories of the checkout around `cwd`; None outside of one. Their content is not trusted."""
     root = next((directory for directory in (cwd, *cwd.parents) if has_repository(directory)), None)
     if root is None:
         return None

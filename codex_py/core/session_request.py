@@ -1,4 +1,4 @@
-"""What a front end asks for when it opens a session."""
+"""The request of a front end that opens a session."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class ResumeTarget(Value):
 
 
 class SessionRequest(Value):
-    """What a front end asks for. `cwd` is a real path; `extra_roots` are writable too with workspace-write.
+    """The request of a front end. `cwd` is a real path; `extra_roots` are writable too with workspace-write.
 
     `can_ask` says that the front end answers the session's questions; `ignore_rules` leaves `.rules` files out.
     Where it does not, `hooked_approval` takes the place of `approval` as soon as hooks can answer for the user.
     With `chose_never` the approval policy `never` is the user's choice, not the front end's; where questions can be
     asked it always is.
-    With `trusts_hooks` a project's hooks run without a yes to them.
+    With `trusts_hooks` a project's hooks run without approval.
     `more_servers` are tables of MCP servers that the front end brings, for this session alone.
     `source` is the kind of program that session lists show, `instructions` stand in place of the base instructions.
     With `install_dependencies` MCP servers that named skills need are added without a question. `follows` says that the

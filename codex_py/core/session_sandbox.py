@@ -67,7 +67,7 @@ def make_sandbox(
 
 
 class ProgramSandbox:
-    """The sandbox of the programs that a project brings, for any thread. Nothing is tried out before the first one."""
+    """The sandbox of the programs that a project brings, for any thread. It is probed on first use."""
 
     def __init__(self, loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]) -> None:
         self._sandbox = make_sandbox(loaded, home=home, env=env, moves_planted=False)
@@ -114,6 +114,6 @@ def _is_protected(path: Path, holders: Sequence[WritableRoot]) -> bool:
 
 
 def read_rules(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> ReadRules:
-    """What readers of ours may read for the model, for those that have no sandbox at hand; as `Sandbox.may_read`."""
+    """The read rules, as in `Sandbox.may_read`, for code that reads files for the model without a `Sandbox`."""
     own = own_secrets(home, loaded.config.sandbox.allow_read, env)
     return ReadRules(denied_patterns(loaded, env), cwd, env, secrets=own)

@@ -1,4 +1,4 @@
-"""What a session is built from."""
+"""The parts that a session is built from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the configuration lets a turn do, and the settings that a user changes in the middle of a session."""
+"""The settings of turns: taken from the configuration, and changed by the user during a session."""
 
 from __future__ import annotations
 

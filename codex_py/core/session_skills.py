@@ -109,7 +109,7 @@ class SessionSkills:
 
     @property
     def rendered(self) -> RenderedSkills | None:
-        """What the model is sent about them, and at what cost; None before the first `refresh`."""
+        """The list of skills as the model gets it, with its cost; None before the first `refresh`."""
         return self._rendered
 
     def clone(self) -> SessionSkills:
@@ -194,7 +194,7 @@ class SessionSkills:
         return self._settings.include_instructions and self._rendered is not None and self._rendered.is_short
 
     def load_guide(self) -> SkillGuide:
-        """What finds the skills that the list lacks."""
+        """The guide that finds skills missing from the list. Loaded on first use."""
         if self.guide is None:
             from codex_py.core.skill_guide import SkillGuide  # only where the list is short of skills
 
@@ -243,7 +243,7 @@ class SessionSkills:
 
 
 def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> SkillRootsRequest:
-    """What decides where the skills of a session come from; `home` is CODEX_HOME."""
+    """The inputs for finding the skill directories of a session; `home` is CODEX_HOME."""
     config = loaded.config
     real = Path(os.path.realpath(cwd))
     return SkillRootsRequest(

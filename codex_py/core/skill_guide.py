@@ -66,7 +66,7 @@ class SkillGuide:
 
     @property
     def project(self) -> str:
-        """What uses are counted by."""
+        """The project that skill uses are counted for."""
         roots = self._roots()
         return str(roots.project_root or roots.cwd)
 
@@ -164,7 +164,7 @@ class SkillGuide:
             matcher.close()
 
     def _matcher_for(self, skills: tuple[Skill, ...]) -> SkillMatcher:
-        """What ranks these skills; opened again when there are others, and when the digest has been written anew."""
+        """The matcher that ranks these skills; opened again when the skills change or the digest was rewritten."""
         is_known = self._matcher is not None and self._matcher[0] == skills
         if self._matcher is not None and is_known and not self._has_filled.is_set():
             return self._matcher[1]
@@ -202,14 +202,14 @@ class SkillGuide:
 
 
 def _load_finder():
-    """What needs SQLite."""
+    """Import the module that needs SQLite."""
     from codex_py.skills import finder  # beside an answer, or when a tool is called
 
     return finder
 
 
 class ShownSkills:
-    """Which skills the model has in full: in the list, in an item of ours, or by their files' names in either."""
+    """The skills that the model has in full: in the list, in an item of the host, or by file name in either."""
 
     def __init__(self, items: Iterable[ResponseItem], in_list: frozenset[Path], marks: Sequence[bytes]) -> None:
         self._in_list = in_list

@@ -30,7 +30,7 @@ _REFERENCES: Final = b'"<skill_references>'
 
 
 class SkillRequests(Value):
-    """What is needed to serve the skills a user names. `can_ask` says that the front end answers questions."""
+    """The services needed to load the skills that a user names. `can_ask` says that the front end answers questions."""
 
     skills: SessionSkills
     history: History
@@ -73,7 +73,7 @@ class SkillRequests(Value):
             self.join()
 
     def _named_in_words(self, inputs: Sequence[UserInput]) -> list[tuple[Skill, ...]]:
-        """For each name in the user's own words the skills it fits, mostly one. What was pasted does not count."""
+        """For each name in the user's own words, the skills it matches, usually one. Pasted text is ignored."""
         mode, catalog = self.skills.settings.natural_names, self.skills.catalog
         texts = [item for item in inputs if isinstance(item, TextInput) and may_name(item.text)]
         if mode == "off" or not texts:
@@ -116,7 +116,7 @@ class SkillRequests(Value):
             guide.start_filling(self.skills.catalog)
 
     async def search(self, query: str, skill: str | None, limit: int) -> str:
-        """What the tool `skill_search` answers. Raises `ToolError`."""
+        """The answer of the tool `skill_search`. Raises `ToolError`."""
         catalog, mentions = self.skills.catalog, _load_mentions()
         found = mentions.for_a_model(mentions.find_skill(catalog, skill)) if skill else None
         return await asyncio.to_thread(self.skills.load_guide().search, catalog, query, found, limit)
@@ -211,7 +211,7 @@ def _may_name_a_skill(item: UserInput) -> bool:
 
 
 def _load_mentions():
-    """What reads skills."""
+    """Import the module that reads skills."""
     from codex_py.core import mentions  # most messages name no skill
 
     return mentions

@@ -65,11 +65,11 @@ class SpendingLog:
         self._emit(report)
 
     def costs(self) -> Costs:
-        """What the session and its turn have cost so far, with their agents."""
+        """The cost of the session and its turn so far, with their agents."""
         return self._meter.costs(self._thread_id, is_agent=self._is_agent)
 
     def completed(self, turn_id: str, last_message: str | None) -> TurnCompleted:
-        """The end of a turn, with what it took."""
+        """The event that ends a turn, with its usage and cost."""
         return TurnCompleted(turn_id, last_message, self.session, self.turn, self.costs())
 
     @contextmanager
@@ -96,7 +96,7 @@ class SpendingLog:
 
 
 def budget_question(ask: AskUser) -> Callable[[str], Any]:
-    """What asks the user whether to go on at the end of a budget."""
+    """The function that asks the user whether to go on when a budget is used up."""
 
     async def may_go_on(used: str) -> bool:
         question = f"The budget is used up: {used}. Go on?"

@@ -78,7 +78,7 @@ class ContextMeter:
         self._prefix = None
 
     def fill(self, settings: ModelSettings, tools: bytes, *, coming: int = 0) -> Fill:
-        """What the next request takes; `coming` is bytes that will be added before it."""
+        """The tokens of the next request; `coming` is the number of bytes that will be added before it."""
         if self._counted:
             added = self._history.weight_since(self._covered)
             return Fill(self._counted + estimate_tokens(added + coming), self._prefix or 0)

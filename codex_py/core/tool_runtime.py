@@ -106,7 +106,7 @@ class ToolRuntime(Value):
 
 
 def find_withheld_env(config: Config, env: Mapping[str, str]) -> WithheldEnv:
-    """What the profiles of shells must not bring back of the user's variables."""
+    """The user's variables that shell profiles must not bring back."""
     rules = environment_rules(config)
     return WithheldEnv(rules, key_names(config) | {*withheld_by_value(env, rules)})
 

@@ -81,7 +81,7 @@ def _missing_search(provider: Provider, settings: ModelSettings) -> str | None:
 
 
 def _hosted_tools(config: Config, provider: Provider, settings: ModelSettings) -> list[dict[str, Any]]:
-    """What the provider runs itself. Another server refuses a request with a tool it does not know."""
+    """The tools that the provider runs itself. Other servers refuse a request with a tool they do not know."""
     if config.web_search == "disabled" or _missing_search(provider, settings) is not None:
         return []
     tool: dict[str, Any] = {"type": "web_search", "external_web_access": config.web_search == "live"}

@@ -1,4 +1,4 @@
-"""What a session writes to its rollout, in the order the format wants."""
+"""Writes a session to its rollout, in the order that the format requires."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Transcript:
             self._event(records.user_message_payload(text, elements))
 
     def usage(self, report: UsageReported, request: RequestCost | None) -> None:
-        """What a request took, and with it the session."""
+        """Record the usage of a request and the totals of the session."""
         self._event(records.token_count_payload(report.last, report.total, window=report.context_window))
         if request is not None:
             self._recorder.record(records.REQUEST_COST, records.request_cost_payload(request, report.costs.session))

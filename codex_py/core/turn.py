@@ -80,7 +80,7 @@ class Turn(Value):
             await self.compaction.between_requests(sampler.turn)
 
     def _find_misfit(self, answer: SampleResult) -> str | None:
-        """What in the answer does not fit the schema of the turn, if it has one."""
+        """Describe how the answer violates the turn's schema; None if it is valid or there is no schema."""
         schema = self.sampler.turn.output_schema
         if schema is None or self.hooks.halted is not None:
             return None
@@ -144,7 +144,7 @@ class PlanReader:
                 self._emit(event)
 
     def _feed(self, piece: str) -> str:
-        """What may be shown of the text once a piece without a line break inside has come."""
+        """The text that can be shown after this piece, which has no line break except at its end."""
         ends = piece.endswith("\n")
         if self._line is None:
             self._line = "" if ends else None

@@ -42,9 +42,9 @@ class ModelSettings(Value):
 
 
 class TurnSettings(Value):
-    """What the next turn begins with. The user may change it between turns.
+    """The settings of the next turn. The user may change them between turns.
 
-    With `plan` it is a turn in plan mode, whatever the policies are that count again after it.
+    With `plan` the turn runs in plan mode; the policies here apply again once plan mode ends.
     """
 
     cwd: Path
@@ -54,7 +54,7 @@ class TurnSettings(Value):
     plan: bool = False
 
     def in_force(self) -> TurnSettings:
-        """The settings as they count: in plan mode nothing is written, and nobody is asked about more.
+        """The settings in effect: in plan mode nothing is written, and no wider permission is asked for.
 
         A user who wants to be asked about every command still is.
         """
@@ -107,7 +107,7 @@ class TurnContext(Value):
     parent: ParentTurn | None = None
 
     def as_parent(self) -> ParentTurn:
-        """What agents say of the turn that has started them."""
+        """This turn as the parent of the agents it starts."""
         top = self.parent
         return ParentTurn(
             self.thread_id,
@@ -134,7 +134,7 @@ class CurrentSettings:
         self._tools: ToolRegistry | None = None
 
     def change(self, op: OverrideTurnContext) -> SettingsChanged | None:
-        """What the user wants from the next turn on; None when it is what holds already. Raises `UserError`."""
+        """Change the settings from the next turn on; None if nothing changes. Raises `UserError`."""
         before = self.next
         self.next, tools = self._override(op, before)
         self._tools = tools or self._tools

@@ -166,7 +166,7 @@ class Output:
                 continue
 
     def write_file(self, path: Path, content: bytes) -> None:
-        """Replace the content of a file of `fix_target`. Raises `OSError` for a FIFO that nobody reads, and for a path
+        """Replace the content of a file of `fix_target`. Raises `OSError` for a FIFO without a reader, and for a path
         that has become a link since: a command may have made it.
         """
         if path.parent == _STREAMS:

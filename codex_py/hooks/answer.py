@@ -69,7 +69,7 @@ def fail_closed_answer(event: str, result: HookResult, answer: HookAnswer) -> Ho
     stdout = result.stdout.removeprefix(BOM_UTF8).strip()
     is_text = bool(stdout) and not stdout.startswith(b"{")
     if not failure and result.exit_code == 0 and is_text and not HOOK_EVENTS[event].takes_text:
-        failure = "wrote text that is no JSON"
+        failure = "wrote text that is not JSON"
     if not failure:
         return answer
     no = _no(event, f"a hook that must not fail (`fail_closed`) {failure}")
@@ -83,21 +83,21 @@ def _read_stdout(event: str, stdout: bytes) -> HookAnswer:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        return HookAnswer(warning="wrote what is not UTF-8")
+        return HookAnswer(warning="wrote output that is not UTF-8")
     document = _json_in(text)
     if isinstance(document, dict):
         return _read_object(event, as_object(cast("object", document)))
     if text.startswith("{"):
-        return HookAnswer(warning="wrote what looks like JSON and is none")
+        return HookAnswer(warning="wrote output that looks like JSON but is invalid")
     if isinstance(document, list):
-        return HookAnswer(warning="wrote JSON that is no object")
+        return HookAnswer(warning="wrote JSON that is not an object")
     return _read_text(event, text)
 
 
 def _read_text(event: str, text: str) -> HookAnswer:
     """Text is context for the model where the event takes it. An answer after other text is not read: a warning."""
     if _CONTROL.search(text):
-        return HookAnswer(warning="wrote what is no text")
+        return HookAnswer(warning="wrote output that is not text")
     behind = re.search(r"^[ \t]*(?=\{)", text, re.MULTILINE)
     tails = (text[behind.end() :], text.rpartition("\n")[2].strip()) if behind else ()
     trailing = next((as_object(document) for document in map(_json_in, tails) if document is not None), None)
@@ -198,7 +198,7 @@ class _Fields:
     def text(self, name: str) -> str:
         value = self._fields.get(name)
         if value is not None and not isinstance(value, str):
-            self.odd.append(f"`{name}` is no text")
+            self.odd.append(f"`{name}` is not a string")
         return value if isinstance(value, str) else ""
 
     def flag(self, name: str) -> bool | None:
@@ -210,12 +210,12 @@ class _Fields:
     def table(self, name: str) -> dict[str, Any]:
         value: object = self._fields.get(name)
         if value is not None and not isinstance(value, dict):
-            self.odd.append(f"`{name}` is no object")
+            self.odd.append(f"`{name}` is not an object")
         return as_object(cast("object", value))
 
     def word(self, name: str, known: tuple[str, ...]) -> str | None:
         if isinstance(value := self._fields.get(name), dict | list):
-            self.odd.append(f"`{name}` is no word")
+            self.odd.append(f"`{name}` is not a string")
             return None
         if value is not None and value not in known:
             self.odd.append(f"`{name}` is none of {', '.join(f'`{allowed_word}`' for allowed_word in known)}")
@@ -228,7 +228,7 @@ def _text(raw: bytes, limit: int) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """At most so many bytes of UTF-8, and a mark where something is missing."""
+    """Shorten to `limit` bytes of UTF-8, with a mark at the cut."""
     raw = text.encode("utf-8", "replace")
     return text if len(raw) <= limit else f"{raw[:limit].decode('utf-8', 'ignore')} [cut here]"
 
@@ -236,7 +236,7 @@ def _cut(text: str, limit: int) -> str:
 class HookVerdict(Value):
     """The answers of all hooks of one event, in the order the hooks are configured.
 
-    `permission` is the strictest of theirs, and `blocks` is true when any hook blocks; `reason` has the reasons of all
+    `permission` is the strictest answer, and `blocks` is true when any hook blocks; `reason` has the reasons of all
     hooks that agree with that. `updated` is the first there is. The user gets `messages` from hooks and `warnings`
     about them.
     """

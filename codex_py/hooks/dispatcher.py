@@ -1,4 +1,4 @@
-"""Runs hooks for a session: their shared input, their messages to the user, and those that nobody waits for."""
+"""Runs hooks for a session: their shared input, their messages to the user, and background hooks."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class HookDispatcher:
         self.add_contexts(verdict)
 
     async def _answer(self, event: str, scheduled: Sequence[ScheduledHook]) -> HookVerdict:
-        """What hooks say, without the secrets of the session."""
+        """Run hooks and combine their answers, with the secrets of the session removed."""
         runs = await self.engine.run(scheduled, self._execution(event))
         verdict = combine_answers([(run.hook, run.answer) for run in runs])
         if not (verdict.reason or verdict.contexts or verdict.stop):

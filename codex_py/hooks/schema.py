@@ -97,9 +97,9 @@ class HookOrigin(Value):
 
 
 class Hook(Value):
-    """One command at one event. `timeout` is in seconds; nobody waits for a hook in the `background`.
+    """One command at one event. `timeout` is in seconds; a hook in the `background` is not waited for.
 
-    `condition` narrows a hook for tool calls further than its matcher. With `fail_closed` its failure means no.
+    `condition` narrows a hook for tool calls further than its matcher. With `fail_closed` a failure denies the action.
     """
 
     event: str
@@ -256,7 +256,7 @@ def _misspelt_names(event: str, entry: object, label: str) -> Iterator[str]:
 
 
 def _misspelled(handler: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each key that is nearly one of ours. Other programs have more keys, so unknown ones are fine."""
+    """Report keys that look like misspelt known ones. Other programs have more keys, so unknown ones are allowed."""
     for key in handler:
         if key not in _KEYS and (near := nearest(key, _KEYS)):
             yield f"has an unknown key `{sanitize_line(key[:_MAX_LABEL_LENGTH])}`; did you mean `{near}`?"
@@ -282,7 +282,7 @@ def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: Hook
         able = ", ".join(f"`{name}`" for name, moment in HOOK_EVENTS.items() if moment.closes)
         return f"`fail_closed` is for {able}"
     if closed and handler.get("async") is True:
-        return "with `async` nobody waits for it, so that it cannot be `fail_closed`"
+        return "an `async` hook cannot be `fail_closed`: its result comes too late to deny anything"
     only = handler.get("if")
     if only is not None and not (isinstance(only, str) and HOOK_EVENTS[event].subject == "tool_name"):
         return "its `if` is a rule for tool calls, and it is not one or this event has none"

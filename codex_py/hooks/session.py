@@ -171,7 +171,7 @@ class SessionHooks:
         await self._dispatcher.close(reason)
 
     async def _added(self, event: str, fields: Mapping[str, str]) -> Sequence[ResponseItem]:
-        """What the hooks of an event add to the context."""
+        """The items that the hooks of an event add to the context."""
         verdict = await self._dispatcher.fire(event, fields)
         return [hook_context(text) for text in verdict.contexts]
 

@@ -75,7 +75,7 @@ class HookedCalls:
         return hook_calls_of(call, tool.hook_view, context.cwd, typed)
 
     async def _before(self, call: ToolCall, hook_calls: Sequence[HookToolCall], context: ToolContext) -> HookVerdict:
-        """What hooks say about a call, and about each script that its command passes to another shell."""
+        """Ask hooks about a call, and about each script that its command passes to another shell."""
         fields = {"tool_use_id": call.call_id}
         verdict = await self._hooks.fire_about("PreToolUse", hook_calls, fields)
         command = hook_calls[0]

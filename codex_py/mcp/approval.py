@@ -76,7 +76,7 @@ def decide_call(
 
 
 def is_harmless(call: McpCall) -> bool:
-    """Whether a server that is believed says of a tool that it only reads, or destroys nothing and stays local."""
+    """Whether trusted annotations mark the tool as read-only, or as neither destructive nor open-world."""
     tool = call.tool
     if tool is None or not call.server.trust_annotations:
         return False

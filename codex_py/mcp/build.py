@@ -136,7 +136,7 @@ async def sample(model: ModelClient, request: Mapping[str, Any], settings: TurnS
 
 
 def _item(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message of the protocol's as an item of ours; a list of contents is one message with several parts."""
+    """Convert a protocol message to a Responses item; a list of contents becomes one message with several parts."""
     content = message.get("content")
     contents = [as_object(part) for part in as_list(content) or [content]]
     role = "assistant" if message.get("role") == "assistant" else "user"

@@ -51,7 +51,7 @@ class McpTool(NamedTuple):
         return hashlib.sha256(encode_json([server.fingerprint, self._asdict()])).hexdigest()
 
     def reads_only(self, server: McpServer) -> bool:
-        """Whether it says that it only reads, and its server is believed."""
+        """Whether the tool is marked read-only by a server whose annotations are trusted."""
         return server.trust_annotations and self.read_only is True
 
 
@@ -188,7 +188,7 @@ _DAMAGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionE
 
 
 def load_catalog(home: Path, server: McpServer) -> Catalog | None:
-    """What the server offered when it was last seen; None when it never was."""
+    """Load the server's offer from its last connection; None if there was none."""
     body = load_checked(_path(home, server), _FORMAT, max_bytes=_MAX_BYTES)
     try:
         return None if body is None else catalog_from_record(as_object(json.loads(body)))

@@ -143,7 +143,7 @@ class Link:
         return self._status == _NO_SESSION or (self._status is not None and has_code_of_lost(error))
 
     def _refusal(self) -> McpFailed | None:
-        """What the last answer says of who may talk to the server; None when it says nothing."""
+        """The failure to report after a 401 or 403; None after any other status."""
         if self._status not in (401, 403):
             return None
         if not self.server.authorizes:
@@ -276,7 +276,7 @@ def wants_other_handshake(error: BaseException) -> bool:
 async def connected(
     link: Link, context: McpContext, *, mode: str, child: ServerChild | None, sign_in: SignIn | None = None
 ) -> AsyncGenerator[Catalog, None]:
-    """What is offered through a link that is up. `child` is the started process of a server with a command.
+    """Do the handshake on an open link and yield what the server offers. `child` is the process of a started server.
 
     `mode` is the handshake: `legacy` is the one every server knows, `auto` begins with the newer one. Raises whatever
     the SDK raises; `Link.why` says it in one line.
@@ -314,7 +314,7 @@ def _client(link: Link, streams: Any, mode: str, context: McpContext) -> Client:
 
 
 def _keep_quiet() -> None:
-    """What the SDK logs is no output of ours; without a handler Python would print it."""
+    """Keep the SDK's log off the screen: without a handler Python would print it."""
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         if not logger.handlers:

@@ -65,11 +65,11 @@ class ServerState:
 
     @property
     def known(self) -> Catalog | None:
-        """What the server offers now, else what it offered when it was last seen."""
+        """The current offer of the server, or the one from its last connection."""
         return self.live or self.catalog
 
     def tool(self, name: str) -> McpTool | None:
-        """What is known of a tool."""
+        """The known description of a tool."""
         return next((tool for tool in self.known.tools if tool.name == name), None) if self.known else None
 
     def describe(self) -> str:
@@ -226,7 +226,7 @@ class McpConnections:
         return None
 
     def _exposed(self, server: McpServer, sign_in: SignIn | None) -> str | None:
-        """What would be sent readable on its way, a login included."""
+        """The credential, a login included, that would be sent unencrypted; None if there is none."""
         if (credential := exposed_credential(server)) or server.url is None or server.allow_insecure_http:
             return credential
         has_login = sign_in is not None or auth_status(server, self._context.tokens) == "o_auth"
@@ -249,7 +249,7 @@ class McpConnections:
                 self._store_catalog(state, state.fresh)
 
     def _store_catalog(self, state: ServerState, catalog: Catalog) -> None:
-        """Keep what a server offers. What the model was shown stays as it is for this session."""
+        """Store the offer of a server. Tools that the model has already seen stay unchanged in this session."""
         for remark in catalog.remarks:
             self._host.warn(f"MCP server `{state.server.name}`: {remark}")
         known, was_up = state.known, state.live is not None
@@ -321,7 +321,7 @@ class McpConnections:
         return start
 
     def _restriction(self, server: McpServer) -> str:
-        """What may be the reason that a server in the sandbox, or without the project's program, does not work."""
+        """A possible reason for a failure: the sandbox, or a program passed over because commands may write it."""
         if server.sandbox == "outside":
             env = server_environment(server, self._context.env)
             name = server.command or "/"

@@ -59,7 +59,7 @@ class ConnectorRules(Value):
         return None
 
     def name_of(self, connector_id: str) -> str | None:
-        """What the user calls a connector."""
+        """The user's name for a connector."""
         name = self.tables.get(connector_id, {}).get("name")
         return name if isinstance(name, str) else None
 

@@ -1,4 +1,4 @@
-"""What a server wants to know of the user, as questions of ours, and the answers in the form it asked for.
+"""Turns an MCP elicitation into questions for the user, and the answers into the form the server asked for.
 
 Form and rules: MCP 2025-11-25, a flat object of texts, numbers, booleans and choices; or an address to be opened.
 """

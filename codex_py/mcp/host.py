@@ -1,4 +1,4 @@
-"""What a server may ask of the program it talks to, and which servers this machine is signed in at."""
+"""The requests a server may make of its client, and the servers that this machine is signed in to."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Progress(NamedTuple):
 
 
 class SignedIn(NamedTuple):
-    """What a browser brings back from a sign-in."""
+    """The values that a browser brings back from a sign-in."""
 
     code: str
     state: str
@@ -107,7 +107,7 @@ class McpHost(Protocol):
         return None
 
     async def sample(self, server: str, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What the model answers to a server (both `sampling/createMessage` of the protocol); None refuses."""
+        """Let the model answer a `sampling/createMessage` request, in the protocol's form; None refuses."""
         return None
 
     def roots(self) -> tuple[Path, ...]:
@@ -119,7 +119,7 @@ class McpHost(Protocol):
 
 
 class CommandLimits(NamedTuple):
-    """What the commands of the session may do now, and the directory that it works in."""
+    """The sandbox policy of the session's commands now, and the session's working directory."""
 
     policy: SandboxPolicy
     cwd: Path

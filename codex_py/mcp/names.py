@@ -1,4 +1,4 @@
-"""What the tools of servers are called towards the model, in a namespace or flat, and their prompts as commands."""
+"""The names under which the model sees servers' tools, in a namespace or flat, and prompts as commands."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ToolNames:
         return self._flat[McpToolRef(server, tool)]
 
     def find(self, namespace: str | None, name: str) -> McpToolRef | None:
-        """The tool a call means. A tool nobody has heard of may still be one of a server that is known."""
+        """The tool of a call. An unknown name in the namespace of a known server counts as a tool of it."""
         ref = self._found.get((namespace, name))
         if ref is not None:
             return ref

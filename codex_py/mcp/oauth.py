@@ -68,7 +68,7 @@ _NO_REDIRECT: Final = "http://127.0.0.1/auth/callback"
 class ServerLogin(OAuthClientProvider):
     """Authorizes requests to a server: the SDK's provider with a memory of its own.
 
-    Without a way to sign in only a login that is there is used.
+    Without `sign_in` only a stored login is used.
     """
 
     def __init__(self, server: McpServer, mcp_context: McpContext, sign_in: SignIn | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What servers answer, as the model reads it, and the tools that list and read their resources.
+"""Results of servers in the form the model reads, and the tools that list and read their resources.
 
 Content parts keep within one budget; pictures are made fit.
 """
@@ -36,7 +36,7 @@ class ReadResult(NamedTuple):
 async def read_result(result: Mapping[str, Any], *, seconds: float, output_tokens: int, pictures: bool) -> ReadResult:
     """A `CallToolResult` in the published form: a line with the time it took, then its content in order.
 
-    Structured content is shown unless a text says the same. Without `pictures` the text says that there are some.
+    Structured content is shown unless a text says the same. Without `pictures` a line of text stands for each picture.
     """
     contents = [as_object(content) for content in as_list(result.get("content"))]
     blocks: list[str | dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""What the configuration says about one MCP server."""
+"""The configuration of one MCP server."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def describe_unknown_tools(server: McpServer, known: Sequence[str]) -> Iterator[
 
 
 def server_environment(server: McpServer, env: Mapping[str, str]) -> dict[str, str]:
-    """What a started server finds in its environment."""
+    """The environment of a started server."""
     # A plugin is compared with what was installed: nothing is written into it by the way.
     extra = {"PYTHONDONTWRITEBYTECODE": "1"} if "PLUGIN_ROOT" in server.env else {}
     return extra | {name: env[name] for name in (*INHERITED, *server.env_vars) if name in env} | dict(server.env)
@@ -214,7 +214,7 @@ def find_missing_env(server: McpServer, env: Mapping[str, str]) -> list[str]:
 
 
 def exposed_credential(server: McpServer) -> str | None:
-    """What the configuration would send to the server readable for everybody on the way; None when nothing."""
+    """The configured credential that would be sent to the server unencrypted; None if there is none."""
     if server.url is None or server.allow_insecure_http or not is_plain_http(server.url):
         return None
     if server.bearer_token_env_var:

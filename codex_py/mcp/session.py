@@ -35,7 +35,7 @@ _MEET_SECONDS: Final = 10.0
 
 
 class McpSettings(Value):
-    """What the servers of a session are started with. `keep` stores the approval of a server's tool with this hash.
+    """The settings for starting the servers of a session. `keep` stores the approval of a server's tool with this hash.
 
     `login_port` is where a browser comes back to, None for any. `sample` asks the model for a server.
     """
@@ -130,7 +130,7 @@ class SessionServers:
         self._tools.join()
 
     async def meet(self) -> bool:
-        """Wait, once and for a limited time, for servers whose tools nobody knows yet. Whether there were any."""
+        """Wait, once and for a limited time, for servers whose tools are unknown. Returns whether there were any."""
         unmet = [state for state in self._unmet() if state.server.name not in self._awaited]
         if not unmet:
             return False
@@ -184,7 +184,7 @@ class SessionServers:
             self._watch = None
 
     def _limits(self) -> CommandLimits:
-        """What commands of the session may do now; servers of the project may do no more."""
+        """The limits of the session's commands now; servers of the project get the same."""
         settings = self._access.settings().in_force()
         return CommandLimits(settings.sandbox_policy, settings.cwd)
 
@@ -240,7 +240,7 @@ class SessionServers:
 
 
 class _Host:
-    """What a server may ask of the session."""
+    """The requests that a server may make of the session."""
 
     def __init__(self, settings: McpSettings, access: SessionAccess) -> None:
         self._settings = settings
@@ -253,7 +253,7 @@ class _Host:
         return await self._access.ask(question)
 
     async def sample(self, server: str, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What the model says to a server; the SDK asks only for those whose configuration allows it."""
+        """Let the model answer a server; the SDK forwards only requests of servers whose configuration allows it."""
         return await self._settings.sample(request, self._access.settings())
 
     def roots(self) -> tuple[Path, ...]:

@@ -160,7 +160,7 @@ def _not_started(waiting: Sequence[WaitingServer]) -> Iterator[str]:
 
 
 def trust_server(home: Path, project: Path, name: str, pin: str, *, words: Sequence[TrustWord] = ()) -> Path:
-    """Write down a yes to a project's server, for exactly what `pin` stands for, with `words`; gives back the file.
+    """Store the approval of a project's server as pinned by `pin`, with `words`. Returns the file.
 
     Raises `UserError` when it cannot be written.
     """
@@ -210,7 +210,7 @@ def _of_plugins(loaded: LoadedConfig, home: Path, problems: list[str]) -> Iterat
 
 
 def _tightened(written: Mapping[str, Any]) -> Entry:
-    """A project's table without what only the user may say: that a server is believed, or may ask the model."""
+    """A project's table without the keys that only the user may set, such as trusted annotations or sampling."""
     entry = {key: value for key, value in written.items() if key not in _USERS_WORD}
     entry["trust_annotations"] = False
     if entry.get("default_tools_approval_mode") == "approve":
@@ -227,13 +227,13 @@ def _pin(name: str, entry: Entry, project: Path, cwd: Path) -> str:
 
 
 def server_pin(server: McpServer, project: Path, cwd: Path) -> str:
-    """What stands for exactly what a project's server would run or connect to now."""
+    """A hash of what a project's server would run or connect to now."""
     files = named_contents(server.argv, project, server.cwd or cwd)
     return hashlib.sha256(server.fingerprint.encode() + files).hexdigest() if files else server.fingerprint
 
 
 def change_of(server: McpServer, loaded: LoadedConfig, *, home: Path, cwd: Path) -> str | None:
-    """What has changed of a project's or a plugin's server since the user agreed to it; None when nothing has."""
+    """Describe how a project's or a plugin's server has changed since it was approved; None if it has not."""
     if server.plugin:
         plugin = installed_plugin(home, server.plugin)
         if plugin is None:
@@ -249,7 +249,7 @@ def change_of(server: McpServer, loaded: LoadedConfig, *, home: Path, cwd: Path)
 
 
 def _standing(written: str | None, pin: str) -> tuple[Standing, tuple[TrustWord, ...]]:
-    """What the user has said to a server that is now what `pin` stands for, and with which words."""
+    """The user's decision about a server that now has this `pin`, and the words that widen it."""
     if written is None:
         return "unknown", ()
     before, _, trusted_pin = written.rpartition(":")
@@ -263,7 +263,7 @@ def _standing(written: str | None, pin: str) -> tuple[Standing, tuple[TrustWord,
 def server_sandbox(
     loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]
 ) -> Callable[[McpServer, PreparedCommand, CommandLimits], PreparedCommand]:
-    """What puts a server of the project round `cwd` into the sandbox. Nothing is tried out before the first one."""
+    """The function that puts a server of the project around `cwd` into the sandbox, probed on first use."""
     sandbox = ProgramSandbox(loaded, home=home, env=env)
 
     def confine(server: McpServer, start: PreparedCommand, limits: CommandLimits) -> PreparedCommand:

@@ -59,11 +59,11 @@ class McpTools:
         self._show([state for state in connections.states if state.catalog is not None])
 
     def specs(self) -> Sequence[dict[str, Any]]:
-        """What the model is shown, in an order that only grows."""
+        """The specs that the model gets; new ones are only appended."""
         return self._specs
 
     def find(self, call: ToolCall) -> Tool | None:
-        """The tool of a call; one of a server that nobody has heard of yet is asked for there."""
+        """The tool of a call. An unknown name in the namespace of a known server is passed on to that server."""
         if not call.namespace and call.name in self._own:
             return self._own[call.name]
         known = {state.server.name: self._shown.get(state.server.name, ()) for state in self.connections.states}

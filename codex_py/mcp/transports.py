@@ -272,7 +272,7 @@ def says_too_long(text: str) -> bool:
 
 
 def not_connected(error: BaseException, url: str) -> str | None:
-    """What is wrong when nothing listens at the address of a server; None for any other error."""
+    """Explain an error of connecting to the address of a server; None for any other error."""
     if isinstance(error, ConnectTimeout):
         return f"cannot connect to `{shown_url(url)}`: the connection timed out"
     cause = system_error(error)
@@ -283,7 +283,7 @@ def not_connected(error: BaseException, url: str) -> str | None:
 
 
 def describe_error(error: BaseException) -> str:
-    """What an error says, in our words where we have some."""
+    """Describe an error on one line, in codex-py's own words for known ones."""
     lines = str(error).splitlines()
     if not lines:
         return type(error).__name__

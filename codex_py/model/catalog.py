@@ -1,4 +1,4 @@
-"""What is known about models before they are asked. The user's own entries win over this table."""
+"""The built-in facts about models. The user's own entries win over this table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOT_CHOSEN: Final = frozenset({"offline-rules", "gpt-oss", "codex-auto-review"}
 
 
 class ModelRecord(Protocol):
-    """What `[models.<name>]` of the configuration says; None where it says nothing."""
+    """The table `[models.<name>]` of the configuration; None for a key that is not set."""
 
     @property
     def context_window(self) -> int | None: ...

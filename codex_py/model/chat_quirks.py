@@ -16,7 +16,7 @@ SchemaForm: TypeAlias = Literal["json_schema", "json_object", "prompt"]
 
 
 class ChatQuirks(Value):
-    """What a server takes. The defaults are for a server that nothing is known about.
+    """The features that a server supports. The defaults are for unknown servers.
 
     `limit` and `effort` are the fields for the limit on an answer and for how much to think, `effort` is `reasoning`
     for an object of that name. `reasoning` is the field in which a model gets its own reasoning back, empty for one

@@ -1,6 +1,6 @@
 """What the core asks of a model and what comes back: a prompt, the events of the answer, and the client between them.
 
-These are the same for every provider and every wire. What is sent over HTTP is in `http_client.py` and `wires/`.
+These are the same for every provider and every wire. The HTTP side is in `http_client.py` and `wires/`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ ResponseEvent: TypeAlias = (
 
 
 class TurnState:
-    """What the server wants to hear back within one turn, and only there. Make a new one for each turn."""
+    """The value that the server wants sent back within one turn, and only there. Make a new one for each turn."""
 
     __slots__ = ("value",)
 
@@ -173,7 +173,7 @@ class ModelClient(Protocol):
         ...
 
     async def count_tokens(self, prompt: Prompt) -> int | None:
-        """What the provider counts a prompt to take; None where it does not count. Raises `ModelError`."""
+        """The provider's token count of a prompt; None if it offers none. Raises `ModelError`."""
         ...
 
     async def aclose(self) -> None:

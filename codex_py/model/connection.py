@@ -101,7 +101,7 @@ async def _addresses(host: str, port: int) -> list[str]:
 
 
 async def _look_up(host: str, port: int) -> Sequence[_Found]:
-    """`getaddrinfo` in a thread that nobody waits for once it is not wanted any more.
+    """Run `getaddrinfo` in a thread that is abandoned when the caller is cancelled.
 
     asyncio's own threads are waited for when the loop closes, and a resolver without an answer takes minutes.
     """

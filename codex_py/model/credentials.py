@@ -1,4 +1,4 @@
-"""What a request carries to be let in, and the protocol of what renews it; finding it is left to `auth`."""
+"""The credentials of a request, and the protocol for renewing them; `auth` finds them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FROM_COMMAND: Final = "auth.command"
 
 
 class Credentials(Value):
-    """What a request carries to be let in. `headers` are those of the provider, with values from the environment.
+    """The credentials of a request. `headers` are those of the provider, with values from the environment.
 
     `base_url` replaces the provider's where a login belongs to another address. `secrets` are the values that must
     appear nowhere; `source` says where the key was found. `account` is the account of a ChatGPT login, empty when the
@@ -35,7 +35,7 @@ class Credentials(Value):
 
     @property
     def advice(self) -> str:
-        """What a user can do when a server refuses these."""
+        """Advice for a user whose credentials the server refuses."""
         return "sign in again with `codex-py login`" if self.is_chatgpt else "check the API key"
 
     @property

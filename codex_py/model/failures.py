@@ -58,7 +58,7 @@ _SECONDS: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
 
 
 class Server(NamedTuple):
-    """What messages say of a server. `url` is shown; `on_401` is what a user can do about a refused login."""
+    """The facts about a server that messages use. `url` is shown; `on_401` is advice for a refused login."""
 
     url: str
     api: str = "Responses API"

@@ -94,7 +94,7 @@ def open_client(url: str, *, ca_file: str | None, idle_timeout: float) -> httpx.
     except (ValueError, httpx.InvalidURL, ImportError) as error:
         raise UserError(
             f"cannot use the proxy settings of the environment: {str(error).splitlines()[0]}",
-            hint="mend or unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or list the server in NO_PROXY",
+            hint="fix or unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or list the server in NO_PROXY",
         ) from error
 
 

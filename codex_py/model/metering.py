@@ -1,4 +1,4 @@
-"""What the requests of a session and its agents cost, and the budgets that are checked before each of them."""
+"""The cost of the requests of a session and its agents, and the budgets checked before each request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPANS: Final = {"run": "this run", "turn": "a turn", "session": "the session", 
 
 
 class BudgetLimits(Value):
-    """What may be spent; None for as much as it takes."""
+    """Upper limits on spending; None for no limit."""
 
     usd: float | None = None
     tokens: int | None = None
@@ -55,7 +55,7 @@ class Use(Value):
 
 
 class DayLog:
-    """What all sessions of this machine have spent today. The default keeps no count."""
+    """The spending of all sessions of this machine today. The default keeps no count."""
 
     def total(self) -> Spending:
         return Spending()
@@ -98,7 +98,7 @@ class Meter:
         self.warn: Callable[[str], None] = _ignore
 
     def restore_agent(self, thread_id: str, spending: Spending) -> None:
-        """What an agent has cost in earlier runs, which is part of what its session has."""
+        """Restore the cost of an agent in earlier runs, which is part of its session's cost."""
         self._earlier_agents[thread_id] = spending
 
     def begin_turn(self, turn_id: str) -> None:
@@ -160,7 +160,7 @@ class Meter:
         return spent
 
     def costs(self, thread_id: str, *, is_agent: bool = False) -> Costs:
-        """What the session of a thread has cost, with its agents; of an agent, what it has cost itself."""
+        """The cost of the session of a thread, with its agents; for an agent, only its own cost."""
         own = self._threads.get(thread_id, Spending())
         if is_agent:
             return Costs(own, self._earlier_agents.get(thread_id, Spending()) + own)
@@ -246,7 +246,7 @@ def reached(use: Use) -> ModelError:
 
 
 def request_cost(prompt: Prompt, provider: str, usage: TokenUsage | None, spending: Spending) -> RequestCost:
-    """What is written down of one answered request."""
+    """The record of one answered request."""
     kind = "turn" if prompt.kind == "turn" else "compaction"
     return RequestCost(provider, prompt.model, kind, usage or TokenUsage(), spending)
 

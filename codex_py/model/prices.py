@@ -26,7 +26,7 @@ _OTHER_NAMES: Final[Mapping[str, str]] = MappingProxyType({"gemini": "google", "
 
 
 class PriceRecord(Protocol):
-    """What `[models.<name>]` of the configuration says about prices; None where it says nothing."""
+    """The prices in `[models.<name>]` of the configuration; None for a price that is not set."""
 
     @property
     def input_usd(self) -> float | None: ...
@@ -57,7 +57,7 @@ class ModelPrice(Value):
     cache_write: Rate | None = None
 
     def cost(self, usage: TokenUsage) -> float:
-        """What a request costs, in US dollars."""
+        """The cost of a request, in US dollars."""
         cached = min(usage.cached_input_tokens, usage.input_tokens)
         written = min(usage.cache_write_input_tokens, usage.input_tokens - cached)
         counted = (

@@ -29,9 +29,9 @@ _AZURE_HOSTS: Final = (".openai.azure.", ".cognitiveservices.azure.", ".aoai.azu
 
 
 class HostedProvider(NamedTuple):
-    """A server that everybody reaches at the same address. `env_key` is the variable of its key, empty for one without
-    keys, `env_token` that of a bearer token, which counts where there is no key. `model` is asked when the user has
-    chosen none; where that is empty they have to. `local` is for a server on this machine.
+    """A provider with one public address. `env_key` is the variable of its key, empty for one without
+    keys, `env_token` that of a bearer token, which is used if there is no key. `model` is the default; if it is
+    empty, the user must choose one. `local` is for a server on this machine.
     """
 
     name: str
@@ -73,7 +73,7 @@ LOCAL_PROVIDERS: Final = frozenset((*_LOCAL_PORTS, *(name for name, hosted in HO
 
 
 class LoginRecord(Protocol):
-    """What `[model_providers.<id>]` of the configuration says about keys; None where it says nothing."""
+    """The keys in `[model_providers.<id>]` of the configuration; None for one that is not set."""
 
     @property
     def env_key(self) -> str | None: ...
@@ -88,7 +88,7 @@ class LoginRecord(Protocol):
 
 
 class ProviderRecord(LoginRecord, Protocol):
-    """What `[model_providers.<id>]` of the configuration says; None where it says nothing."""
+    """The table `[model_providers.<id>]` of the configuration; None for a key that is not set."""
 
     @property
     def name(self) -> str | None: ...

@@ -34,7 +34,7 @@ class RepetitionDetector:
         self._new_length = 0
 
     def feed(self, text: str) -> str | None:
-        """Take the next piece; return the cycle once the text ends with nothing but that, many times in a row."""
+        """Take the next piece; return the cycle once the text ends with many repetitions of it in a row."""
         self._new.append(text[-_PLAIN_SPAN:])
         self._new_length += len(text)
         if self._new_length < _STEP:
@@ -54,7 +54,7 @@ class RepetitionWatch:
         self._arguments = RepetitionDetector(ARGUMENTS_SPAN)
 
     def check(self, event: ResponseEvent) -> None:
-        """Raise `ModelError` when the answer does nothing but repeat itself."""
+        """Raise `ModelError` when the answer only repeats itself."""
         match event:
             case StreamTextDelta(text):
                 where, cycle = "its answer", self._text.feed(text)

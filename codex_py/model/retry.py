@@ -25,10 +25,10 @@ class Retry(Value):
 
 
 class RetryBudget:
-    """What one sampling request may cost.
+    """The limits on retries of one sampling request.
 
     Failures before an answer began and failures within it have a limit each, and their sum the larger of the two.
-    A server that cannot be reached at all costs time instead: `connect_seconds`, None for as long as it takes, counted
+    For a server that cannot be reached the limit is a time: `connect_seconds`, None for no limit, counted
     from the first such failure since the server last answered.
     """
 

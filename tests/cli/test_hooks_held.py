@@ -234,7 +234,7 @@ def test_a_guard_that_says_yes_lets_through(place: Place) -> None:
     ("event", "more", "reason"),
     [
         ("PreToolUse", {"matcher": "("}, "its matcher"),
-        ("PreToolUse", {"async": True}, "with `async` nobody waits for it"),
+        ("PreToolUse", {"async": True}, "an `async` hook cannot be `fail_closed`"),
         ("Stop", {}, "`fail_closed` is for `PreToolUse`"),
         ("PreToolUse", {"command": ""}, "it has no `command`"),
     ],

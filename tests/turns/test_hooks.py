@@ -447,8 +447,8 @@ async def test_a_hook_ends_all_work(place: Place) -> None:
     [
         ("sleep 60 & sleep 60", "did not end within 0.3 s and was killed"),
         ("yes", "printed more than 1 MiB and was killed"),
-        ("head -c 1000 /dev/urandom", "wrote what is not UTF-8"),
-        ("printf '{\"decision\": '", "wrote what looks like JSON and is none"),
+        ("head -c 1000 /dev/urandom", "wrote output that is not UTF-8"),
+        ("printf '{\"decision\": '", "wrote output that looks like JSON but is invalid"),
         ('printf \'{"decision": 5, "hookSpecificOutput": []}\'', "answered with what is not understood"),
         ("echo broken >&2; exit 1", "failed with exit code 1: broken"),
         ("/does/not/exist", "failed with exit code 127"),

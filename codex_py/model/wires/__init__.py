@@ -30,7 +30,7 @@ class Wire(Protocol):
         ...
 
     def headers(self, prompt: Prompt) -> dict[str, str]:
-        """What a request carries beside the headers of every request; names in lower case."""
+        """The headers that this wire adds to those of every request; names in lower case."""
         ...
 
     def auth_headers(self, token: str) -> dict[str, str]:
@@ -42,7 +42,7 @@ class Wire(Protocol):
         ...
 
     def decoder(self, prompt: Prompt) -> Decoder:
-        """What reads one answer to a prompt that was encoded. Others may have been encoded since."""
+        """A decoder for one answer to an encoded prompt. Other prompts may have been encoded since."""
         ...
 
     def adapt(self, status: int, failure: ModelError) -> bool:
@@ -63,7 +63,7 @@ class Decoder(Protocol):
     """Reads the server-sent events of one answer, in order."""
 
     def decode(self, data: bytes) -> Sequence[ResponseEvent]:
-        """What the data of one event means; nothing for what is unknown, unparsable or of no use here.
+        """Decode the data of one event; empty for an unknown, unparsable or unused event.
 
         Items are Responses items. Raises `ModelError` for an event that says that the answer has failed.
         """

@@ -76,7 +76,7 @@ class ChatWire:
         return True
 
     def _log(self, prompt: Prompt) -> _ChatLog:
-        """What is encoded of a thread; forgotten when enough others were at work since."""
+        """The encoded messages of a thread; dropped when too many other threads were used since."""
         log = self._logs.pop(prompt.thread_id, None) or _ChatLog(self._quirks)
         self._logs[prompt.thread_id] = log
         if len(self._logs) > _MAX_LOGS:
@@ -169,7 +169,7 @@ class _ChatLog:
         self._append_joined(ours)
 
     def _append_joined(self, ours: list[Content]) -> None:
-        """The messages of ours as one, where the server wants it so; else they are there already."""
+        """Append the collected input messages as one if roles must alternate; otherwise they are already appended."""
         if ours and self._quirks.alternates:
             if self._role in ("user", "tool"):
                 self._append_message({"role": "assistant", "content": _BRIDGE})
@@ -185,7 +185,7 @@ class _ChatLog:
             self._append_message({"role": "user", "content": "\n\n".join(map(str, content))})
 
     def _append_answer(self, message: ModelMessage) -> list[PicturePart]:
-        """What the model did, and the outputs of its calls; the pictures among these, which no tool message takes."""
+        """Append the model's steps and the outputs of its calls. Returns their pictures: tool messages take none."""
         calls, pictures = message.calls, list[PicturePart]()
         text = "\n\n".join(step.text for step in message.steps if isinstance(step, TextStep))
         if not text and not calls:
@@ -208,7 +208,7 @@ class _ChatLog:
 
 
 def _opening(entries: Sequence[Entry]) -> tuple[list[str], Sequence[Entry]]:
-    """What the host says before anybody else, which belongs into the one system message, and the other entries."""
+    """Split off the host's texts at the beginning, which go into the single system message, from the other entries."""
     texts: list[str] = []
     for index, entry in enumerate(entries):
         match entry:

@@ -18,7 +18,7 @@ _FIELDS: Final = ("content", "reasoning_content", "reasoning", "thinking")
 
 
 class TextTemplate:
-    """What stands around the text of the last chunk that brought nothing else; `field` is where that text stands."""
+    """The bytes around the text in the last chunk that had only text; `field` names the field of that text."""
 
     def __init__(self) -> None:
         self.field = ""

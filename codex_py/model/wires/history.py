@@ -37,7 +37,7 @@ Content: TypeAlias = tuple[str | PicturePart, ...]
 
 
 class InputMessage(Value):
-    """What the user says, or the host in the role `developer`."""
+    """A message of the user, or of the host in the role `developer`."""
 
     role: Literal["developer", "user"]
     content: Content
@@ -54,7 +54,7 @@ class ReasoningStep(Value):
 
 
 class CallStep(Value):
-    """A call and what it came to. `arguments` is a JSON object as text, `call_id` fits the API."""
+    """A call and its output. `arguments` is a JSON object as text, `call_id` fits the API."""
 
     call_id: str
     name: str
@@ -65,7 +65,7 @@ class CallStep(Value):
 
 
 class ModelMessage(Value):
-    """What the model did between two messages of ours, in order. There is at least one step."""
+    """The steps of the model between two input messages, in order. There is at least one."""
 
     steps: tuple[TextStep | ReasoningStep | CallStep, ...]
 
@@ -115,14 +115,14 @@ class CallIds:
 
 
 class NewEntries(Value):
-    """What is new in a history. `restarted` says that it does not extend the last one, and these are all entries."""
+    """The new entries of a history. With `restarted` it does not extend the last one, and these are all entries."""
 
     entries: list[Entry]
     restarted: bool
 
 
 class HistoryReader:
-    """Reads the growing history of one session. What was read for one request is never read otherwise for the next."""
+    """Reads the growing history of one session. Items read for one request are read the same way for the next."""
 
     def __init__(self, form: IdForm) -> None:
         self.ids = CallIds(form)

@@ -1,7 +1,7 @@
 """The Messages API of Anthropic: `POST /messages`. Requests are built here, answers are read in `messages_answer`.
 
-What changes from request to request stands behind `messages`. Up to three blocks carry `cache_control`: the last one of
-`system`, which covers the tools too, the one that the request before ended with, and the one this one ends with.
+Fields that change from request to request come after `messages`. Up to three blocks carry `cache_control`: the last
+one of `system`, which covers the tools too, the last one of the previous request, and the last one of this request.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REFUSALS: Final = (
 
 
 class _Thread:
-    """What is known of one conversation; agents share a client, and each has its own."""
+    """The state of one conversation. Agents share a client, and each has a state of its own."""
 
     def __init__(self, *, keeps_thinking: bool) -> None:
         self._keeps_thinking = keeps_thinking

@@ -80,7 +80,7 @@ class _Block:
             return ""
 
     def begin(self) -> list[ResponseEvent]:
-        """What its start says; a text or a piece of thinking may begin with it."""
+        """The events of the block's start, which may already carry text or thinking."""
         match self.type:
             case "text":
                 return self.grow({"type": "text_delta", "text": self.start.get("text")})

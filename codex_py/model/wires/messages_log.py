@@ -86,7 +86,7 @@ class MessageLog:
         return self._thoughts > 0
 
     def encode(self, *, marks: bool) -> bytes:
-        """The array of messages, but for its opening bracket."""
+        """The array of messages without its opening bracket."""
         blocks = self._blocks.copy()
         for index in {self._newest, self._stable} if marks else ():
             if index >= 0:

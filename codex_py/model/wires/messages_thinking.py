@@ -44,7 +44,7 @@ def claude_version(model: str) -> tuple[int, int] | None:
 
 
 def thinking_for(prompt: Prompt, max_tokens: int, *, has_thought: bool, refused: Collection[str] = ()) -> Thinking:
-    """What the effort of a prompt comes to. `has_thought` says whether the answer under way began with thinking:
+    """The thinking parameters for an effort. `has_thought` says whether the answer under way began with thinking:
     where thinking has a budget, the API takes no other one back. `refused` are forms that the server does not take.
     """
     version = claude_version(prompt.model)

@@ -33,7 +33,7 @@ _CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_cal
 
 
 class _SentHistory:
-    """What the last request of a thread was made of, and what of it was sent."""
+    """The history of the last request of a thread, and the items of it that were sent."""
 
     def __init__(self) -> None:
         self.history: list[bytes] = []
@@ -86,7 +86,7 @@ class ResponsesWire:
         return b",".join(items)
 
     def _items(self, prompt: Prompt) -> list[bytes]:
-        """The history as this model may be sent it. What an earlier request was sent is not looked at again."""
+        """The history in the form this model may be sent. Items of an earlier request are not examined again."""
         origin, history = Origin(self._provider, prompt.model, "responses"), list(prompt.input)
         sent = self._threads.setdefault(prompt.thread_id, _SentHistory())
         known = len(sent.history)
@@ -139,7 +139,7 @@ def compacted_items(body: bytes) -> list[ResponseItem]:
 
 
 def _turn_metadata(prompt: Prompt, installation_id: str) -> str:
-    """What the server is sent about the turn, as JSON; nothing of the files of this machine or its user."""
+    """The turn's metadata for the server, as JSON; nothing about this machine's files or its user."""
     above = prompt.parent
     spawned = {"subagent_kind": "thread_spawn", "thread_source": "subagent"}
     fields = {

@@ -29,7 +29,7 @@ class ThinkSplitter:
         return self._read(text) if text else []
 
     def finish(self) -> list[tuple[bool, str]]:
-        """What was held back."""
+        """Return the text that was held back."""
         held, self._held = self._held, ""
         is_reasoning = self._read == self._think
         self._read = self._write
