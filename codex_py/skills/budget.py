@@ -29,7 +29,7 @@ class Budget(Value):
     unit: Unit
 
     def cost(self, text: str) -> int:
-        """What a text takes; lines are rounded up one by one."""
+        """The cost of a text; lines are rounded up one by one."""
         return estimate_tokens(_size(text)) if self.unit == "tokens" else len(text)
 
 

@@ -33,7 +33,7 @@ class BundledError(OSError):
 
 
 class _Marker(Value):
-    """What an installed copy holds (`fingerprint`), and how the files looked it was made from (`stamp`)."""
+    """The content of an installed copy (`fingerprint`), and the state of the files it was made from (`stamp`)."""
 
     fingerprint: str
     stamp: str

@@ -24,7 +24,7 @@ class EnvNeed(Value):
 
 
 class DependencyPlan(Value):
-    """What is missing, and one line for each need that cannot be met as it is written."""
+    """The missing dependencies, and one line for each need that is not valid as written."""
 
     missing_env: tuple[EnvNeed, ...] = ()
     missing_mcp: tuple[McpNeed, ...] = ()
@@ -46,7 +46,7 @@ def plan_dependencies(
     for skill, need in _declared(skills, "env_var"):
         name = need.value.strip()
         if not _VARIABLE.fullmatch(name):
-            notes[f"skill {_quoted(skill.name)} needs {_quoted(name)}, which is no name for a variable"] = None
+            notes[f"skill {_quoted(skill.name)} needs {_quoted(name)}, which is not a valid variable name"] = None
         elif name not in env:
             known = env_needs.get(name) or EnvNeed(name, need.description or "", ())
             env_needs[name] = known.replace(skills=_with(known.skills, skill.name))

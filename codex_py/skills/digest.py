@@ -151,7 +151,7 @@ class Digest:
 
 
 def stamp_of(path: str) -> str:
-    """What changes when a file does."""
+    """A stamp that changes when the file does; "" if it cannot be read."""
     try:
         status = os.stat(path)  # noqa: PTH116 - thousands of these
     except OSError:

@@ -1,6 +1,6 @@
 """The files of a skill that the search index reads: its `SKILL.md`, its references, and the names of the rest.
 
-A reference is a text file beside `SKILL.md` or in a directory below it that is no skill of its own.
+A reference is a text file beside `SKILL.md` or in a directory below it that is not itself a skill.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def find_files(skill: Skill, may_read: Callable[[Path], bool] = bool) -> SkillFi
 
 
 def read_text(skill: Skill, file: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """The beginning of a file of the skill; "" for one that is no text, or that cannot be read."""
+    """The beginning of a file of the skill; "" if it is binary or cannot be read."""
     try:
         head = read_inside(skill.directory, file, max_bytes)
     except FileRefused:

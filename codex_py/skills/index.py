@@ -1,8 +1,8 @@
 """The search index of skills and their references: SQLite FTS5 in a file of the user's own, shared by processes.
 
 It keeps the words of a text, not the text: passages are read from their files. Skills are kept as weighted words, from
-which the digest is written; passages as chunks in FTS5. What changed is added again under a new number and the old rows
-are no longer looked at, until a rebuild clears them away. A damaged file is built anew.
+which the digest is written; passages as chunks in FTS5. A changed file is added again under a new number, and its old
+rows are ignored until a rebuild removes them. A damaged index is rebuilt.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class SkillSearchIndex:
     ) -> bool:
         """Add what is new or changed of these skills, in short transactions; False when it was stopped before the end.
 
-        The digest comes first, because suggestions are made from it. Another process that does the same at the moment
-        is waited for so many seconds, and left to it. Raises `IndexUnavailable`.
+        The digest comes first, because suggestions are made from it. While another process does the same,
+        this one waits up to `wait` seconds, and then leaves the work to it. Raises `IndexUnavailable`.
         """
         try:
             descriptor = open_private(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)

@@ -28,7 +28,7 @@ def skill_item(skill: Skill) -> Injected:
     """Read a skill's file, now, and wrap the whole of it, frontmatter and line ends as they are.
 
     Only a regular file is read, a repo skill's only inside its project. Of a file over 256 KiB the beginning is given,
-    with a note that says where the rest is. What cannot be read or is no UTF-8 gives a warning.
+    with a note that says where the rest is. A file that cannot be read or is not UTF-8 gives a warning.
     """
     path = str(skill.canonical_path)
     try:
@@ -40,7 +40,7 @@ def skill_item(skill: Skill) -> Injected:
 
 
 def skill_body(skill: Skill) -> str:
-    """What `skill_item` puts before the model of a skill's file, read now. Raises `FileRefused`."""
+    """The text of a skill's file that `skill_item` gives the model, read now. Raises `FileRefused`."""
     path = skill.canonical_path
     # Without links: one that was put in the file's place since the search could lead anywhere.
     head = read_inside(skill.root.inside or path.parent, path, MAX_BODY_BYTES + 1)

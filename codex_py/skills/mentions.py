@@ -36,7 +36,7 @@ class LinkMention(NamedTuple):
 
 
 class Mentions(NamedTuple):
-    """What a text mentions, each once, in the order of the text.
+    """The mentions in a text, each once, in the order of the text.
 
     `plain` holds known names. `unknown` holds what else stands behind a `$`, whole: a name in another case, a shell
     variable, anything.

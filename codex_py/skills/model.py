@@ -121,7 +121,7 @@ class Skill(NamedTuple):
 
 
 class SkillProblem(NamedTuple):
-    """What is wrong with one file, as a reason without the path."""
+    """The fault of one file; `message` is the reason without the path."""
 
     path: Path
     message: str

@@ -38,7 +38,7 @@ class Namespaces:
         return self._known[directory]
 
     def inherit(self, directory: str) -> None:
-        """Say that a directory was read and holds no manifest, so that nobody looks again."""
+        """Note that a directory was read and has no manifest, so that it is not searched again."""
         if directory not in self._known:
             self._known[directory] = self.of(_parent(directory))
 

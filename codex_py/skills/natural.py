@@ -1,7 +1,7 @@
 """Skills that a message names in words: "use the release notes skill", "按 release-notes 这个 skill 来".
 
 A name counts only beside a word for using something, never after a negation, and never in what is quoted or pasted. A
-name that is taken wrongly costs more than one that is missed, so whatever is doubtful is no name.
+name that is taken wrongly costs more than one that is missed, so a doubtful word does not count as a name.
 """
 
 from __future__ import annotations

@@ -29,11 +29,11 @@ _TOOL: Final = r"[^\s,()]+(?:\([^()]*\))?"
 
 
 class SkillRefused(CodexError):
-    """The file is no skill that can be loaded; the message says why, without the path."""
+    """The file cannot be loaded as a skill; the message says why, without the path."""
 
 
 class SkillText(NamedTuple):
-    """What one `SKILL.md` says. `remark` tells what was ignored, "" for nothing.
+    """The parsed content of a `SKILL.md`. `remark` says what was ignored, "" if nothing was.
 
     `name` is the base name and `description` one line, at full length, with what a terminal would obey made visible.
     """
@@ -160,7 +160,7 @@ def _with_extras(skill: SkillText, mapping: dict[str, YamlValue]) -> SkillText:
 
 
 def _flag(mapping: dict[str, YamlValue], key: str, remarks: list[str]) -> bool | None:
-    """What a key says, quoted or not, as other programs of this kind write it; None when it does not say."""
+    """Read a yes-or-no key in the spellings of similar programs, quoted or not; None if it is missing or invalid."""
     value = mapping.get(key)
     if value is None:
         return None

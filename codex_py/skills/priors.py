@@ -90,7 +90,7 @@ class SkillPast(NamedTuple):
 
 
 def read_past(home: Path, project: str, *, now: float | None = None) -> dict[str, SkillPast]:
-    """What the ledger says of each skill, by its path, seen from a project."""
+    """The past uses of each skill in the ledger, by path, as seen from a project."""
     today = date.fromtimestamp(time.time() if now is None else now)
     found: dict[str, SkillPast] = {}
     for use in read_uses(home):
@@ -126,7 +126,7 @@ def repository_words(project: Path | None) -> frozenset[str]:
 
 
 class SkillPriors:
-    """What is known of each of some skills, which come by their numbers; `find` gives the postings of a stem."""
+    """The prior weights of some skills, which are identified by number; `find` gives the postings of a stem."""
 
     def __init__(
         self,

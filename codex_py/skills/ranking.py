@@ -143,7 +143,7 @@ def _add_group(group: QueryGroup, find: Callable[[str], Postings], sums: dict[in
 
 
 def rank(matches: Sequence[Match], words: int, prior: Callable[[int], float]) -> list[RankedSkill]:
-    """The matches of a query of so many words, the best first; equal ones by number. Same input, same output."""
+    """The matches of a query of `words` words, the best first; equal ones by number. Same input, same output."""
     ranked: list[RankedSkill] = []
     for match in matches:
         found = match.specific_words + match.everyday_words

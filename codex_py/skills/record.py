@@ -72,7 +72,7 @@ class InterfaceText(NamedTuple):
 
 
 class SkillRecord(NamedTuple):
-    """What is known of one file. `error` is the reason it is no skill, "" for a skill.
+    """The stored facts about one file. `error` is the reason why it is not a valid skill, "" for a skill.
 
     `description` is cut to what the list can show; `ours` is false for a skill made for other programs only;
     `remark` is what was ignored in `SKILL.md`, `metadata_remark` why `agents/openai.yaml` was ignored.
@@ -202,7 +202,7 @@ def _is_record(name: str) -> bool:
 
 
 def _identity(root: SkillRoot) -> list[str | None]:
-    """What of a root decides how its files are found and read."""
+    """The properties of a root that determine how its files are found and read."""
     return [str(root.path), root.scope, root.namespace, str(root.inside) if root.inside else None]
 
 

@@ -25,7 +25,7 @@ _OWN_TAG: Final = re.compile(r"<(?=/?\s*skills_instructions)", re.IGNORECASE)
 
 
 class SkillShare(NamedTuple):
-    """What one skill takes of the budget; `cost` is 0 for one that is left out.
+    """The share of the budget that one skill takes; `cost` is 0 for one that is left out.
 
     `shown` characters of its description are in the list, of `length` that could be.
     """

@@ -25,12 +25,12 @@ class PluginSkills(Value):
 
 
 class SkillRootsRequest(Value):
-    """What decides where skills are looked for.
+    """The inputs that determine where skills are searched.
 
     `home` is CODEX_HOME; `project_config_dirs` are the `.codex` directories of the project, nearest to `cwd` first;
     `project_root` is None outside a project. Without `bundled` the system roots are left out. With
-    `follow_links`, links in the user's own roots may lead anywhere. With `claude` the skills of Claude Code are looked
-    at too, after all others.
+    `follow_links`, links in the user's own roots may lead anywhere. With `claude` the skills of Claude Code are
+    included, after all others.
     """
 
     home: Path

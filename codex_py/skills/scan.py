@@ -29,7 +29,7 @@ _KERNEL_DIRECTORIES: Final = frozenset({"/proc", "/sys", "/dev"})
 
 
 class Found(NamedTuple):
-    """What a search gives. `stamps` are of everything whose change could change the rest; `notes` name limits hit."""
+    """The result of a search. `stamps` cover everything that could change the result; `notes` name limits hit."""
 
     files: list[FoundFile]
     refused: list[SkillProblem]

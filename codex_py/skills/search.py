@@ -59,7 +59,7 @@ class PassageSearch:
 
 
 def _rarest(by_rarity: Sequence[tuple[str, int]]) -> list[str]:
-    """The rarest terms, as many as have so many rows together, and at least so many."""
+    """The rarest terms that together have at most `_ROWS` rows, but at least `_MIN_TERMS` of them."""
     terms: list[str] = []
     left = _ROWS
     for term, count in by_rarity:

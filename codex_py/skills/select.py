@@ -77,7 +77,7 @@ def select_skills(
 
 
 class _Chosen:
-    """What has been selected so far, by path, and what could not be."""
+    """The skills selected so far, by path, and the mentions that could not be selected."""
 
     def __init__(self, catalog: SkillCatalog, user_home: Path, base: LinkBase | None) -> None:
         self.skills: dict[Path, Skill] = {}
@@ -225,7 +225,7 @@ class _Chosen:
 
     @cached_property
     def _not_loaded(self) -> dict[str, SkillProblem]:
-        """What is wrong with the skill in a directory of this name."""
+        """The fault of each skill that was not loaded, by the name of its directory or file."""
         found = ((problem.path, problem) for problem in self._catalog.problems)
         return {path.parent.name if path.name == "SKILL.md" else path.name: problem for path, problem in found}
 

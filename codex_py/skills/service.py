@@ -104,7 +104,7 @@ _MORE: Final = "`codex-py skills doctor` tells all"
 def load_warnings(catalog: SkillCatalog) -> tuple[str, ...]:
     """One line a skill that could not be loaded, or one for all when they are more than five; then the limits hit.
 
-    Nothing about the system's own skills, which the user cannot mend.
+    Leaves out the system's own skills, which the user cannot fix.
     """
     problems = [problem for problem in catalog.problems if problem.scope != "system"]
     lines = [f"failed to load skill {problem.path}: {problem.message}" for problem in problems]
@@ -138,7 +138,7 @@ _Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillSwitch, ...], bool]
 class SkillService:
     """Gives the catalogue for a turn; asking again costs one `stat` a file, and nothing is read that did not change.
 
-    `cache` is a directory of ours for what was read, or None to keep it in memory only. Files that `may_read`
+    `cache` is a directory that stores what was read, or None to keep it in memory only. Files that `may_read`
     denies are left out; unless `checks_plain`, only files reached through links are asked about.
     """
 

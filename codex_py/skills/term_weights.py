@@ -20,7 +20,7 @@ WORTH: Final = 0x7F
 
 
 class FieldWeight(NamedTuple):
-    """What a word in a field is worth, how much a long field takes from that, and the usual number of words."""
+    """The weight of a word in a field, how much a long field reduces it, and the usual number of words."""
 
     worth: float
     shortening: float
@@ -62,7 +62,7 @@ class SkillTerms(NamedTuple):
 
 
 def described_by(skill: Skill) -> dict[str, str]:
-    """What a skill says of itself, by field."""
+    """The texts in which a skill describes itself, by field."""
     short = skill.short_description or (skill.interface and skill.interface.short_description) or ""
     return {"name": skill.name, "description": skill.description, "short_description": short}
 

@@ -1,6 +1,6 @@
-"""What is known of words: which say nothing, which are everyday ones of work on code, and what others mean in English.
+"""Word lists: words without meaning, everyday words of work on code, and English translations of others.
 
-The lists are texts in `words/`. What has to be found in them fast is made into one table, which the digest keeps.
+The lists are texts in `words/`. For fast look-ups they are made into one table, which the digest keeps.
 """
 
 from __future__ import annotations

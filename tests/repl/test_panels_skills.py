@@ -114,7 +114,7 @@ async def test_where_nothing_matches_nothing_is_switched(place: Place) -> None:
     async with managing(place) as now:
         await now.host.play("zzzz", "tab")
         await now.host.until("nothing matches")
-        assert "mend it first" not in now.host.text
+        assert "fix it first" not in now.host.text
 
 
 async def test_enter_inserts_and_a_switched_off_one_cannot_be(place: Place) -> None:

@@ -182,7 +182,7 @@ async def test_a_variable_several_skills_need_is_asked_for_once_and_one_left_ope
     assert request.body == whole_body(place, request, *given, skills=skill_list(line(one), line(two)), can_ask=True)
     assert len(watched.of(events.QuestionRaised)) == 1
     assert warnings(watched) == [
-        "skill `one` needs `not a name`, which is no name for a variable",
+        "skill `one` needs `not a name`, which is not a valid variable name",
         "environment variable `SHARED` (deploys) is not set; skills `one`, `two` may not work without it",
     ]
 

@@ -43,7 +43,7 @@ def test_variables_that_are_not_set_are_missing_once() -> None:
 @pytest.mark.parametrize("name", ["", "A=B", "1A", "A B", "É", "A" * 200])
 def test_a_name_that_no_variable_can_have_is_noted(name: str) -> None:
     plan = plan_dependencies([needing(ToolDependency("env_var", name))], env=(), configured_mcp=())
-    assert plan == DependencyPlan(notes=(f"skill `lint` needs `{name}`, which is no name for a variable",))
+    assert plan == DependencyPlan(notes=(f"skill `lint` needs `{name}`, which is not a valid variable name",))
 
 
 @pytest.mark.parametrize(

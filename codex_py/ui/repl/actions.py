@@ -55,7 +55,7 @@ class Actions:
             self._folded.append(event)
 
     def by_name(self) -> Mapping[str, Callable[[], object]]:
-        """What each key does."""
+        """The action of each key, by name."""
         return {
             "edit": lambda: self._tasks.start(self._edit()),
             "paste_image": lambda: self._tasks.start(self._paste_image()),

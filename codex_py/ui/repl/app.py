@@ -1,6 +1,6 @@
 """The terminal session as a program: the screen, the keys, and one session after the other until the user leaves.
 
-What is imported here stands between the start and the prompt; what draws events and runs a session comes after it.
+Imports here delay the first prompt; modules that draw events and run a session are imported after it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from codex_py.ui.repl.menu import MenuSource
 
 
 class ActiveSession(Protocol):
-    """What the active session does for the keys and the screen. Every method returns at once."""
+    """The services of the active session for the keys and the screen. Every method returns at once."""
 
     surroundings: LayoutParts
     sources: Sequence[MenuSource]
@@ -175,7 +175,7 @@ class Controls:
         self.has_focus = has_focus
 
     def _send(self, take: Callable[[Composed], bool]) -> None:
-        """What is refused is out of the way of what is typed next, and the history brings it back."""
+        """Send the typed message. A refused one is removed from the line; the history brings it back."""
         if self._composer.text.strip() and not take(message := self._composer.take()):
             self._composer.history.remember_unsent(message.text)
 
@@ -218,7 +218,7 @@ def session_bindings(
 
 
 def focus_bindings(controls: Controls) -> KeyBindings:
-    """What the terminal reports by keys of its own, whatever is in front."""
+    """Bindings for focus changes, which the terminal reports as keys. They work with any panel in front."""
     bindings = KeyBindings()
     bindings.add(FOCUS_IN)(_press(lambda: controls.note_focus(has_focus=True)))
     bindings.add(FOCUS_OUT)(_press(lambda: controls.note_focus(has_focus=False)))

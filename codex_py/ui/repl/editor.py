@@ -47,7 +47,7 @@ def keep_draft(home: Path, content: bytes, suffix: str) -> Path:
 
 
 def _remove_stale(directory: Path) -> None:
-    """What a session that was killed has left."""
+    """Remove files that a killed session has left."""
     oldest = time.time() - _DAY_SECONDS
     for path in directory.iterdir():
         with suppress(OSError):

@@ -144,11 +144,11 @@ class FileSource:
 
     @property
     def empty(self) -> str:
-        """What is shown when no file fits, once it is known which there are."""
+        """The text shown when no file matches; empty until the files are known."""
         return "no file matches" if self._of else ""
 
     def opened(self) -> None:
-        """The menu opens: what is offered is what there is now."""
+        """The menu opens: the files are read again."""
         self._old_at = 0.0
 
     @property

@@ -21,7 +21,7 @@ _AS_IT_IS: Final = -1
 
 
 def mentions_refused(session: Session, message: Composed) -> tuple[RefusedMention, ...]:
-    """The mentions of a message that select no skill. What was pasted as a chip is not the user's own words."""
+    """The mentions of a message that select no skill. Text pasted as a chip does not count."""
     if "$" not in message.typed:
         return ()
     return refused_mentions(

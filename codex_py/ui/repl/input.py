@@ -24,7 +24,7 @@ _MAX_REMEMBERED: Final = 100
 
 
 class Composer:
-    """What is being typed. `changed` is called whenever something of it has to be drawn again."""
+    """The message being typed. `changed` is called whenever a part of it has to be drawn again."""
 
     def __init__(self, history: PromptHistory, changed: Callable[[], None]) -> None:
         self.menu = Menu()

@@ -1,6 +1,6 @@
-"""From what a terminal sends to keys, however it is cut up on its way, and without what is no key.
+"""Turns the input of a terminal into keys, however it is split on the way, and drops everything else.
 
-A connection may be slow: a sequence comes in pieces, and an answer to what another program asked comes here.
+A connection may be slow: a sequence comes in pieces, and a reply to another program's query arrives here.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ def register_keys() -> None:
 
 
 class KeyParser(Vt100Parser):
-    """Tells Escape from Alt and from the sequences that begin with one, passes over what is no key, and takes a paste
-    in piece by piece.
+    """Tells Escape from Alt and from the sequences that begin with one, drops input that is not a key, and takes a
+    paste piece by piece.
 
-    prompt_toolkit's own takes Escape and the next letter for Alt with that letter, however they came, types what it
-    does not know, and goes over all of a paste again for each piece of it.
+    prompt_toolkit's own reads Escape and the next letter as Alt with that letter, however late it comes, types
+    unknown sequences, and scans all of a paste again for each piece of it.
     """
 
     def __init__(self, take_key: Callable[[KeyPress], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -104,7 +104,7 @@ class KeyParser(Vt100Parser):
             self._press_alt(begun[1])
 
     def _joined(self, data: str) -> str:
-        """What has come, with the beginning that it goes on from."""
+        """The new input, preceded by the incomplete sequence that it continues."""
         begun, self._begun = self._begun, ""
         escape_at, self._escape_at = self._escape_at, -math.inf
         if begun == _ESCAPE:
@@ -141,7 +141,7 @@ class KeyParser(Vt100Parser):
                 return
 
     def _press_known(self, token: re.Match[str]) -> int:
-        """Press the key of a sequence; of one that nobody knows nothing is typed. Where it ends."""
+        """Press the key of a sequence; an unknown one types nothing. Returns where the sequence ends."""
         sequence = token[0]
         known = ANSI_SEQUENCES.get(sequence)
         if coded := _CODED.fullmatch(sequence):
@@ -156,7 +156,7 @@ class KeyParser(Vt100Parser):
         return token.end()
 
     def _press_coded(self, coded: re.Match[str]) -> None:
-        """Press a key that came as a number; one that is let go, or that nobody knows, is none."""
+        """Press a key that came as a number; a released or unknown key is ignored."""
         code, modifiers = int(coded[1] or coded[5]), int(coded[2] or coded[4] or 1) - 1
         key = _key_of(code, modifiers)
         if key is None or coded[3] == _RELEASED:

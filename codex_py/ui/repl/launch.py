@@ -67,7 +67,7 @@ class RewindTurn(Value):
 
 
 class RewindPreview(Value):
-    """What a rewind would do, in lines; `diffs` are those of the files in conflict, of which there are `conflicts`."""
+    """The effect of a rewind, in lines; `diffs` are those of the files in conflict, of which there are `conflicts`."""
 
     lines: tuple[str, ...]
     diffs: tuple[str, ...]
@@ -75,7 +75,7 @@ class RewindPreview(Value):
 
 
 class Rewound(Value):
-    """What a rewind did, in lines; `message` is what the user said in the turn it went back before."""
+    """The result of a rewind, in lines; `message` is the user's message in the turn it went back before."""
 
     lines: tuple[str, ...]
     message: str = ""
@@ -89,7 +89,7 @@ class RewindHost(Protocol):
         ...
 
     def preview(self, thread_id: str, request: RewindRequest) -> RewindPreview:
-        """What a rewind would do; nothing in the workspace is written."""
+        """The effect a rewind would have; nothing in the workspace is written."""
         ...
 
     def rewind(self, thread_id: str, request: RewindRequest) -> Rewound:
@@ -115,15 +115,15 @@ class LaunchHost(Protocol):
 
     @property
     def waives_sandbox(self) -> bool:
-        """Whether a flag that is named dangerous asks for no sandbox: that is the yes."""
+        """Whether a flag named dangerous turns the sandbox off: it counts as approval."""
         ...
 
     def use_sandbox(self, mode: SandboxMode) -> None:
-        """Hold commands in this sandbox from now on, whatever settings and flags say."""
+        """Run commands in this sandbox from now on, whatever settings and flags say."""
         ...
 
     def rewinds(self) -> RewindHost:
-        """What goes back before a turn."""
+        """The host that rewinds stored sessions."""
         ...
 
     def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:

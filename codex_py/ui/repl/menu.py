@@ -49,7 +49,7 @@ class MenuSource(Protocol):
 
     @property
     def title(self) -> str:
-        """What it is, for the foot of the menu."""
+        """The name of the source, for the foot of the menu."""
         ...
 
     def word_at(self, before: str) -> MenuWord | None:
@@ -58,7 +58,7 @@ class MenuSource(Protocol):
 
     @property
     def empty(self) -> str:
-        """What is shown when nothing fits; with nothing to show the menu stays closed."""
+        """The text shown when nothing matches; if empty, the menu stays closed."""
         ...
 
     def opened(self) -> None:
@@ -71,12 +71,12 @@ class MenuSource(Protocol):
         ...
 
     def offers(self, query: str) -> Sequence[MenuOffer]:
-        """What fits, best first."""
+        """The matching offers, best first."""
         ...
 
 
 class Menu:
-    """What is offered at the moment. Closing it lasts until the text changes."""
+    """The current offers. Once closed, it stays closed until the text changes."""
 
     def __init__(self) -> None:
         self._sources: Sequence[MenuSource] = ()
@@ -179,7 +179,7 @@ class Menu:
 
 
 def fitted(text: str, width: int) -> str:
-    """A text cut or padded to exactly so many cells."""
+    """A text cut or padded to exactly `width` cells."""
     size = get_cwidth(text)
     if size <= width:
         return text + " " * (width - size)

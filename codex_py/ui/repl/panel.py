@@ -51,7 +51,7 @@ class Panels:
         return len(self._waiting) - (self.open is not None)
 
     async def show(self, panel: Panel[T]) -> T:
-        """What the panel is settled with. Cancelling takes it away, also while it still waits for its turn."""
+        """Show a panel and return its result. Cancelling removes it, also while it still waits for its turn."""
         self._waiting.append(panel)
         self._bring_first()
         try:

@@ -281,7 +281,7 @@ class SessionLoop:
 
 
 class _SessionFront:
-    """What the front end does for the commands of one session."""
+    """The services of the front end for the commands of one session."""
 
     def __init__(self, front: FrontEnd, next_destination: asyncio.Future[Destination]) -> None:
         self._front = front

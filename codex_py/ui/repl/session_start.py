@@ -145,7 +145,7 @@ async def settle_trust(asker: FormAsker, host: LaunchHost, launch: LaunchContext
 
 
 async def settle_start(asker: FormAsker, host: LaunchHost, launch: LaunchContext) -> LaunchContext | None:
-    """What is asked before the first session: trust in the directory, and a yes to no sandbox; None to leave."""
+    """Ask before the first session about trust in the directory and about full access; None to leave."""
     settled = await settle_trust(asker, host, launch)
     return settled and await _settle_full_access(asker, host, settled)
 

@@ -94,7 +94,7 @@ class StatusKeeper:
         self._branch = (git.branch if git else None) or ""
 
     def now(self) -> Status:
-        """What the line shows now."""
+        """The current content of the status line."""
         settings = self._session.settings
         return Status(
             model=settings.model.model,

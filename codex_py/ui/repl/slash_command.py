@@ -72,7 +72,7 @@ def find_command(line: str, commands: Sequence[SlashCommand]) -> SlashRequest | 
 
 
 def words_unwanted(request: SlashRequest) -> str:
-    """What is wrong with words behind a command that takes none; empty when nothing is."""
+    """The error for arguments of a command that takes none; empty when there is none."""
     if not request.words or request.command.hint:
         return ""
     return f"`/{request.command.name}` takes no arguments: `{request.words[:_SHOWN]}`"
@@ -119,7 +119,7 @@ class OutputSink(Protocol):
 
 
 class Front(Protocol):
-    """What the front end does for a command."""
+    """The services of the front end for a command."""
 
     def leave(self, destination: Destination) -> None: ...
 
@@ -192,11 +192,11 @@ class CommandContext:
         return str(path.relative_to(self.cwd)) if path.is_relative_to(self.cwd) else short_path(path, self.user_home)
 
     def programs(self) -> ProgramFinder:
-        """What finds the programs that are started outside the sandbox."""
+        """The finder of programs that are started outside the sandbox."""
         return program_finder(self.launch.env, self.cwd, extra_roots(self.session.settings.sandbox_policy))
 
     def git(self) -> GitReader:
-        """What asks git about the directory the session works in."""
+        """A reader of git in the session's directory."""
         return GitReader(self.cwd, self.launch.env, self.session.settings.sandbox_policy)
 
     def may_read(self) -> Callable[[Path], bool]:

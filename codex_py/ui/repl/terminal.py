@@ -89,7 +89,7 @@ class Notices:
 
 
 def _subject(question: Question) -> str:
-    """What a question is about, in a few words."""
+    """The subject of a question, in a few words."""
     match question:
         case ApprovalQuestion():
             return f"may it write {question.files[0].name}?" if question.files else f"may it run {question.command}"
@@ -160,7 +160,7 @@ def title_sequence(cwd: Path, *, working: bool, asking: bool = False) -> str:
 
 def give_back(descriptor: int, *, title: bool, awaits_answer: bool = False) -> None:
     """Restore the terminal, whatever state the drawing was in; a terminal that is gone is no trouble. With
-    `awaits_answer` what it has reported is thrown away: nobody reads it any more.
+    `awaits_answer` its pending reports are discarded.
     """
     with contextlib.suppress(OSError, termios.error):
         os.write(descriptor, closing(title=title).encode())

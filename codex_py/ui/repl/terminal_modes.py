@@ -1,6 +1,6 @@
-"""What is switched on in a terminal while a session draws on it, and what the terminal reports about itself.
+"""The terminal modes that a session switches on, and the reports of the terminal about itself.
 
-Everything is written while nothing is echoed, and taken back before something is: a report then never shows.
+Modes are switched on after echo is off and switched off before it is on again, so that a report never shows.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from codex_py.ui.repl.slash_command import OutputSink
 
 
 class MessageQueue:
-    """Takes messages one by one. What is typed while a turn runs waits for its end, unless it steers.
+    """Takes messages one by one. A message typed during a turn waits for its end, unless it steers.
 
-    `tasks` owns what is going on; `changed` is called when something is to be drawn again.
+    `tasks` owns the running work; `changed` is called when something is to be drawn again.
     """
 
     def __init__(

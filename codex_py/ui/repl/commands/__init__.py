@@ -47,7 +47,7 @@ def commands_now(context: CommandContext) -> tuple[SlashCommand, ...]:
 
 
 def _file_command(prompt: PromptFile, *, is_hidden: bool) -> SlashCommand:
-    """A command of the user's own; with the name of one of ours it has its second name only."""
+    """A command of the user's own. If a built-in command has the same name, it has only its second name."""
 
     async def run(context: CommandContext, words: str) -> None:
         name = prompt.also if is_hidden else prompt.name

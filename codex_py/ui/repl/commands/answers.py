@@ -36,7 +36,7 @@ async def _copy(context: CommandContext, words: str) -> None:
 
 
 async def _raw(context: CommandContext, words: str) -> None:
-    """An answer as it was written, without margins and line breaks of ours, to select from."""
+    """Show an answer as it was written, without added margins and line breaks, so that it can be selected."""
     answers = answers_of(context)
     if not answers:
         context.output.note("there is no answer yet")
@@ -59,7 +59,7 @@ async def _side(context: CommandContext, words: str) -> None:
 
 
 def answers_of(context: CommandContext) -> list[str]:
-    """What the model has said, the latest first."""
+    """The messages of the model, the latest first."""
     found: list[str] = []
     for item in reversed(context.session.history.items):
         view = item.view() if item.type == "message" else None

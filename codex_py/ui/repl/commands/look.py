@@ -151,17 +151,17 @@ async def _stop(context: CommandContext, words: str) -> None:
         context.output.note("no command runs in the background")
         return
     if words and not words.isdecimal():
-        raise UserError(f"`{words}` is no number of a command", hint="`/ps` lists them")
+        raise UserError(f"`{words}` is not the number of a command", hint="`/ps` lists them")
     stopped = [process for process in processes if not words or str(process.id) == words]
     if not stopped:
-        raise UserError(f"no command runs by the number `{words[:80]}`", hint="`/ps` lists them")
+        raise UserError(f"no command with the number `{words[:80]}` is running", hint="`/ps` lists them")
     for process in stopped:
         await context.session.stop_process(process.id)
     context.output.note(f"stopped {len(stopped)} command{'' if len(stopped) == 1 else 's'}")
 
 
 async def _diff(context: CommandContext, words: str) -> None:
-    """What git sees; outside of a repository, what patches of this session did."""
+    """Show uncommitted changes; outside of a repository, the patches of this session."""
     if words not in ("", "all"):
         raise UserError(f"`{words[:80]}` is not `all`", hint="`/diff` folds long changes, `/diff all` shows them whole")
     title = "Uncommitted changes"

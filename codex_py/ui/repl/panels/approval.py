@@ -118,7 +118,7 @@ def _subject(question: ApprovalQuestion) -> Iterator[TextLine]:
 
 
 def _quoted(text: str, style_of: Callable[[str], str]) -> Iterator[TextLine]:
-    """The whole text behind a gutter, so that no line of it passes for one of ours; runs of blank lines are counted."""
+    """The whole text behind a gutter, so that no line looks like the panel's own; runs of blank lines are counted."""
     for style, group in groupby(text.split("\n"), lambda line: style_of(line) if line.strip() else None):
         lines = list(group)
         if style is None and len(lines) > 1:

@@ -46,7 +46,7 @@ def agents_listing(agents: Sequence[AgentState]) -> ListForm[str]:
 
 
 def agent_sheet(agent: AgentState) -> Sheet[Literal["look", "stop", "leave"]]:
-    """What may be done with one that is at work."""
+    """The choices for an agent at work."""
     return Sheet(
         title=agent.title[:1].upper() + agent.title[1:],
         subject=(TextLine(first_words(agent.task, _TASK_SHOWN), "strong"),),

@@ -50,7 +50,7 @@ def fitted(row: Iterable[Part], width: int) -> Row:
 
 
 def padded(text: str, width: int) -> str:
-    """A harmless text, cut or filled up to exactly so many cells."""
+    """A sanitized text, cut or padded to exactly `width` cells."""
     shown = sanitize_line(text).replace("\t", " ")
     if cells(shown) > width:
         shown = _head(shown, width - 1) + "…" if width > 0 else ""
@@ -106,7 +106,7 @@ def in_sight(count: int, chosen: int, height: int) -> range:
 
 
 def _head(text: str, width: int) -> str:
-    """As much of a text as fits into so many cells."""
+    """The longest beginning of a text that fits into `width` cells."""
     if text.isascii():
         return text[: max(0, width)]
     used = 0

@@ -126,7 +126,7 @@ class FormAsker(Protocol):
         ...
 
     async def enter(self, form: Form) -> str | None:
-        """What was typed, without space round it; None when the user did not want to."""
+        """The typed text, without surrounding space; None when the user cancels."""
         ...
 
     async def pick(self, listing: ListForm[A], *, on_move: Callable[[A], None] | None = None) -> A | None:
@@ -158,9 +158,9 @@ _AT_ONCE_SECONDS: Final = 0.3
 
 
 async def waited_for(asker: FormAsker, title: str, work: Awaitable[T], *, about: str) -> T | None:
-    """What the work gives, None when the user would not wait for it; raises what it raises.
+    """The result of `work`, None when the user stops waiting; its exceptions are raised.
 
-    Where nothing can be drawn it is waited for in silence.
+    Where nothing can be drawn it waits in silence.
     """
     working = asyncio.ensure_future(work)
     shown: asyncio.Future[None] | None = None

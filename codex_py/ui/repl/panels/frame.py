@@ -58,11 +58,11 @@ class Frame(Generic[T]):
         self.settle(self._refusal)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """What stands between the title and the line to type in, in at most `height` rows."""
+        """The rows between the title and the input line, at most `height`."""
         raise NotImplementedError
 
     def rows_below(self, width: int, height: int) -> list[Row]:
-        """What stands below the line to type in."""
+        """The rows below the input line."""
         return []
 
     def keys(self) -> Sequence[tuple[str, str]]:
@@ -70,7 +70,7 @@ class Frame(Generic[T]):
         raise NotImplementedError
 
     def prompt(self) -> str:
-        """What stands before the line to type in."""
+        """The text in front of the input line."""
         return "› "
 
     def container(self) -> AnyContainer:

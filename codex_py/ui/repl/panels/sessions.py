@@ -168,7 +168,7 @@ def session_listing(
 
 
 def _title(session: SessionSummary) -> str:
-    """What a list calls a session."""
+    """The title of a session in lists."""
     return session.name or " ".join(session.first_prompt[:_SHOWN_PROMPT].split()) or session.id
 
 

@@ -154,7 +154,7 @@ def _standing(skill: Skill, overview: SkillsOverview, share: SkillShare | None) 
 
 
 class SkillsContext(NamedTuple):
-    """What the manager works on. `window` is that of the model, in tokens; `clock` gives seconds since the epoch.
+    """The inputs of the skill manager. `window` is that of the model, in tokens; `clock` gives seconds since the epoch.
 
     `edit` opens a file in the user's editor and waits for its end; `changed` gets the rules in force after a skill
     was switched or edited.
@@ -232,7 +232,7 @@ class SkillsPanel(PickerPanel[SkillFile]):
             return
         skill = self.selected.value.skill
         if skill is None:
-            self.notify("it is not loaded: mend it first, Ctrl-O opens it")
+            self.notify("it is not loaded: fix it first, Ctrl-O opens it")
         elif self._switching is None or self._switching.done():
             self._switching = get_app().create_background_task(self._switch_now(skill))
 
