@@ -113,7 +113,7 @@ def _texts(item: dict[str, Any], key: str = "content") -> list[str]:
 
 
 def _prompt_in(item: dict[str, Any]) -> str:
-    """What the user wrote in an item; empty for context and for every other item."""
+    """The text that the user wrote in an item; empty for context and for every other item."""
     texts = _texts(item) if _is_user(item) else []
     written = [text for text in texts if not _CONTEXT.match(text) and not _SKILL.match(text)]
     return "\n\n".join(written) if any(text.strip() for text in written) else ""

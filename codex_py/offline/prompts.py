@@ -1,4 +1,4 @@
-"""What a prompt asks for. Pure: words in, one of a few requests out; what is not understood needs a model."""
+"""Recognises the request in a prompt. Pure: text in, one of a few requests out; any other prompt needs a model."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class OfflinePatch(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a tool answered. `exit_code` is None when nothing ran or while `session_id` still runs."""
+    """The result of a tool call. `exit_code` is None when nothing ran or while `session_id` still runs."""
 
     exit_code: int | None
     text: str

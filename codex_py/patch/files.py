@@ -61,7 +61,7 @@ def look_at(path: Path, *, limit: int = MAX_FILE_BYTES) -> FileState | None:
 
 
 def identity_of(found: os.stat_result) -> Identity:
-    """What changes when somebody replaces or rewrites a file."""
+    """A value that changes when a file is replaced or rewritten."""
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 

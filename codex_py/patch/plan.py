@@ -1,4 +1,4 @@
-"""What a patch would do to the files, decided whole before anything is written, and its summary."""
+"""Plans the changes of a whole patch before anything is written, and summarises them."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class _Planner:
             self._directories.add(directory)
 
     def _content(self, path: Path, failed: str, *, limit: int = MAX_FILE_BYTES) -> bytes | None:
-        """What an entry holds at this point of the patch. Raise `PatchError` when there is none."""
+        """The content of a file at this point of the patch. Raises `PatchError` when it does not exist."""
         if path in self._after:
             content = self._after[path]
             if content is None:

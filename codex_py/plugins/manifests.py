@@ -42,7 +42,7 @@ class Plugin(NamedTuple):
 
     @property
     def about(self) -> str:
-        """What it says of itself, or ""."""
+        """The plugin's description of itself, or ""."""
         return _text(self.manifest.get("description"))
 
 
@@ -137,7 +137,7 @@ def read_json(root: Path, path: Path) -> dict[str, Any] | None:
 
 
 def inside(root: Path, written: str) -> Path | None:
-    """What a path in a plugin's files means, without links; None when that is outside the plugin."""
+    """Resolve a path written in a plugin's files, links included; None when it leads outside the plugin."""
     if not written or "\0" in written:
         return None
     path = Path(os.path.realpath(root / written))

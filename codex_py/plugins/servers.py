@@ -50,7 +50,7 @@ def plugin_servers(plugin: Plugin, settings: Mapping[str, Any] | None = None) ->
             problems.append(f"plugin `{plugin.id}` has more than {_MAX_SERVERS} MCP servers: the rest is left out")
             break
         own = as_object((settings or {}).get(name))
-        read = _entry(plugin, table) if _NAME.fullmatch(name) else "that is no name for a server"
+        read = _entry(plugin, table) if _NAME.fullmatch(name) else "the name is invalid"
         if own.get("sandbox", "outside") not in _SANDBOXES:
             read = "its `sandbox` is none of `session`, `network`, `outside`"
         if isinstance(read, str):

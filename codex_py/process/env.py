@@ -56,7 +56,7 @@ def tool_environment(
     secrets: Collection[str] = (),
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """What a tool process inherits of `env` under `rules`.
+    """The variables of `env` that a tool process inherits under `rules`.
 
     A variable whose name looks like a secret is left out, and so is one whose value holds a credential of a known
     shape (see `withheld_by_value`). `secrets` are names that are never inherited whatever the rules say, such as the

@@ -49,7 +49,7 @@ def named_files(command: Sequence[str], roots: Sequence[Path], cwd: Path) -> dic
     """The files that the words of a command name, each with a hash of what is in it.
 
     `roots` are the real directories names may start at, beside `cwd`, where the command would run. Files of the system
-    outside of them, which nobody but an administrator changes, are left out. A file that cannot be read counts as its
+    outside of them, which only an administrator changes, are left out. A file that cannot be read counts as its
     name.
     """
     return {path: _content(path) for path in _files(command, roots, cwd)}
@@ -124,5 +124,5 @@ def _content(path: Path) -> bytes:
 
 
 def hash_of(head: FileHead) -> bytes:
-    """What `named_files` gives for a file with this content."""
+    """The value of `named_files` for a file with this content."""
     return hashlib.sha256(head.raw).digest() + str(head.size).encode()

@@ -54,12 +54,12 @@ class CappedOutput:
             self._append_to_ring(chunk)
 
     def peek(self) -> Captured:
-        """What is kept so far."""
+        """The output kept so far."""
         omitted = self._total - len(self._head) - len(self._ring)
         return Captured(bytes(self._head), bytes(self._ring[self._end :] + self._ring[: self._end]), omitted)
 
     def take(self, *, final: bool = True) -> Captured:
-        """Hand out what is kept and start afresh; unless `final`, a character not yet complete stays for next time."""
+        """Return the kept output and start over; unless `final`, an incomplete character is kept for the next call."""
         captured = self.peek()
         self._head, self._head_available, self._ring, self._end, self._total = (
             bytearray(),

@@ -31,7 +31,7 @@ _ENVIRON_BYTES: Final = 1024 * 1024
 
 
 def new_prefix() -> str:
-    """What the markers of one session begin with."""
+    """The common prefix of the markers of one session."""
     return str(10**9 + int.from_bytes(os.urandom(5), "big") % (8 * 10**9))
 
 
@@ -42,7 +42,7 @@ def command_marker(prefix: str, number: int) -> str:
 
 @contextmanager
 def marking(marker: str) -> Generator[None, None, None]:
-    """What this process starts meanwhile carries the marker as a limit, where the system has such a limit."""
+    """Mark processes started inside the `with` block: they inherit the marker as a resource limit. Linux only."""
     if sys.platform != "linux":
         yield
         return

@@ -15,7 +15,7 @@ _NOT_SET_UP: Final = 1
 
 
 def _nothing() -> None:
-    """What a command leaves behind that no sandbox was set up for."""
+    """The cleanup of a command without a sandbox: there is none."""
 
 
 def _always() -> bool:

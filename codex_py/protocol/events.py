@@ -94,9 +94,9 @@ class CommandStarted(Value):
 
 
 class CommandOutput(Value):
-    """What a running command has just printed, at most 20 times a second and 8 KiB each.
+    """The newest output of a running command, at most 20 times a second and 8 KiB each.
 
-    Of output that comes faster only the end is sent; `CommandFinished` has all of it, as far as it is kept.
+    If output comes faster, only its end is sent; `CommandFinished` has all of it, as far as it is kept.
     """
 
     call_id: str

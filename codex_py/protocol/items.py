@@ -114,7 +114,7 @@ class Exchange(NamedTuple):
 
 
 def exchange_of(item: ResponseItem) -> Exchange | None:
-    """What pairs a call with its output; None for every other item. Looks at the bytes: a long history has many."""
+    """The data that pairs a call with its output; None for other items. Looks at the bytes: a long history has many."""
     match = _EXCHANGE_TYPE.match(item.encoded)
     if match is None:
         return None
@@ -125,12 +125,12 @@ def exchange_of(item: ResponseItem) -> Exchange | None:
 
 
 def message(role: str, *texts: str) -> ResponseItem:
-    """A message of ours (role `developer` or `user`), one `input_text` part a text."""
+    """A message of the host (role `developer` or `user`) with one `input_text` part for each text."""
     return message_of_content(role, [{"type": "input_text", "text": text} for text in texts])
 
 
 def message_of_content(role: str, content: Sequence[dict[str, Any]]) -> ResponseItem:
-    """A message of ours made of ready content parts (`input_text`, `input_image`)."""
+    """A message of the host made of ready content parts (`input_text`, `input_image`)."""
     return ResponseItem(encode_json({"type": "message", "role": role, "content": list(content)}))
 
 

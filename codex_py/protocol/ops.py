@@ -19,7 +19,7 @@ class TextElement(NamedTuple):
 
 
 class TextInput(Value):
-    """What the user has written. `elements` are the parts for which something shorter is shown, such as a paste."""
+    """A text by the user. `elements` are the parts for which something shorter is shown, such as a paste."""
 
     text: str
     elements: tuple[TextElement, ...] = ()
@@ -69,9 +69,9 @@ class Steer(Value):
 
 
 class UserShell(Value):
-    """Run a command line as the user, outside every sandbox, and put what it came to into the context.
+    """Run a command line as the user, outside every sandbox, and put its result into the context.
 
-    Also beside a running turn, whose next request has it. An `Interrupt` stops it.
+    It may run during a turn, whose next request then includes the result. An `Interrupt` stops it.
     """
 
     command: str
@@ -125,7 +125,7 @@ class ReloadSkills(Value):
 
 
 class AnswerQuestion(Value):
-    """What the user says to a question, None for no answer."""
+    """The user's answer to a question, None for no answer."""
 
     question_id: str
     value: QuestionAnswer | None

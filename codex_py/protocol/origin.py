@@ -28,7 +28,7 @@ class Origin(Value):
 
     @property
     def suffix(self) -> bytes:
-        """What an item of this origin ends with."""
+        """The bytes at the end of an item of this origin."""
         fields = {"provider": self.provider, "model": self.model, "wire": self.wire}
         return b',"%b":%b}' % (_FIELD.encode(), encode_json(fields))
 

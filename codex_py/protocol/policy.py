@@ -1,4 +1,4 @@
-"""What a session's commands may do, and when a command whose sandbox was not set up is started again."""
+"""The sandbox and approval policies of a session."""
 
 from __future__ import annotations
 

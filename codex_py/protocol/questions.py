@@ -214,7 +214,7 @@ class ApprovalReply(Value):
 
 
 def approval_reply(answer: QuestionAnswer | None, scopes: Sequence[ApprovalScope]) -> ApprovalReply:
-    """What an answer says to an approval that offers `scopes`; whatever says yes to none of them is a no."""
+    """Read an answer to an approval that offers `scopes`; an answer that grants none of them is a refusal."""
     match answer:
         case ApprovalReply(scope, pattern, message, refusal):
             texts = (text[:_MAX_TEXT_LENGTH].strip() for text in (message, refusal))

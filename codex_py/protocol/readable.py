@@ -48,12 +48,12 @@ _TOOL_TYPES: Final[Mapping[str, ToolType]] = {
 
 
 def tool_type_of(name: str, namespace: str | None = None) -> ToolType:
-    """What a stored or finished call of a tool came to; tools of others are not told apart."""
+    """The type of a stored or finished tool call; "other" for a tool in a namespace."""
     return "other" if namespace else _TOOL_TYPES.get(name, "other")
 
 
 def arguments_of(call: ToolCall) -> Mapping[str, Any]:
-    """The arguments of a call; none for one with free text, and for what is no JSON object."""
+    """The arguments of a call; empty for free text and for anything that is not a JSON object."""
     try:
         return {} if call.custom else as_object(decode_json(call.arguments))
     except ValueError:
@@ -144,7 +144,7 @@ def patch_succeeded(output: str) -> bool:
 
 
 def patch_report(output: str | None) -> str:
-    """What the output of a patch's call says beside how it ended; nothing when the call was stopped."""
+    """The report in the output of a patch's call, without its status; empty when the call was stopped."""
     report, mark, printed = (output or "").partition("\nOutput:\n")
     return printed if mark else "" if report == "aborted" else report
 

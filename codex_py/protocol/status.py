@@ -139,7 +139,7 @@ class ContextUse(Value):
 
 
 class FilesChanged(Value):
-    """What the turn that is about to end has done to the files of the workspace, by whatever means."""
+    """The changes of a turn to the files of the workspace, by any means; sent before the turn ends."""
 
     turn_id: str
     changed: int

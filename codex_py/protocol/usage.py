@@ -66,7 +66,7 @@ BUDGET_REACHED: Final = "budget_reached"
 
 
 class Spending(Value):
-    """What requests have cost. `usd` is US dollars, of those whose price is known; `unpriced` counts the others.
+    """The cost of requests. `usd` is US dollars, of those whose price is known; `unpriced` counts the others.
 
     Tokens are those of input and output together.
     """

@@ -66,7 +66,7 @@ def delete_session(path: Path) -> None:
 
 
 def _agents_of(thread_id: str, everything: Sequence[SessionSummary]) -> list[Path]:
-    """The sessions of a session's agents, and of theirs, the deepest first."""
+    """The sessions of a session's agents and of their agents, the deepest first."""
     found: dict[str, Path] = {}
     above = {thread_id}
     while above:

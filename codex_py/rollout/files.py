@@ -3,8 +3,8 @@
 Files can come from elsewhere, so only the user's own regular files in the sessions directory are read, and no links,
 FIFOs, devices or files of other users.
 
-This program locks the rollout file itself. Codex CLI locks `thread-writer-locks/<id>.lock` and takes that file away
-afterwards, both under a lock of the directory; a session of ours holds that one too, so that each sees the other.
+This program locks the rollout file itself. Codex CLI locks `thread-writer-locks/<id>.lock` and removes that file
+afterwards, both under a lock of the directory; a session of codex-py locks that file too, so that each sees the other.
 """
 
 from __future__ import annotations

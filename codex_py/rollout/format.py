@@ -28,7 +28,7 @@ MODEL_FALLBACK: Final = "model_fallback"
 
 
 class GitState(Value):
-    """What the repository looked like when the session began; None for what could not be learnt."""
+    """The state of the repository when the session began; None for a value that could not be read."""
 
     commit_hash: str | None = None
     branch: str | None = None
@@ -142,12 +142,12 @@ class SessionMeta(Value):
 
 
 class StoredSession(Value):
-    """What a file says a session was when its last record was written.
+    """A session as its file describes it at the last record.
 
     `items` is the history to send, after the last compaction; `window` counts the compactions. `usage` is the sum over
     the session, `last_usage` that of its last response. `size` (bytes) and `ends_with_newline` describe the file as it
-    was read. `pending_outputs` has, by call, the outputs that a killed run had no place for yet, `unheard` what the
-    user said to a run that was killed while it made room for it, and `spending` what the session has cost.
+    was read. `pending_outputs` has, by call, the outputs that a killed run had not yet added to the history, `unheard`
+    the user's messages to a run that was killed while it compacted for them, and `spending` the cost of the session.
     """
 
     path: Path

@@ -222,7 +222,7 @@ def list_sessions(home: Path, query: SessionQuery) -> list[SessionSummary]:
 
 
 def load_summary(home: Path, path: Path) -> SessionSummary:
-    """What a list shows of the session in a file, with its name. Raise `UserError` when no record can be read."""
+    """The list entry of the session in a file, with its name. Raises `UserError` when no record can be read."""
     summary = read_summary(path)
     if summary is None:
         raise UserError(f"cannot read session `{path}`: no record in it is whole")

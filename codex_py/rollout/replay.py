@@ -1,6 +1,6 @@
 """Rebuilds the state of a session from the lines of its rollout file.
 
-Lines can be torn, foreign or hostile. What is not a whole record is skipped and counted, and raises nothing.
+Lines can be torn, foreign or hostile. Lines that are not whole records are skipped and counted; nothing is raised.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Replay:
         return TokenUsage(), TokenUsage()
 
     def spending(self) -> Spending:
-        """What the session has cost, by the newest record that says so."""
+        """The cost of the session, by the newest record that has one."""
         newest = next(map(_payload_of, _readable(self._costs)), None)
         return Spending.from_record(newest and newest.get("session_cost"))
 

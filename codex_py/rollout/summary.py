@@ -67,7 +67,7 @@ class SessionSummary(NamedTuple):
 
     @property
     def cost(self) -> Spending:
-        """What it has cost with its agents; without requests where it is not known."""
+        """The cost with agents; `requests` is 0 if it is not known."""
         return Spending(self.requests, self.tokens, self.usd, self.unpriced)
 
     @property

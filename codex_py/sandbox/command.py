@@ -104,7 +104,7 @@ class Sandbox:
         return self._limits.protected
 
     def roots(self, policy: SandboxPolicy, cwd: Path) -> tuple[WritableRoot, ...]:
-        """`writable_roots`, looked up on disk once per policy and directory. What must not be read is not written."""
+        """`writable_roots`, looked up on disk once per policy and directory. Unreadable paths are not writable."""
         known = self._roots.get((policy, cwd))
         if known is None:
             unreadable = self.unreadable(policy, cwd)
@@ -175,8 +175,10 @@ class Sandbox:
             raise _unavailable(f"cannot run `{SANDBOX_EXEC}`")
 
     def shortfall(self, policy: SandboxPolicy, cwd: Path) -> str | None:
-        """What the sandbox in use cannot hold, for the user to know; where there is something, nothing should be
-        approved automatically. None also where no sandbox works: there nothing is run."""
+        """Describe for the user what the sandbox in use cannot enforce; None if it enforces everything.
+
+        With a shortfall nothing should be approved automatically. None also where no sandbox works: no command runs.
+        """
         if isinstance(policy, DangerFullAccess) or sys.platform != "linux":
             return None
         try:
@@ -213,7 +215,7 @@ class Sandbox:
         return missing_sandbox(failures or [shortfall], partial=True)
 
     def backend_name(self, policy: SandboxPolicy, cwd: Path) -> str:
-        """What holds the commands of this policy here. Raises `SandboxUnavailable` as `wrap` would."""
+        """The name of the sandbox for commands under this policy. Raises `SandboxUnavailable` as `wrap` would."""
         if isinstance(policy, DangerFullAccess):
             return "none"
         self.prepare(policy, cwd)
@@ -273,8 +275,8 @@ class Sandbox:
             return wrapped.replace(env=env, cleanup=ends.pop_all().close)
 
     def start_session(self) -> Callable[[], None]:
-        """What stands in the place of missing paths stays until the returned function is called; else it goes with
-        the last command."""
+        """Keep the placeholders of missing paths until the returned function is called; otherwise they are removed
+        after the last command."""
         return self._placeholders.join(session=True)
 
     def _hold_missing(self, mounts: Sequence[Mount], roots: Sequence[WritableRoot], backend: Backend) -> list[Mount]:

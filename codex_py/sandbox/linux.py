@@ -237,7 +237,7 @@ class Backend(Protocol):
 
 
 class Bubblewrap:
-    """Needs no process of ours inside and is the fastest."""
+    """Needs no helper process inside the sandbox and is the fastest backend."""
 
     name: BackendName = "bubblewrap"
     contains = True
@@ -274,7 +274,7 @@ class Bubblewrap:
 
 
 class Staged:
-    """A backend whose restrictions a stage of ours takes on before it turns into the command."""
+    """A backend with a helper process that restricts itself and then executes the command."""
 
     copies = False
     max_mounts = 10_000

@@ -1,4 +1,4 @@
-"""What a sandbox mounts over the read-only world for one command, and the files it hides.
+"""The mounts of a sandbox over the read-only root for one command, and the files it hides.
 
 A mount on a file is gone once another program renames a new file over it, and on a missing file there is none. So an
 empty directory takes the place of the file's own for one command, and everything else of that directory is put into it.
@@ -121,7 +121,7 @@ def holds_roots(directory: Path, mounts: Iterable[Mount]) -> bool:
 
 
 def split_off_root(mounts: Iterable[Mount]) -> tuple[bool, list[Mount]]:
-    """Whether `/` itself is writable, and the mounts but for that one: it comes before `/dev` and `/proc` are made."""
+    """Whether `/` itself is writable, and the mounts without it: that one comes before `/dev` and `/proc` are made."""
     root = Mount("writable", Path("/"))
     remaining = list(mounts)
     return root in remaining, [mount for mount in remaining if mount != root]

@@ -8,7 +8,7 @@ the last one removes it, unless the user has put something into it. Each process
 next session removes what a killed one left.
 
 A mount protects `sub/.git` during one command, but not the name `sub`: a command may rename that, and the next one
-would find `.git` where nobody looks. So protected paths are held open, and the kernel tells where they are now.
+would find `.git` at an unprotected path. So protected paths are held open, and the kernel tells where they are now.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Which paths a policy lets commands write, and which paths inside those stay read-only.
 
-Read-only inside every root are `.git`, `.codex` and `.agents`: what is in them runs, or is believed, outside the
-sandbox later. That goes for the ones at the top whether or not they exist, for those of the directories above the
+Read-only inside every root are `.git`, `.codex` and `.agents`: files in them are later run or trusted outside the
+sandbox. That goes for the ones at the top whether or not they exist, for those of the directories above the
 working directory, for those found below it, for where a `.git` file points, for what git runs of a root that is a
 repository itself, for the directories of hooks and the files that a repository's settings name, and for the other names
-that their files have as hard links. So does our own home, wherever it lies: what commands are asked about, and held by,
-is written there. The user's settings add names of other programs, there or not in the directories that are worked in.
+that their files have as hard links. CODEX_HOME is protected too, wherever it lies: it holds the rules and settings
+that restrict commands. The user's settings add names of files of other programs, whether or not they exist.
 """
 
 from __future__ import annotations
@@ -226,9 +226,9 @@ def _is_below(directory: Path, paths: Iterable[Path]) -> bool:
 
 
 def _of_bare(directory: Path) -> list[Path]:
-    """What git would run of a directory that is a repository itself, there or not; else what would make it one.
+    """Paths that git runs or reads in a bare repository, existing or not; else the `HEAD` that would make it one.
 
-    Where there is a `.git` with a repository, git looks no further.
+    Empty if the directory has a `.git` with a repository: git looks no further.
     """
     if is_file(directory / ".git") or os.path.lexists(directory / ".git" / "HEAD"):
         return []
@@ -238,7 +238,7 @@ def _of_bare(directory: Path) -> list[Path]:
 
 
 def _unheld(directory: Path) -> list[Path]:
-    """What would make git take its settings from a directory, where nothing may stand in its place.
+    """Missing paths that would make git read settings from a directory, and that cannot have a placeholder.
 
     Below a repository, an empty `.git` makes ripgrep and others pass over the ignore files above, and with any `HEAD`,
     `git diff HEAD` is ambiguous. In a repository without a working tree, git fails at an empty `commondir`.

@@ -1,6 +1,6 @@
 """A short check of the sandbox on this machine: a process inside it tries what commands must not do.
 
-What it tries to reach is made here and removed again. The full table of escape attempts is part of the tests.
+The targets are created here and removed afterwards. The full table of escape attempts is part of the tests.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What the probes try to reach; `process` has `mark` on its command line and in its environment."""
+    """The targets of the probes; `process` has `mark` on its command line and in its environment."""
 
     work: str
     outside: str

@@ -55,7 +55,7 @@ def _linked(paths: Iterable[Path], unread: list[str]) -> Iterator[os.stat_result
 
 
 def _below(top: str, most: int, unread: list[str]) -> Iterator[os.DirEntry[str]]:
-    """Everything below a directory, breadth first, at most so many; links are not followed."""
+    """Everything below a directory, breadth first, at most `most` entries; links are not followed."""
     directories = deque([top])
     seen = 0
     while directories:

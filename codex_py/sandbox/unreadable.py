@@ -34,7 +34,7 @@ class ReadRules:
     """Whether a path may be read for the model. Looks at the disk only to follow links; build it once, ask often.
 
     `patterns` are those of `sandbox.deny_read`, default denials included; relative ones start at `cwd`. `secrets` are
-    plain paths, but for a name that starts with `*`, which stands for all that end alike.
+    plain paths; a name that starts with `*` stands for every name with the same ending.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class Notice(Value):
 
 
 class Reply(Value):
-    """The client's answer to a request of ours; None when it is an error."""
+    """The client's answer to a request of the server; `result` is None for an error."""
 
     id: RequestId
     result: Mapping[str, Any] | None
@@ -180,7 +180,7 @@ class Params:
         return None if listed is None else [Params(item, f"{self._where}{name}.") for item in listed]
 
     def directory(self, name: str) -> Path | None:
-        """The real path of a directory that is there."""
+        """The real path of an existing directory."""
         text = self.text_or_none(name)
         if text is None:
             return None

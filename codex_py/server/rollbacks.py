@@ -1,4 +1,4 @@
-"""What a client asks for that goes back before a turn, and what came of it."""
+"""The request of a client to go back before a turn, and its outcome."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codex_py.protocol.value import Value
 
 
 class RollbackRequest(Value):
-    """Before which turn a session goes back: its number, or `latest` to undo the last time; and what goes back."""
+    """A request to go back before a turn, `to` being its number, or `latest` to undo the last rewind."""
 
     to: str
     files: bool = False
@@ -19,7 +19,7 @@ class RollbackRequest(Value):
 
 
 class RollbackOutcome(Value):
-    """What became of the files, as `sessions rewind --json` prints it, and the message that was gone back before."""
+    """The result for the files, as `sessions rewind --json` prints it, and the message the session went back before."""
 
     files: Mapping[str, Any]
     lines: tuple[str, ...]

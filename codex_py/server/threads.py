@@ -52,7 +52,7 @@ class Opening(Value):
 
 
 class ServerHostProtocol(Protocol):
-    """What a server needs from the command line that started it."""
+    """The services that a server needs from the command line that started it."""
 
     @property
     def home(self) -> Path:

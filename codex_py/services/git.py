@@ -185,7 +185,7 @@ class GitReader:
         return self._run(self._named_off, [command, *_OPTIONS.get(command, ()), *arguments], stdin)
 
     def lines(self, *arguments: str, separator: str = "\n") -> list[str]:
-        """What git prints, in pieces without the empty ones; none where it fails, and outside of a repository.
+        """The output of git, split, without empty pieces; an empty list when git fails and outside of a repository.
 
         Otherwise raises `UserError` as `ask` does.
         """

@@ -121,7 +121,7 @@ def _upgrade_command(installer: str, source: str | None) -> str:
 
 
 def _uv_tool_index() -> str | None:
-    """What `uv tool install` noted."""
+    """The package index that `uv tool install` recorded."""
     with suppress(OSError, tomllib.TOMLDecodeError):
         receipt: dict[str, Any] = tomllib.loads((Path(sys.prefix) / "uv-receipt.toml").read_text())
         for entry in as_list(as_object(as_object(receipt.get("tool")).get("options")).get("index")):

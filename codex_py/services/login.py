@@ -17,7 +17,7 @@ from codex_py.model.providers import resolve_provider
 
 
 class LoginStatus(NamedTuple):
-    """Who is signed in; `method` is None for nobody. `email` and `plan` of a ChatGPT login may be empty.
+    """The login in use; `method` is None if nobody is signed in. `email` and `plan` of a ChatGPT login may be empty.
 
     `is_needed` says that the provider requires an OpenAI login or key.
     """

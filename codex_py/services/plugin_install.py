@@ -156,7 +156,7 @@ def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
         directory.mkdir(mode=0o700, exist_ok=True)
         (directory / "plugin.json").write_text(json.dumps(dict(manifest), indent=2) + "\n")
     except OSError as error:
-        raise UserError(f"the plugin is refused: its `{directory.name}` is no directory for a manifest") from error
+        raise UserError(f"the plugin is refused: cannot write a manifest in its `{directory.name}`") from error
 
 
 def _find(directory: Path, request: PluginRequest, market: str) -> _FoundPlugin:
@@ -212,6 +212,6 @@ def _name_of(manifest: Mapping[str, Any], directory: str) -> str:
     name = written if isinstance(written, str) and written else directory
     if not _NAME.fullmatch(name):
         raise UserError(
-            f"the plugin is refused: `{name[:100]}` is no name for one", hint="letters, digits and `-`, `_`, `.` are"
+            f"the plugin is refused: `{name[:100]}` is not a valid name", hint="use letters, digits, `-`, `_` and `.`"
         )
     return name

@@ -70,7 +70,7 @@ class Capability(NamedTuple):
 
 
 class _Answer:
-    """What came back of the request."""
+    """The answer to the request."""
 
     def __init__(self) -> None:
         self.pieces = 0
@@ -80,7 +80,7 @@ class _Answer:
         self.seconds = 0.0
 
     def colours(self) -> list[str]:
-        """What the well-formed calls of the tool say."""
+        """The colours in the well-formed calls of the tool."""
         return [colour for call in self.calls if (colour := _colour_of(call)) is not None]
 
 

@@ -124,7 +124,7 @@ def _why_protected(
     if path == home:
         return "CODEX_HOME: settings and rules of this program", None
     if path.name.lower() in PROTECTED_NAMES:
-        return "protected name: runs or is believed outside the sandbox", None
+        return "protected name: runs or is trusted outside the sandbox", None
     if path.name == "HEAD":
         return "git would take the directory for a repository and run what its settings name", None
     user_paths = {Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")}

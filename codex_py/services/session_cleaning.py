@@ -41,7 +41,7 @@ class TextCleaner:
         return self._home_text not in text and self._redactor.redact(text) is text and not has_credential(text)
 
     def clean_record(self, value: dict[str, Any]) -> bytes:
-        """A JSON object as bytes. What the provider has encrypted stays as it is."""
+        """A JSON object as bytes. Content encrypted by the provider stays unchanged."""
         raw = encode_json(value)
         text = raw.decode("utf-8", "replace")
         if self._is_clean(text):

@@ -1,4 +1,4 @@
-"""What the stored sessions have cost, request by request, and that added up by day, model, repository or skill."""
+"""The cost of stored sessions, by request and added up by day, model, repository or skill."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PaidRequest(NamedTuple):
 
 
 class CostRow(NamedTuple):
-    """What the requests of one group have cost. A request of several skills counts in equal parts for each."""
+    """The cost of the requests of one group. A request of several skills is divided equally between them."""
 
     name: str
     requests: float

@@ -46,9 +46,9 @@ def document_format(name: str, output: Path | None) -> ExportFormat:
 
 @contextmanager
 def document_file(output: Path) -> Generator[Callable[[bytes], object], None, None]:
-    """What writes to a file, which only the user can read, and which appears whole or not at all.
+    """Yield a function that writes to a file. Only the user can read it, and it appears whole or not at all.
 
-    Raises `UserError` where it cannot be written.
+    Raises `UserError` when it cannot be written.
     """
     if output.is_dir():
         raise UserError(f"cannot write `{output}`: it is a directory")

@@ -50,7 +50,7 @@ class ExportChoice(NamedTuple):
 
 
 class ExportHead(NamedTuple):
-    """What stands above a transcript."""
+    """The heading of a transcript."""
 
     title: str
     facts: tuple[tuple[str, str], ...]

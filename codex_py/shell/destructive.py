@@ -1,4 +1,4 @@
-"""What single commands destroy, as their programs and words say."""
+"""Recognises destructive commands by their program and arguments."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def _truncate(arguments: list[str]) -> str | None:
 
 
 def _sizes(arguments: list[str]) -> list[str]:
-    """What follows `-s` and `--size`, apart or not."""
+    """The values of `-s` and `--size`, attached or as the next word."""
     found: list[str] = []
     for word, after in zip(arguments, [*arguments[1:], ""], strict=False):
         if word in ("-s", "--size"):

@@ -1,4 +1,4 @@
-"""What the words of a command stand for, as far as that can be told without running anything."""
+"""Expands the words of a command as far as possible without running anything."""
 
 from __future__ import annotations
 

@@ -67,12 +67,12 @@ def _uniq(arguments: list[str]) -> bool:
 
 
 def _tac(arguments: list[str]) -> bool:
-    """What cannot be read backwards, as a pipe, `tac` first writes to a temporary file."""
+    """Only with file arguments: `tac` writes a pipe to a temporary file first."""
     return bool(arguments) and all(word and not word.startswith("-") for word in arguments)
 
 
 def _sed(arguments: list[str]) -> bool:
-    """Nothing but `sed -n 1,5p [file]`."""
+    """Only `sed -n 1,5p [file]`."""
     match arguments:
         case ["-n", script]:
             return _SED_PRINT.fullmatch(script) is not None

@@ -136,7 +136,7 @@ def _word(node: Node) -> str:
 
 
 def _require_blank_gaps(node: Node) -> None:
-    """Between the parts of a statement there is nothing but spaces: what the parser skipped, a shell may not."""
+    """Refuse gaps with anything except blanks in a statement: a shell may read text that the parser skipped."""
     if any(gap.strip(b" \t") for gap in _gaps(node)):
         raise _NotPlain
 

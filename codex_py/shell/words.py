@@ -56,12 +56,12 @@ def unescape_string(raw: bytes) -> str:
 
 
 def unescape_ansi_c(text: str) -> str:
-    """What stands between the quotes of `$'…'`, without its backslashes."""
+    """Unescape the text between the quotes of `$'…'`."""
     return _ESCAPE.sub(_character, text) if "\\" in text else text
 
 
 def printed_text(words: Sequence[Word]) -> str | None:
-    """What `echo`, `printf`, `which` and `command -v` print of words that are known; None when that cannot be told."""
+    """The output of `echo`, `printf`, `which` or `command -v` for known words; None when it cannot be determined."""
     texts = [word.text for word in words]
     if not texts or None in texts:
         return None

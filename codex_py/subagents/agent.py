@@ -154,7 +154,7 @@ class SubagentSession:
 
 
 async def first_end(agents: Sequence[SubagentSession], seconds: float) -> None:
-    """Return when the first of them is no longer at work, or after so many seconds. Meanwhile they are waited for."""
+    """Return when the first agent is no longer at work, or after `seconds`. Meanwhile all count as awaited."""
     for agent in agents:
         agent.awaited += 1
     waits = [asyncio.create_task(agent.ended()) for agent in agents]
@@ -168,7 +168,7 @@ async def first_end(agents: Sequence[SubagentSession], seconds: float) -> None:
 
 
 def _activity_of(event: events.Event) -> str | None:
-    """What an event says the agent does now; None when it says nothing about that."""
+    """The agent's current activity according to an event; None when the event has none."""
     match event:
         case events.CommandStarted(_, command):
             return first_words(command, _ACTIVITY)

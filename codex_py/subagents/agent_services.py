@@ -36,7 +36,7 @@ _WIDTH: Final[tuple[SandboxMode, ...]] = ("read-only", "workspace-write", "dange
 
 
 class AgentPlan(Value):
-    """What is special about one agent. `history` is what a fork knows of the conversation.
+    """The properties of one agent. `history` is the part of the conversation that a fork starts with.
 
     With `stored` it continues an earlier run.
     """
@@ -91,7 +91,7 @@ def build_agent_services(
 
 
 def tightened(own: TurnSettings, now: TurnSettings, role: AgentRole | None) -> OverrideTurnContext | None:
-    """What changes for an agent with the settings `own` under the settings `now` of its parent; None for no change."""
+    """The change for an agent with the settings `own` under its parent's settings `now`; None for no change."""
     policy = _policy_for(role or _NO_ROLE, now.sandbox_policy)
     if (own.sandbox_policy, own.approval, own.plan) == (policy, now.approval, now.plan):
         return None

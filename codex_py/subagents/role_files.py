@@ -269,7 +269,7 @@ def _text(fields: Mapping[str, Any], key: str) -> str:
 
 
 def choose_tools(names: Sequence[str] | None, denied: Sequence[str]) -> ToolChoice | None:
-    """What a role's lists come to; None when they say nothing. Names that nobody knows allow nothing."""
+    """The tools that a role's lists allow; None when they do not restrict any. Unknown names allow nothing."""
     if (names is None or "*" in names) and not denied:
         return None
     plain = None if names is None or "*" in names else [_plain(name) for name in names]

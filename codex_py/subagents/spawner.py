@@ -43,7 +43,7 @@ _MIN_WAIT_SECONDS: Final = 10.0
 
 
 class AgentTree:
-    """What all agents below one session of the user share. At most `max_at_work` work at a time, `max_depth` deep."""
+    """The state shared by all agents of a user's session. At most `max_at_work` work at a time, `max_depth` deep."""
 
     def __init__(self, max_at_work: int, max_depth: int, roles: Mapping[str, AgentRole], file: SessionFile) -> None:
         self.max_at_work: Final = max_at_work

@@ -33,7 +33,7 @@ class StoredAgents:
         self._own: dict[str, AgentSpawner] = {}
 
     def states(self) -> Sequence[AgentState]:
-        """What is known of them, in no particular order."""
+        """The known states of the agents, in no particular order."""
         if self._looks:
             self._looks = False
             self._look()
@@ -74,7 +74,7 @@ class StoredAgents:
         return self._items.get(agent_id, ()) if stored is None else stored.items
 
     def _look(self) -> None:
-        """Read the files of earlier runs: those of its agents, and of theirs."""
+        """Read the files of earlier runs: those of its agents and of their agents."""
         every = [summary for summary in list_sessions(self._home, SessionQuery(agents=True)) if summary.parent]
         parents = {self._thread_id}
         missing: list[SessionSummary] = []

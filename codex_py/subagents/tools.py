@@ -64,7 +64,7 @@ def session_roles(request: SessionRequest) -> SessionRoles:
 
 
 def make_agents(turns: TurnRunner, config: Config, roles: SessionRoles, file: SessionFile) -> AgentSpawner:
-    """What starts the agents of a session of the user."""
+    """The spawner of agents for a session of the user."""
     from codex_py.subagents.spawner import AgentTree, Subagents
 
     tree = AgentTree(config.agents.max_threads, config.agents.max_depth, roles.roles, file)
@@ -106,7 +106,7 @@ async def report_agent_call(
 
 
 def spawner_of(context: ToolContext) -> AgentControl:
-    """What starts agents. Raises `ToolError` where there is nothing that does."""
+    """The spawner of agents. Raises `ToolError` when the session has none."""
     if context.agents is None:
         raise ToolError(NO_AGENTS)
     return context.agents()
@@ -272,7 +272,7 @@ def _input_of(item: Mapping[str, str]) -> UserInput:
 
 
 def _status_of(state: AgentState, output_tokens: int) -> str | dict[str, Any]:
-    """The status of an agent for the model, its last message within so many tokens."""
+    """The status of an agent for the model, its last message cut to `output_tokens`."""
     message = None if state.message is None else truncate_middle(state.message, output_tokens)
     return status_payload(state.status, message)
 

@@ -1,4 +1,4 @@
-"""What an address on the web looks like."""
+"""Recognises web addresses and hosts."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def unified_diff(old: str, new: str, *, old_name: str, new_name: str, limit: int
 
 
 def changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """What changed between two lists of lines, in order.
+    """The changes between two lists of lines, in order.
 
     Lines that occur once on both sides are the fixed points (as in a patience diff). The gaps between those are
     compared line by line while the work for that is small; beyond it a gap counts as replaced whole.

@@ -97,7 +97,7 @@ def ends_of(output: str, max_lines: int = 24) -> list[str]:
 
 
 def first_words(text: str, max_length: int) -> str:
-    """A text on one line, cut with a `…` after so many characters."""
+    """A text on one line, cut with a `…` to `max_length` characters."""
     line = " ".join(text[: 4 * max_length].split())
     return line if len(line) <= max_length else f"{line[: max_length - 1]}…"
 
@@ -107,7 +107,7 @@ _USUAL_SHELL: Final = r"/(?:usr/(?:local/)?)?bin/(?:bash|sh|zsh|dash|fish) -l?c 
 
 
 def script_and_shell(command: str) -> tuple[str, str]:
-    """What a usual shell is to run, and that shell with its option; else the command line as it is, and nothing."""
+    """The script of a usual shell, and that shell with its option; otherwise the command line unchanged, and ""."""
     if re.match(_USUAL_SHELL, command) and len(command) < _LONG:
         try:
             words = shlex.split(command)

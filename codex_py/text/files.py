@@ -108,7 +108,7 @@ def _read(descriptor: int, max_bytes: int) -> FileHead:
 
 
 def load_checked(path: Path, format_name: bytes, *, max_bytes: int) -> bytes | None:
-    """What `save_checked` wrote as `format_name`; None for a file that is missing, damaged, larger or another's."""
+    """Read a file written by `save_checked` as `format_name`; None if missing, damaged, too large or different."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             raw = file.read(max_bytes + 1)
@@ -188,12 +188,12 @@ _JSON_WORDS: Final = {
 
 
 def os_reason(error: OSError) -> str:
-    """What the system says about a failure."""
+    """The system's reason for a failure, in lower case."""
     return (error.strerror or str(error)).lower()
 
 
 def system_error(error: BaseException) -> OSError | None:
-    """What the operating system or TLS reported below the layers of a library, if anything."""
+    """The error that the operating system or TLS reported below the layers of a library, if any."""
     found = None
     for cause in _causes(error):
         if isinstance(cause, OSError):

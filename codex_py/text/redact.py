@@ -121,14 +121,14 @@ class Redactor:
 
 
 class HeldBack:
-    """A text that comes in pieces: given on without its secrets, save for what may be the beginning of one."""
+    """Redacts a text that comes in pieces. The end of it is held back while it may be the beginning of a secret."""
 
     def __init__(self) -> None:
         self._before = ""
         self._held = ""
 
     def feed(self, piece: str, redactor: Redactor) -> str:
-        """What may be shown now of the text so far and was not shown before."""
+        """The part of the text that can be shown now and was not shown before."""
         text = f"{self._before}{self._held}{piece}"
         shown, rest = redactor.redact_start(text, len(self._before), is_whole=False)
         self._before, self._held = text[max(0, rest - _CONTEXT) : rest], text[rest:]

@@ -89,14 +89,14 @@ class StreamSanitizer:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """What is settled by now and was not given out before."""
+        """The part of the text that is settled now and was not returned before."""
         text = self._held + piece
         cut = _settled_length(text)
         self._held = text[cut:]
         return sanitize(text[:cut])
 
     def finish(self) -> str:
-        """What was held back, when the text ends here."""
+        """The held-back rest, when the text ends here."""
         rest, self._held = self._held, ""
         return sanitize(rest)
 

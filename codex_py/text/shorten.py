@@ -18,7 +18,7 @@ _MAX_KEYS: Final = 16
 def shortened(value: Mapping[str, Any], max_bytes: int, encode: Encode) -> dict[str, Any]:
     """The table with its longest texts cut in the middle, so that its JSON has at most `max_bytes` bytes.
 
-    When there are too many texts for that, lists lose entries at their end. What is nested deeply becomes text.
+    When there are too many texts for that, lists lose entries at their end. Deeply nested values become text.
     """
     tree = _shallow(value, _DEEPEST, encode)
     while True:
@@ -105,7 +105,7 @@ def _cut_text(text: str, max_bytes: int, encode: Encode) -> str:
 
 
 def _end(text: str, max_bytes: int, encode: Encode) -> str:
-    """As much of the beginning as measures at most so many bytes."""
+    """The longest beginning that encodes to at most `max_bytes` bytes."""
     while text and (size := len(encode(text))) > max_bytes:
         text = text[: len(text) * max_bytes // size]
     return text

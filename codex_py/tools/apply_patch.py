@@ -54,7 +54,7 @@ async def apply_patch_text(text: str, context: ToolContext, *, workdir: Path) ->
     """Apply a patch under the session's policy; paths in it are relative to `workdir`.
 
     Emits `PatchStarted` and `PatchFinished`. A patch that cannot be applied, or may not, gives an output with `ok`
-    false that says why; it raises nothing but `CancelledError`, and then a patch under way is finished or undone.
+    false that says why; it raises only `CancelledError`, and then a patch under way is finished or undone.
     """
     from codex_py.tools.patching import run_patch
 

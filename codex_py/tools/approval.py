@@ -76,10 +76,10 @@ class Approvals:
         sandbox_off: bool,
         files: tuple[str, ...] | None = None,
     ) -> None:
-        """Remember a yes to every command that begins with `pattern`, and write it down.
+        """Remember the approval of every command that begins with `pattern`, and store it.
 
-        With `files` it holds while these stay the same. Raises `UserError` when it cannot be written; it holds for the
-        session then.
+        With `files` it holds while these stay the same. Raises `UserError` when it cannot be stored; then it holds for
+        the session.
         """
         rule = PrefixRule(tuple((word,) for word in pattern), sandbox_off=sandbox_off, files=files)
         # One for the same words, kept for files that have changed since, is replaced.
@@ -132,11 +132,11 @@ NO_SANDBOX: Final = (
 
 
 class CommandFacts(Value):
-    """What is known of a command before it runs.
+    """The facts known about a command before it runs.
 
     `segments` are the words of each command of a plain script, None when it is not plain; `hidden` are all commands
-    found in it anywhere. `safe` are the segments known to only read; `danger` is why it is not to be run unasked.
-    `shortfall` is what the sandbox cannot hold of it, None when it holds all or the user has accepted that. `writable`
+    found in it anywhere. `safe` are the segments known to only read; `danger` is why it must not run unasked.
+    `shortfall` is what the sandbox cannot enforce, None when there is none or the user has accepted it. `writable`
     are the full paths of its programs that sandboxed commands may write, `unagreed` those of them that no rule names.
     """
 
@@ -167,9 +167,9 @@ UNDOABLE: Final = "can be undone with /undo"
 
 
 class AskVerdict(Value):
-    """Ask the user; after a yes it runs, `outside` the sandbox if that is what was asked.
+    """Ask the user; if approved the command runs, with `outside` outside the sandbox.
 
-    `patternable` says that the yes may be given for good, `kind` which questions it belongs to.
+    `patternable` says that a lasting approval is possible, `kind` is the type of the question.
     """
 
     reason: str
@@ -299,7 +299,7 @@ def _verdict(facts: CommandFacts, rules: RuleBook, policy: ApprovalPolicy, sandb
 
 
 def _by_rule(facts: CommandFacts, rules: RuleBook) -> ApprovalVerdict | None:
-    """What the rules say, None when they say nothing about all of the command."""
+    """The verdict of the rules, None when they do not decide the whole command."""
     if rules.faults:
         return RefuseVerdict(f"command refused: {rules.faults[0]}")
     strict = [rule for words in (*facts.hidden, *(facts.segments or ())) for rule in rules.matching(words)]
@@ -345,13 +345,13 @@ def _no_escalation(policy: ApprovalPolicy) -> str:
 
 
 async def put_question(question: ApprovalQuestion, ask: AskUser | None) -> ApprovalReply:
-    """What the user says; everything that is no offered scope is a no."""
+    """The user's answer; anything except an offered scope is a refusal."""
     assert ask is not None  # there is no question where nobody can be asked
     return approval_reply(await ask(question), question.scopes)
 
 
 def declined_because(reply: ApprovalReply) -> str:
-    """What the model reads after a no."""
+    """The text for the model after a refusal."""
     if reply.refusal:
         return reply.refusal
     return f"{_DECLINED}, who says: {reply.message}" if reply.message else f"{_DECLINED}: {_GO_ON}"

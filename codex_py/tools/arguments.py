@@ -43,7 +43,7 @@ def read_arguments(
 
 
 def fields_of(call: ToolCall) -> dict[str, Any]:
-    """The arguments of a call as they are. Raises `ToolError` for what is no JSON object."""
+    """The arguments of a call, unchecked. Raises `ToolError` if they are not a JSON object."""
     try:
         value = decode_json(call.arguments or "{}")
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""The tools `request_user_input` and `request_permissions`: what the model asks of the user.
+"""The tools `request_user_input` and `request_permissions`: questions of the model to the user.
 
-What is kept read-only stays so, and what may not be read.
+Permissions never make protected paths writable or denied paths readable.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def outside_context(context: ToolContext, programs: Sequence[str]) -> ToolContex
 
 
 def finder_of(context: ToolContext) -> ProgramFinder:
-    """What tells the programs apart that the session's commands may write."""
+    """A finder that recognises programs which the session's commands may write."""
     roots = context.sandbox.roots(context.sandbox_policy, context.cwd)
     directories = dict.fromkeys([real_path(context.cwd), *(str(root.path) for root in roots)])
     return ProgramFinder(context.env.get("PATH", ""), tuple(directory for directory in directories if directory != "/"))

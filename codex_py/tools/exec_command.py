@@ -1,6 +1,6 @@
 """The tools `exec_command`, `write_stdin`, `shell_command` and `shell`: commands in the sandbox.
 
-The last two are older names some models call. What runs a command is loaded with the first call.
+The last two are older names some models call. The code that runs commands is imported with the first call.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class HookToolCall(Value):
 
 
 def hook_calls_of(call: ToolCall, view: HookView, cwd: Path, typed_before: str = "") -> list[HookToolCall]:
-    """What a call does, the call itself first; a patch in a command is a call of its own.
+    """The calls that hooks see for one call, itself first; a patch in a command is a call of its own.
 
     `typed_before` is the line that was typed into a running command and not ended.
     """

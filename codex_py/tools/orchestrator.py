@@ -79,7 +79,7 @@ class CommandToRun(Value):
 
 
 class AttemptResult(NamedTuple):
-    """What one attempt gave; `exit_code` is that of a sandboxed command that has ended."""
+    """The result of one attempt; `exit_code` is that of a sandboxed command that has ended."""
 
     output: ToolOutput
     exit_code: int | None = None
@@ -173,7 +173,7 @@ class _Orchestrator:
             return (await self._ask_user(verdict)).scope is not None
 
     def context_for(self, run: RunVerdict) -> ToolContext:
-        """What it runs in."""
+        """The context that the command runs in."""
         context = self._context
         if run.outside:
             return outside_context(context, self._facts.writable)
@@ -220,7 +220,7 @@ class _Orchestrator:
         return facts.replace(writable=writable, unagreed=unagreed(writable, self._approvals.rules.executables))
 
     async def keep_own_changes(self) -> None:
-        """What the command has done to the files it names, inside the sandbox, does not end a yes for the session."""
+        """Keep an approval for the session valid after the command, sandboxed, has changed files that it names."""
         key = self._key(outside=False)
         if self._approvals.is_allowed(key) and not isinstance(self._context.sandbox_policy, DangerFullAccess):
             self._approvals.allow(key, await self._files([self._command.script]))

@@ -120,7 +120,7 @@ def patch_files(raw: bytes, cwd: Path) -> str:
 
 
 async def run_patch(text: str, context: ToolContext, workdir: Path) -> ToolOutput:
-    """What `apply_patch_text` promises."""
+    """Do the work of `apply_patch_text`."""
     begun = time.monotonic()
     # The roots as the session first saw them: a link put in their place since then widens nothing.
     roots = context.sandbox.roots(context.sandbox_policy, context.cwd)
@@ -191,8 +191,8 @@ def _prepare(
 
 
 def _preview(text: str, context: ToolContext, workdir: Path) -> tuple[FileChange, ...]:
-    """What a patch would change that the sandbox does not let through, for the question; nothing where that cannot be
-    said without reading outside of the directory of the session.
+    """The changes of a patch that the sandbox does not allow, for the question; empty when they cannot be determined
+    without reading outside of the session's directory.
     """
     root = Path(real_path(context.cwd))
 

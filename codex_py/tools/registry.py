@@ -17,11 +17,11 @@ class ForeignTools(Protocol):
     """Tools that other programs bring."""
 
     def specs(self) -> Sequence[dict[str, Any]]:
-        """What the model is shown of them; later lists begin with all of an earlier one."""
+        """The specs that the model gets; a later list begins with all of an earlier one."""
         ...
 
     def find(self, call: ToolCall) -> Tool | None:
-        """The tool a call means, whether it is shown or not."""
+        """The tool of a call, whether it is shown to the model or not."""
         ...
 
 
@@ -179,11 +179,11 @@ class AllowedTools:
         self._allows = allows
 
     def specs(self) -> Sequence[dict[str, Any]]:
-        """What the model is shown of them."""
+        """The specs that the model gets."""
         return [cut for spec in self._tools.specs() if (cut := self._allowed_of(spec)) is not None]
 
     def find(self, call: ToolCall) -> Tool | None:
-        """The tool a call means, None when it may not be used."""
+        """The tool of a call, None when it may not be used."""
         name = _full(call.namespace or "", call.name)
         return self._tools.find(call) if self._allows(name) else None
 

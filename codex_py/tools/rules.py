@@ -2,8 +2,8 @@
 
 They are values here; `tools.rule_files` reads and writes them.
 
-The files are Starlark to other programs. Here they are read as a syntax tree and never run, so nothing but literals,
-names given to literals, `+` between lists and strings, and `for` over a list is understood.
+The files are Starlark to other programs. Here they are read as a syntax tree and never run, so only literals,
+names given to literals, `+` between lists and strings, and `for` over a list are understood.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class LoadSkill(Tool):
     hook_view = OtherFields(("Skill",), (("skill", "name"),))
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Give back the skill and the instruction to follow it. Raises `ToolError` for a name that is no skill's."""
+        """Give back the skill and the instruction to follow it. Raises `ToolError` for an unknown skill."""
         arguments = self.read(call)
         if context.use_skill is None:
             raise ToolError("skills are not available in this session")

@@ -1,4 +1,4 @@
-"""What a tool is, what it gets to know of a call, and what it gives back."""
+"""The interface of tools: the context they get with a call, and their output."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ PLANNING: Final = "in plan mode nothing is written until the user has accepted t
 
 
 class SpawnRequest(Value):
-    """What the model wants of a new agent; without a model it gets that of the session.
+    """The model's request for a new agent; without `model` it uses that of the session.
 
-    `skills` are names of skills put before it, `fork` that it begins with the history of its parent.
+    `skills` names skills to load first, `fork` says that it begins with the history of its parent.
     """
 
     task: tuple[UserInput, ...]
@@ -76,7 +76,7 @@ class AgentControl(Protocol):
 
 
 class ToolContext(Value):
-    """What a tool may know and touch during one call.
+    """The state and services that a tool may use during one call.
 
     `output_tokens` is the model's cap for one tool output; `env` is the environment tool processes get, already
     filtered by the policy. `ask` puts a question to the user and waits; it is None where nobody can answer. `widen`
@@ -151,7 +151,7 @@ class CallFailed(ToolError):
 
 
 def failed_output(error: ToolError) -> ToolOutput:
-    """What the model reads of a failure."""
+    """The output for the model after a failure."""
     return ToolOutput(str(error), ok=False, ended=error.ended if isinstance(error, CallFailed) else None)
 
 

@@ -60,7 +60,7 @@ class StdinArguments(Value):
 async def type_and_wait(fields: dict[str, Any], context: ToolContext, poll_ms: tuple[int, int]) -> ToolOutput:
     """Type, wait until the command ends or the time is over, and answer with the new output.
 
-    A look without typing waits so many milliseconds at least and at most.
+    `poll_ms` is the shortest and the longest time in milliseconds that a call without typing waits.
     """
     arguments = StdinArguments(**fields)
     chars = arguments.chars

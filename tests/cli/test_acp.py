@@ -432,7 +432,7 @@ def test_commands_answer_without_the_model(place: Place) -> None:
         session = client.open(place)
         for command in ("/status", "/context", "/skills", "/mcp", "/ps", "/model", "/plan", "/stop", "/compact"):
             assert client.prompt(session, command)["stopReason"] == "end_turn"
-        with pytest.raises(Refused, match="no command runs by the number `7`"):
+        with pytest.raises(Refused, match="no command with the number `7` is running"):
             client.prompt(session, "/stop 7")
 
     said = client.said()

@@ -141,7 +141,7 @@ async def test_two_servers_of_one_name_the_user_s_counts_and_it_is_told(place: P
         ('{"x": {"command": "a", "url": "https://a.invalid"}}', "it has neither one `command` nor one `url`"),
         ('{"x": {"url": "file:///etc/passwd"}}', "it has neither one `command` nor one `url`"),
         ('{"x": {"url": "https://a.invalid", "type": "sse"}}', "its transport is none of `stdio`, `http`"),
-        ('{"x y": {"command": "a"}}', "that is no name for a server"),
+        ('{"x y": {"command": "a"}}', "the name is invalid"),
         ("[1, 2", "no JSON object of at most 64 KiB inside the plugin"),
         (" " * 70_000 + "{}", "no JSON object of at most 64 KiB inside the plugin"),
         ('{"x":' * 20_000, "no JSON object of at most 64 KiB inside the plugin"),

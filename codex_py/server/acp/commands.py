@@ -206,7 +206,7 @@ async def _stop(to: CommandTarget, request: CommandRequest) -> Json | None:
     session = to.thread.session
     running = [process for process in session.processes() if request.words in ("", str(process.id))]
     if request.words and not running:
-        raise UserError(f"no command runs by the number `{request.words[:80]}`", hint="`/ps` lists them")
+        raise UserError(f"no command with the number `{request.words[:80]}` is running", hint="`/ps` lists them")
     for process in running:
         await session.stop_process(process.id)
     to.show_message(f"Stopped {len(running)} command{'' if len(running) == 1 else 's'}.")

@@ -37,7 +37,7 @@ def read_rewind(params: Params) -> RollbackRequest:
 
 
 def called_rewind(prompt: str) -> RollbackRequest | None:
-    """What a prompt asks for that is `/undo` or `/rewind …`; None for any other. Raises `UserError`."""
+    """The request of a prompt that is `/undo` or `/rewind …`; None for any other prompt. Raises `UserError`."""
     name, *words = prompt.split() or [""]
     if name == "/undo" and not words:
         return RollbackRequest(_LAST, files=True)

@@ -24,7 +24,7 @@ def titled(text: str) -> str:
 
 
 class ToolCalls:
-    """Calls by the model's ids. The model may use an id twice, so clients get ids of ours."""
+    """Calls by the model's ids. The model may use an id twice, so clients get ids made here."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -111,7 +111,7 @@ def command_title(command: str) -> str:
 
 
 def patch_title(changes: tuple[FileChange, ...]) -> str:
-    """What a patch does, in a few words."""
+    """A short title for a patch."""
     if not changes:
         return "Edit files"
     verb = {"delete": "Delete", "move": "Move"}.get(tool_kind_of_patch(changes), "Edit")

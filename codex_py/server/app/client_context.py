@@ -68,7 +68,7 @@ class ClientContext:
 
     @property
     def name(self) -> str:
-        """What the client calls itself."""
+        """The client's name for itself."""
         return "" if self.client is None else self.client.name
 
     def live(self, thread_id: str) -> LiveThread:

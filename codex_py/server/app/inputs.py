@@ -103,7 +103,7 @@ class PendingMessages:
         pending.has_arrived = True
 
     def forget(self) -> None:
-        """What has arrived and was not taken up never will be."""
+        """Drop messages that have arrived and were not taken up: they never will be."""
         self._waiting = [message for message in self._waiting if not message.has_arrived]
 
     def take(self, texts: list[str]) -> list[Item]:

@@ -213,7 +213,7 @@ def _first_turns(turns: Sequence[PastTurn], number: int) -> Sequence[PastTurn]:
 
 
 async def stored_thread(context: ClientContext, thread_id: str) -> SessionSummary:
-    """What is stored of a thread. Raises `UserError`."""
+    """The stored summary of a thread. Raises `UserError`."""
     home = context.host.home
     path = await asyncio.to_thread(find_exactly, home, thread_id)
     return await asyncio.to_thread(load_summary, home, path)

@@ -18,7 +18,7 @@ NOT_LOADED: Final = {"type": "notLoaded"}
 def live_thread_payload(
     thread: LiveThread, status: dict[str, Any], summary: SessionSummary | None, *, preview: str = ""
 ) -> dict[str, Any]:
-    """A live thread; `summary` is read from its file, None while there is no file."""
+    """The payload of a live thread; `summary` is read from its file, None while it has none."""
     settings = thread.session.settings
     now = time.time()
     stored = {} if summary is None else stored_thread_payload(summary, status)
