@@ -35,20 +35,20 @@ def test_a_file_of_the_user_is_a_command(place: Place, ready: Ready) -> None:
 
 
 def test_commands_of_a_project_count_when_it_is_trusted(place: Place, ready: Ready) -> None:
-    place.write(".codex/prompts/check.md", "Check it.\n")
+    place.write(".codex/prompts/look-over.md", "Check it.\n")
     place.write(".claude/commands/front/build.md", "Build $ARGUMENTS.\n")
     (place.repo / ".codex/prompts/outside.md").symlink_to("/etc/passwd")
     with FakeResponses([say("One.")], [say("Two.")]) as model:
         ready(model)
         with Terminal(place, width=100) as terminal:
-            terminal.wait_for_prompt().type("/check\r")
+            terminal.wait_for_prompt().type("/look-over\r")
             terminal.wait_for("One.").wait_for_prompt().type("/front:build it\r")
             terminal.wait_for("Two.").wait_for_prompt().type("/outside\r")
             terminal.wait_for("no command or skill `/outside`")
         place.use_model(model.base_url, f'[projects."{place.repo}"]\ntrust_level = "untrusted"\n')
         with Terminal(place, width=100) as terminal:
-            terminal.wait_for_prompt().type("/check\r")
-            terminal.wait_for("no command or skill `/check`")
+            terminal.wait_for_prompt().type("/look-over\r")
+            terminal.wait_for("no command or skill `/look-over`")
     assert [request.texts("user")[-1] for request in model.requests] == ["Check it.", "Build it."]
 
 

@@ -83,7 +83,7 @@ def test_enter_is_a_no_and_a_no_can_say_why(place: Place) -> None:
     with session(place, *calls) as (model, terminal):
         terminal.wait_for("❯ n  No")
         terminal.press("enter")
-        terminal.wait_until_gone("❯ n  No").wait_for("❯ n  No")
+        terminal.wait_for("declined").wait_for("❯ n  No")
         terminal.type("e")
         terminal.wait_for("what should the model do instead?")
         terminal.type("use make\r")
