@@ -69,12 +69,12 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def is_agreed(question: str, *, needs: str) -> bool:
-    """Whether the user says yes to a question on the terminal; everything but a yes is a no.
+    """Ask a yes-or-no question on the terminal; any answer except yes counts as no.
 
-    `needs` says what needs a yes, for the `UsageError` where nobody can be asked.
+    `needs` names what needs approval, for the `UsageError` when nobody can be asked.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"{needs} needs a yes, and nobody can be asked", hint="pass --yes")
+        raise UsageError(f"{needs} needs approval, and nobody can be asked", hint="pass --yes")
     sys.stderr.write(sanitize_line(f"{question} [y/N] "))
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -202,7 +202,7 @@ def terminal_parser() -> Parser:
         "--ask-for-approval",
         choices=APPROVAL_POLICIES,
         dest="approval",
-        help="when commands need a yes (default: on-request)",
+        help="when commands need approval (default: on-request)",
     )
     add_model_flags(parser)
     add_budget_flags(parser)

@@ -219,7 +219,7 @@ class Config(ConfigRecord):
 
     approval_policy: ApprovalPolicy = setting(
         Approval(*APPROVAL_POLICIES),
-        "when a command needs a yes, a word or `{ granular = … }`; `exec` never asks",
+        "when a command needs approval, a word or `{ granular = … }`; `exec` never asks",
         default="on-request",
     )
     approvals_reviewer: Literal["user", "auto_review", "guardian_subagent"] = setting(

@@ -40,7 +40,7 @@ _MAX_TAIL: Final = 2000
 
 
 def load_approvals(loaded: LoadedConfig, *, home: Path, cwd: Path, ignore_rules: bool = False) -> Approvals:
-    """The rules that count in a directory, and where a lasting yes is kept."""
+    """The rules that apply in a directory, and the files that store lasting approvals."""
     project = loaded.project_root or cwd
     always, project_file = store_files(home, project)
     read = read_rule_files(loaded, home=home, cwd=cwd, ignore_rules=ignore_rules)

@@ -327,7 +327,7 @@ def _root(directory: Path) -> dict[str, str]:
 
 
 def _retrieve(request: asyncio.Future[BaseModel]) -> None:
-    """Look at the outcome, for nobody else may."""
+    """Retrieve the outcome, so that asyncio does not report an unretrieved exception."""
     if not request.cancelled():
         request.exception()
 

@@ -46,8 +46,8 @@ _USERS_WORD: Final = ("sampling", "trust_annotations", "allow_insecure_http")
 class ListedServer(NamedTuple):
     """A server, its table, and where it comes from; `plugin` is the id of its plugin.
 
-    `standing` says of a project's server what the user has said to exactly what it would run, which `pin` stands for;
-    `words` is what they have said beside a yes.
+    `standing` is the user's decision about a project's server as pinned by `pin`; `words` are the conditions of an
+    approval.
     """
 
     name: str

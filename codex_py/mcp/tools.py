@@ -33,7 +33,7 @@ class McpTools:
     """Tools by server, sorted by name; what comes later comes after all that was there, and nothing ever goes.
 
     `namespaces` says that the provider knows tools in namespaces; else each has a flat name. `pictures` says that the
-    model takes them. `keep` writes down a yes for good to a tool of a server, by its hash. Tools of a connector are
+    model takes them. `keep` stores the lasting approval of a server's tool, by its hash. Tools of a connector are
     shown once it is wanted; `rules` is what the user says of connectors.
     """
 

@@ -76,5 +76,5 @@ def _call_events(call: Call) -> _ItemEvents:
 
 
 def _new_id() -> str:
-    """An id nobody else has: a conversation may hold the same prompt, and so the same calls, many times."""
+    """A unique id: a conversation may hold the same prompt, and so the same calls, many times."""
     return os.urandom(12).hex()

@@ -283,7 +283,7 @@ class QuestionRaised(Value):
 
 
 class QuestionClosed(Value):
-    """A question waits no longer: it was answered, or nobody needs the answer any more."""
+    """A question no longer waits: it was answered, or the answer is not needed any more."""
 
     question_id: str
 

@@ -178,11 +178,11 @@ class ApprovalQuestion(Value):
 
     `command` is the exact command line, shell-quoted, or the patch; hidden characters in it are marked, so it may be
     drawn as it is. `files` are what a patch changes, none for a command; `changes` is the same with the diffs,
-    where they could be made before the question. `outside` says that a yes takes it out of
-    the sandbox. `reason` is why it is asked about, `justification` what the model says. `pattern` is what a yes for
-    the project or for good would allow: every command that begins with these words.
+    where they could be made before the question. `outside` says that it would run outside of
+    the sandbox. `reason` is why it is asked about, `justification` what the model says. `pattern` is what an approval
+    for the project or a lasting one allows: every command that begins with these words.
 
-    With a `server` it is about a call of that MCP server's tool, and a yes for longer is one to all calls of the tool.
+    With a `server` it is about a call of that MCP server's tool, and a longer approval covers all calls of the tool.
     """
 
     id: str
@@ -201,10 +201,10 @@ class ApprovalQuestion(Value):
 
 
 class ApprovalReply(Value):
-    """An answer to an approval: the scope of a yes, or None for a no.
+    """An answer to an approval question: the scope of the approval, or None for a refusal.
 
-    A `pattern` stands in place of the question's in a yes for the project or for good; `message` is what the model is
-    told with a no. A no that is not the user's own has a `refusal` instead: who declined, and why.
+    A `pattern` replaces the question's in an approval for the project or a lasting one; `message` is what the model is
+    told with a refusal. A refusal that is not the user's own has `refusal` instead: who declined, and why.
     """
 
     scope: ApprovalScope | None = None

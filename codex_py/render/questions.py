@@ -44,7 +44,7 @@ class Fact(NamedTuple):
 
 
 class QuestionWording(NamedTuple):
-    """A question. `subject` is what a yes allows, in lines; the choice without a value is the default.
+    """A question. `subject` is what an approval allows, in lines; the choice without a value is the default.
 
     `justification` is the model's reason for asking.
     """

@@ -50,13 +50,13 @@ def known_models(config: Config) -> tuple[str, ...]:
 
 
 def well_known_models(config: Config) -> tuple[str, ...]:
-    """The models to offer where nobody is asked: those of the configuration, of its catalogue, and of OpenAI."""
+    """The models to offer without asking a provider: those of the configuration, of its catalogue, and of OpenAI."""
     own = known_models(config)
     return tuple(dict.fromkeys((*own, *(openai_models() if config.model_provider != _OFFLINE else ()))))
 
 
 def is_well_known(config: Config, name: str) -> bool:
-    """Whether nobody need be asked whether there is such a model."""
+    """Whether a model is known to exist without asking the provider."""
     return config.model_provider == _OFFLINE or name in (*config.models, *openai_models())
 
 

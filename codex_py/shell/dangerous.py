@@ -1,4 +1,4 @@
-"""Command lines that destroy what no undo brings back, or run what nobody has read.
+"""Command lines that destroy files beyond undo, or run code that nobody has read.
 
 A guard against accidents: it reads what a line says and cannot know what it computes. The boundary is the sandbox.
 """

@@ -1,4 +1,4 @@
-"""Commands that are known to only read: the ones nobody needs to be asked about.
+"""Commands that are known to only read: they need no approval.
 
 The list saves questions and protects nothing: the sandbox does that. So an option that is not known asks.
 """

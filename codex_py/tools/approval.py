@@ -29,7 +29,7 @@ from codex_py.tools.rules import PrefixRule, RuleBook, rule_line, strictest
 
 
 class RuleStore(Value):
-    """The files a yes is written to: for every project, and for `project` alone."""
+    """The files that store lasting approvals: for every project, and for `project` alone."""
 
     always: Path
     project_file: Path
@@ -53,7 +53,7 @@ class Approvals:
 
     @property
     def can_store(self) -> bool:
-        """Whether a yes can be kept beyond the session."""
+        """Whether an approval can be kept beyond the session."""
         return self._store is not None
 
     def is_allowed(self, key: Hashable) -> bool:
@@ -61,11 +61,11 @@ class Approvals:
         return key in self._allowed
 
     def allowed_files(self, key: Hashable) -> tuple[str, ...] | None:
-        """The files a yes for the session is bound to, as `bound_files` gives them; None where there is no such yes."""
+        """The files that a session approval is bound to, as `bound_files` gives them; None if there is none."""
         return self._allowed.get(key)
 
     def allow(self, key: Hashable, files: tuple[str, ...] = ()) -> None:
-        """Remember a yes until the session ends."""
+        """Remember an approval until the session ends."""
         self._allowed[key] = files
 
     def allow_pattern(
@@ -179,7 +179,7 @@ class AskVerdict(Value):
 
 
 class RefuseVerdict(Value):
-    """Do not run it; the model reads why. `unasked` is the question that nobody can be asked.
+    """Do not run it; the model reads why. `unasked` is the question that could not be asked.
 
     `lacks_sandbox` says that the only reason is a sandbox that is missing or incomplete.
     """
@@ -258,7 +258,7 @@ def asks_after_denial(policy: ApprovalPolicy, *, can_ask: bool) -> bool:
 
 
 def suggest_pattern(segments: Sequence[Words] | None, requested: Sequence[str], safe: Sequence[Words]) -> Words | None:
-    """The first words a yes for good would allow: those the model wants when they fit, else the whole command.
+    """The first words that a lasting approval would allow: those the model wants if they fit, else the whole command.
 
     None when no pattern covers all of the script (what is `safe` needs none), or when it would allow far more.
     """

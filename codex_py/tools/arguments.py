@@ -131,7 +131,7 @@ def _boolean(value: object) -> bool:
 
 
 def _whole_number(value: object) -> int:
-    """Half a millisecond matters to nobody, and models write `500.0` and `"500"`."""
+    """Fractions of a millisecond do not matter, and models write `500.0` and `"500"`."""
     if isinstance(value, float) and not isfinite(value):
         raise _Mismatch("a finite number")
     if isinstance(value, int) or (isinstance(value, float) and abs(value) < 2**53):

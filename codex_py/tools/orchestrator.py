@@ -263,7 +263,7 @@ class _Orchestrator:
         return await put_question(question, self._context.ask)
 
     async def _remember(self, reply: ApprovalReply, verdict: AskVerdict, files: tuple[str, ...]) -> ApprovalReply:
-        """Remember a yes for as long as the user chose."""
+        """Remember an approval for as long as the user chose."""
         match reply.scope:
             case "session":
                 self._approvals.allow(self._key(outside=verdict.outside), files)

@@ -149,7 +149,7 @@ async def _permitted(
 ) -> tuple[PatchPlan, tuple[FileChange, ...]]:
     """The plan of a patch that may be written, the user asked where that is needed. Raises `PatchError`.
 
-    Nothing outside of the writable directories is read before the user has said yes to it.
+    Nothing outside of the writable directories is read before the user has approved it.
     """
     prepared = outside = None
     changes: tuple[FileChange, ...] = ()

@@ -97,10 +97,10 @@ def _check_plan(text: str, session: RunningCommand, context: ToolContext) -> Non
 
 
 async def _permit_input(text: str, session: RunningCommand, context: ToolContext) -> None:
-    """Ask where that is needed; `ToolError` after a no.
+    """Ask where that is needed; `ToolError` after a refusal.
 
-    What a yes or a rule has let out of the sandbox is asked about for each input. Inside, and where there is no
-    sandbox, only what a shell would run is looked at, for what rules and the guard against accidents say about it.
+    For a command outside of the sandbox each input is asked about. Inside, and with full access, only input that a
+    shell would run is checked, against the rules and the guard against accidents.
     Keys that only interrupt or end a command need no question anywhere.
     """
     outside = session.outside and not isinstance(context.sandbox_policy, DangerFullAccess)

@@ -39,7 +39,7 @@ def test_nothing_is_trusted_where_nobody_can_be_asked(place: Place) -> None:
     assert (asked.status, asked.out) == (2, "")
     assert asked.err.splitlines()[-2:] == [
         "they run in the sandbox of the session; `--outside N` lets hook N run outside",
-        "error: trusting hooks needs a yes, and nobody can be asked; pass --yes",
+        "error: trusting hooks needs approval, and nobody can be asked; pass --yes",
     ]
     assert listed_hooks(place) == [("Stop", "project", False)]
 

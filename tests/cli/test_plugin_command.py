@@ -79,7 +79,7 @@ def test_without_a_terminal_it_needs_a_word_and_leaves_nothing(place: Place, tmp
     refused = run(place, "plugin", "add", make_plugin(tmp_path / "p"))
     assert refused.status == 2
     assert refused.err.splitlines()[-1] == (
-        "error: installing the plugin `demo@local` needs a yes, and nobody can be asked; pass --yes"
+        "error: installing the plugin `demo@local` needs approval, and nobody can be asked; pass --yes"
     )
     assert (config(place), cache(place)) == (COMMENTED, [])
 

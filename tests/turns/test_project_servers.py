@@ -195,7 +195,7 @@ def test_a_project_s_server_is_listed_and_trusted_from_the_command_line(place: P
     nobody = run(place, "mcp", "trust", "theirs")
     assert (nobody.status, nobody.err.splitlines()[-1]) == (
         2,
-        "error: trusting `theirs` needs a yes, and nobody can be asked; pass --yes",
+        "error: trusting `theirs` needs approval, and nobody can be asked; pass --yes",
     )
     assert not log.exists()
 

@@ -103,7 +103,7 @@ _NO: Final = PermissionOption("no", "No", "reject_once")
 
 
 def _worded(wording: QuestionWording, yes: PermissionOptionKind) -> PermissionRequest:
-    """A question in its standard wording; `yes` is the option kind of a yes."""
+    """A question in its standard wording; `yes` is the option kind of an approval."""
     kinds: dict[str | None, PermissionOptionKind] = {None: "reject_once", "never": "reject_always"}
     options = [
         PermissionOption(choice.value or "no", choice.label, kinds.get(choice.value, yes), choice.value)

@@ -75,7 +75,7 @@ async def ask_for_trust(
 
 
 def trust_sheet(loaded: LoadedConfig, *, cwd: Path, home: Path, user_home: str) -> Sheet[bool | None]:
-    """The question, with what a yes would allow here; Enter says no at first."""
+    """The question, with what an approval allows here; Enter answers no by default."""
     root = loaded.project_root or cwd
     return Sheet(
         title="Do you trust this directory?",

@@ -1,4 +1,4 @@
-"""The hooks of a session, and the user's yes to those that the project brings."""
+"""The hooks of a session, and the user's approval of those that the project brings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _entry(hook: ListedHook) -> ListEntry[ListedHook]:
         "" if hook.runs else "changed since you trusted it" if hook.changed else "not trusted",
         (TextLine(hook.command, "output", GUTTER), TextLine(" · ".join(facts), "menu.note")),
         mark="●" if hook.runs else " ",
-        blocked="" if hook.asks else f"only hooks of the project need a yes; this one is of the layer {hook.source}",
+        blocked="" if hook.asks else f"only hooks of the project need approval; this one is of the layer {hook.source}",
         words=f"{hook.source} {hook.where}",
     )
 
