@@ -12,9 +12,10 @@ import typer
 
 from codex_py.checkpoints.rewind import describe_files
 from codex_py.checkpoints.store import CheckpointStore, prune_stores, require_store
-from codex_py.checkpoints.stored import RewindChoice, rewind_stored
+from codex_py.checkpoints.stored import RewindChoice
 from codex_py.checkpoints.turn_diff import turn_diff
 from codex_py.cli.console import print_json, print_note, print_table
+from codex_py.cli.rewinding import rewind_and_note
 from codex_py.cli.typer_command import Json, run_command, run_commands
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home, is_directory
@@ -102,7 +103,7 @@ def rewind(
     choice = RewindChoice(
         to, files=not conversation, conversation=not files, copies_conflicts=copy_conflicts, dry_run=dry_run
     )
-    outcome = rewind_stored(home, target, choice, env=os.environ, warn=print_note)
+    outcome = rewind_and_note(home, target, choice, env=os.environ, warn=print_note)
     if as_json:
         print_json(describe_files(outcome.cwd, outcome.files), sys.stdout)
     else:

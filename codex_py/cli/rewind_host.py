@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.checkpoints.stored import RewindChoice, RewindOutcome, list_turns, rewind_stored
+from codex_py.checkpoints.stored import RewindChoice, RewindOutcome, list_turns
+from codex_py.cli.rewinding import rewind_and_note
 from codex_py.text.display import describe_changes
 from codex_py.ui.repl.launch import RewindPreview, RewindRequest, RewindTurn, Rewound
 
@@ -50,7 +51,7 @@ class StoredRewinds:
             copies_conflicts=request.copies_conflicts,
             dry_run=is_dry,
         )
-        return rewind_stored(self._home, thread_id, choice, env=os.environ, warn=notes.append)
+        return rewind_and_note(self._home, thread_id, choice, env=os.environ, warn=notes.append)
 
 
 def _cut(lines: Sequence[str]) -> list[str]:

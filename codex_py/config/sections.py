@@ -157,6 +157,9 @@ class Skills(ConfigRecord):
     )
     ranking: _OnOff = setting(_ON_OFF, "keep in a list that is too long what is used or fits here", default="on")
     suggestions: _OnOff = setting(_ON_OFF, "point the model to skills that a message calls for", default="on")
+    ledger: bool = setting(
+        Flag(), "record which skills are used and how it ended, in a file of this machine", default=True
+    )
     natural_names: Literal["off", "suggest", "on"] = setting(
         WordChoice("off", "suggest", "on"),
         "what a skill that a message names in words does, as in `use the release notes skill`: nothing, the model is "

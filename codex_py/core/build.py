@@ -304,7 +304,7 @@ def _session_skills(
         configured_mcp=servers.skill_keys if servers else frozenset(),
         command_lines=command_lines,
         roots_for=roots_for,
-        keep_ledger=not request.ephemeral,
+        keep_ledger=config.skills.ledger and not request.ephemeral,
         # The default denials name no `SKILL.md`.
         checks_plain=bool(config.sandbox.deny_read),
         ranking=config.skills.ranking == "on",

@@ -92,6 +92,7 @@ class TurnRunner:
         self._fallback = ModelFallback(services, self.settings, self.runs, self._transcript, self._warn)
         self.compaction = Compaction(self._compaction_services())
         listeners.add(self.compaction.note_event)
+        listeners.add(services.skills.ledger.note_event)
         self._skill_requests = SkillRequests(
             skills=services.skills,
             history=self.history,
@@ -182,6 +183,7 @@ class TurnRunner:
         self.history.load(stored.items, window=stored.window, pending_outputs=stored.pending_outputs)
         self.context_tracker.restore(stored.world_state)
         self.spending.restore(stored)
+        self.services.skills.ledger.resume((stored.turn_context or {}).get("turn_id"))
         self.compaction.restore(stored.last_usage, stored.covered, stored.work_state)
         self._unheard += stored.unheard
 
@@ -381,7 +383,7 @@ class TurnRunner:
             return
         uses: Sequence[events.SkillUsed] = ()
         if isinstance(event, events.CommandStarted) and not event.by_user:
-            uses = self.services.skills.note_uses_in(event.command, event.cwd)
+            uses = self.services.skills.note_uses_in(event)
         for emitted in (event, *uses):
             self._emit(emitted)
 

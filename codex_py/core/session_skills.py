@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.context.agents_md import find_project_root
-from codex_py.protocol.events import SkillUsed
+from codex_py.protocol.events import CommandStarted, SkillUsed
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
@@ -20,7 +20,7 @@ from codex_py.skills.model import McpNeed, Skill, SkillCatalog
 from codex_py.skills.render import RenderedSkills, render_skills
 from codex_py.skills.roots import PluginSkills, SkillRootsRequest
 from codex_py.skills.service import SkillService, SkillSwitch, idle_rules, load_warnings
-from codex_py.skills.usage import record_use
+from codex_py.skills.usage import TurnLedger, UseWay
 
 if TYPE_CHECKING:
     from codex_py.core.skill_guide import SkillGuide
@@ -88,6 +88,7 @@ class SessionSkills:
 
     def __init__(self, settings: SkillSettings, cwd: Path, *, is_clone: bool = False) -> None:
         self._is_clone = is_clone
+        self.ledger = TurnLedger(settings.roots.home, is_on=settings.keep_ledger)
         self.guide: SkillGuide | None = None
         self._settings = settings
         self._cwd: Path = cwd
@@ -213,9 +214,13 @@ class SessionSkills:
             return ""
         return self._rendered.text
 
-    def note_uses_in(self, command: str, workdir: Path) -> list[SkillUsed]:
+    def note_uses_in(self, started: CommandStarted) -> list[SkillUsed]:
         """The skills a command reads or runs scripts of, each once a turn."""
-        return [note for use in self.uses_in(command, workdir) for note in self.note_use(use.skill, use.kind)]
+        noted: list[SkillUsed] = []
+        for use in self.uses_in(started.command, started.cwd):
+            self.ledger.note_call(started.call_id, use.skill.canonical_path, is_script=use.kind == "script")
+            noted += self.note_use(use.skill, use.kind)
+        return noted
 
     def uses_in(self, command: str, workdir: Path) -> Sequence[SkillUse]:
         """The skills a command reads or runs scripts of; no event is emitted."""
@@ -228,17 +233,23 @@ class SessionSkills:
         line = self._settings.command_lines.read(command, str(workdir), self._settings.env)
         return detect_skill_use(line, self._index)
 
-    def note_use(self, skill: Skill, kind: Literal["explicit", "read", "script"]) -> list[SkillUsed]:
-        """The use, for the ledger and for whoever listens; nothing when it is not the first of the turn."""
+    def note_use(
+        self, skill: Skill, kind: Literal["explicit", "read", "script"], *, way: UseWay = "model", tokens: int = 0
+    ) -> list[SkillUsed]:
+        """The use, for the ledger and for whoever listens; nothing when it is not the first of the turn.
+
+        `way` is how an explicit use came about, `tokens` what it puts into the context.
+        """
         key = (skill.scope, skill.canonical_path, skill.name)
         if key in self._used:
             return []
         self._used.add(key)
         use = SkillUsed(skill.name, skill.scope, skill.canonical_path, kind)
-        if self._settings.keep_ledger:
-            roots = self._settings.roots
-            suggested = self.guide is not None and skill.canonical_path in self.guide.suggested
-            record_use(roots.home, use, project=str(roots.project_root or roots.cwd), suggested=suggested)
+        roots, guide = self._settings.roots, self.guide
+        suggested = guide is not None and skill.canonical_path in guide.suggested
+        if suggested and kind != "explicit":
+            way = "natural" if guide is not None and skill.canonical_path in guide.named else "suggested"
+        self.ledger.note_use(use, way, tokens, project=str(roots.project_root or roots.cwd), suggested=suggested)
         return [use]
 
 

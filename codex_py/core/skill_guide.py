@@ -56,6 +56,8 @@ class SkillGuide:
         self._directory = roots().home / "cache" / "skills"
         # The paths of those that were suggested in this session.
         self.suggested: set[Path] = set()
+        # Those of them that the user named in words.
+        self.named: set[Path] = set()
         self._past: dict[str, SkillPast] | None = None
         self._matcher: tuple[tuple[Skill, ...], SkillMatcher] | None = None
         self._filler: threading.Thread | None = None
@@ -112,6 +114,7 @@ class SkillGuide:
             for skill in fitting[:count]
         ]
         self.suggested.update(event.path for event in events)
+        self.named.update(event.path for event in events if event.named)
         if self._keeps_ledger:
             for event in events:
                 record_suggestion(self._roots().home, event, project=self.project)

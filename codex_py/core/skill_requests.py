@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
+from pathlib import Path
 from typing import Final, Literal
 
 from codex_py.core.compaction import Compaction
@@ -22,7 +23,9 @@ from codex_py.protocol.questions import SecretQuestion, answer_text
 from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill
 from codex_py.skills.natural import find_named, may_name, without_parts
+from codex_py.skills.usage import UseWay
 from codex_py.text.sanitize import sanitize_line
+from codex_py.text.tokens import counted_bytes, estimate_tokens
 
 # How the table of contents of a skill's references begins.
 _APP_LINK: Final = r"\[\$[A-Za-z0-9_:-]+\][ \t]*\(app://[^)\s]*\)"
@@ -51,8 +54,12 @@ class SkillRequests(Value):
         slugs = self._name_connectors(inputs)
         requested = SkillsToInject()
         named = self._named_in_words(inputs)
+        ways: dict[Path, UseWay] = {item.path: "picked" for item in inputs if isinstance(item, SkillInput)}
         if self.skills.settings.natural_names == "on":
-            inputs = (*inputs, *(SkillInput(fit[0].name, fit[0].path) for fit in named if len(fit) == 1))
+            clear = [fit[0] for fit in named if len(fit) == 1]
+            inputs = (*inputs, *(SkillInput(skill.name, skill.path) for skill in clear))
+            for skill in clear:
+                ways.setdefault(skill.path, "natural")
             named = [fit for fit in named if len(fit) > 1]
             for fit in named:
                 self.listeners.warn(_open_name(fit))
@@ -66,7 +73,7 @@ class SkillRequests(Value):
         await self.provide([requested])
         self._name_linked_connectors(requested)
         self._suggest(inputs, requested.skills, [skill for fit in named for skill in fit])
-        self._note(requested, "explicit")
+        self._note(requested, "explicit", ways)
         for item, references in zip(requested.items, requested.references, strict=True):
             self.history.append(item, *([references] if references else []))
         if any(requested.references):
@@ -159,10 +166,18 @@ class SkillRequests(Value):
         if has_started or needs:
             self.join()
 
-    def _note(self, requested: SkillsToInject, use_type: Literal["explicit", "read"]) -> None:
-        """Emit events for the skills, and record what comes with them."""
-        for skill in requested.skills:
-            for use in self.skills.note_use(skill, use_type):
+    def _note(
+        self,
+        requested: SkillsToInject,
+        use_type: Literal["explicit", "read"],
+        ways: Mapping[Path, UseWay] | None = None,
+    ) -> None:
+        """Emit events for the skills, and record what comes with them; `ways` are those of skills not mentioned."""
+        known = ways or {}
+        for skill, item, more in zip(requested.skills, requested.items, requested.references, strict=True):
+            way = known.get(skill.path, known.get(skill.canonical_path, "named" if use_type == "explicit" else "model"))
+            size = counted_bytes(item.encoded) + (counted_bytes(more.encoded) if more else 0)
+            for use in self.skills.note_use(skill, use_type, way=way, tokens=estimate_tokens(size)):
                 self.listeners.emit(use)
         self.secrets.add_values(requested.granted)
         self.compaction.note_skills(requested.items)

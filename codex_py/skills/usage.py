@@ -6,24 +6,59 @@ import contextlib
 import fcntl
 import os
 import stat
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, timestamp
-from codex_py.protocol.events import SkillSuggested, SkillUsed
+from codex_py.protocol.events import (
+    CommandFinished,
+    CommandStarted,
+    Event,
+    SessionStarted,
+    SkillSuggested,
+    SkillUsed,
+    TurnCompleted,
+    TurnFailed,
+    TurnInterrupted,
+    TurnStarted,
+)
 from codex_py.text.files import read_lines
+from codex_py.text.tokens import estimate_tokens
 
 LEDGER: Final = "skills-usage.jsonl"
 # What was in the ledger before it had reached its size; the one before that is gone.
 OLDER_LEDGER: Final = "skills-usage.1.jsonl"
 
 _USES: Final = ("explicit", "read", "script")
-_MAX_BYTES: Final = 1024 * 1024
+# Two files of this size are less than 5 MB.
+_MAX_BYTES: Final = 2_400_000
+# The ranking of skills looks no further back.
+_RECENT_BYTES: Final = 1024 * 1024
+# How a message begins that says the answer before it was wrong, and how others begin that only look like it.
+_NO: Final = frozenset(("no", "nope", "wrong", "incorrect", "undo", "revert", "nein", "falsch", "non"))
+_WRONG: Final = (
+    *("that's wrong", "that is wrong", "this is wrong", "that's not", "that is not", "this is not what", "not what i"),
+    *("that was wrong", "that was not", "that wasn't", "i didn't ask", "i did not ask", "don't do that", "roll back"),
+    *("roll that back", "take that back", "take it back", "please undo", "please revert", "go back to"),
+)
+_AGREES: Final = ("no problem", "no worries", "no need", "no thanks", "no more", "no, thanks", "no issues", "no rush")
+_DISCARDS: Final = frozenset(("revert", "restore", "stash"))
+_DISCARDS_ALL: Final = (["reset", "--hard"], ["checkout", "--"], ["checkout", "."])
+
 _MAX_LINE: Final = 16 * 1024
 _WRITE: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+# Written as `$name`, picked in a front end, named in words, chosen after a suggestion, chosen by the model unasked.
+UseWay: TypeAlias = Literal["named", "picked", "natural", "suggested", "model"]
+WAYS: Final[tuple[UseWay, ...]] = get_args(UseWay)
+
+
+# The last two are said after the turn has ended: the next message corrects it, or its changes are undone.
+TurnOutcome: TypeAlias = Literal["completed", "failed", "interrupted", "corrected", "undone"]
 
 
 class SkillUsage(NamedTuple):
@@ -40,6 +75,15 @@ class SkillUsage(NamedTuple):
     last_used: str
 
 
+class UseDetails(NamedTuple):
+    """How a use came about, in which turn, and the tokens it put into the context; 0 where they come with a command."""
+
+    session: str = ""
+    turn: str = ""
+    way: UseWay = "model"
+    tokens: int = 0
+
+
 class LedgerUse(NamedTuple):
     """One use: the day it was on as `2026-01-31`, the project it was in, and whether the skill had been suggested."""
 
@@ -50,26 +94,35 @@ class LedgerUse(NamedTuple):
 
 
 def record_use(
-    home: Path, use: SkillUsed, *, project: str = "", suggested: bool = False, now: float | None = None
+    home: Path,
+    use: SkillUsed,
+    *,
+    project: str = "",
+    suggested: bool = False,
+    details: UseDetails | None = None,
+    now: float | None = None,
 ) -> bool:
     """Append a use to the ledger of a `CODEX_HOME`; False when it could not be, which is never an error.
 
-    The file is readable by the user alone. At 1 MiB it is set aside and a new one begun. `project` is where it was
+    The file is readable by the user alone. At 2.4 MB it is set aside and a new one begun. `project` is where it was
     used, `suggested` says that the model had been pointed to the skill. `now` is in seconds since the epoch.
     """
-    entry: dict[str, Any] = {"at": timestamp(now), "name": use.name, "scope": use.scope, "path": str(use.path)}
-    entry |= {"kind": use.kind} | ({"project": project} if project else {}) | ({"suggested": True} if suggested else {})
-    return _append(home, entry)
+    entry: dict[str, Any] = {"name": use.name, "scope": use.scope, "path": str(use.path), "kind": use.kind}
+    entry |= ({"project": project} if project else {}) | ({"suggested": True} if suggested else {})
+    if details is not None:
+        entry |= {name: value for name, value in details._asdict().items() if value}
+    return append_entry(home, entry, now=now)
 
 
 def record_suggestion(home: Path, skill: SkillSuggested, *, project: str = "", now: float | None = None) -> bool:
     """Append to the ledger that a skill was suggested; False when it could not be."""
-    entry = {"at": timestamp(now), "name": skill.name, "scope": skill.scope, "path": str(skill.path)}
-    return _append(home, entry | {"kind": "suggested"} | ({"project": project} if project else {}))
+    entry = {"name": skill.name, "scope": skill.scope, "path": str(skill.path), "kind": "suggested"}
+    return append_entry(home, entry | ({"project": project} if project else {}), now=now)
 
 
-def _append(home: Path, entry: dict[str, Any]) -> bool:
-    line = encode_json(entry) + b"\n"
+def append_entry(home: Path, entry: Mapping[str, Any], *, now: float | None = None) -> bool:
+    """Append a line to the ledger with the time; False when it could not be."""
+    line = encode_json({"at": timestamp(now), **entry}) + b"\n"
     if len(line) > _MAX_LINE:
         return False
     try:
@@ -80,11 +133,127 @@ def _append(home: Path, entry: dict[str, Any]) -> bool:
         return False
 
 
+class TurnLedger:
+    """Records the uses of one session, and how the turns with uses ended. Only appends: the ledger is not read."""
+
+    def __init__(self, home: Path, *, is_on: bool) -> None:
+        self._home = home
+        self._is_on = is_on
+        self._session = self._turn = ""
+        # The turn that has just ended, when skills were used in it.
+        self._last = ""
+        self._has_uses = False
+        self._tokens: dict[str, int] = {}
+        self._exits: dict[str, list[int]] = {}
+        # The skills that a running command uses, by its call: the path, and whether a script of it runs.
+        self._calls: dict[str, list[tuple[Path, bool]]] = {}
+
+    def resume(self, last_turn: object) -> None:
+        """The session goes on after a turn of an earlier run."""
+        self._last = last_turn if isinstance(last_turn, str) else ""
+
+    def note_event(self, event: Event) -> None:
+        """Follow the session: its turns, how they end, and its commands."""
+        match event:
+            case SessionStarted(thread_id):
+                self._session = thread_id
+            case TurnStarted(turn_id, messages):
+                self._begin_turn(turn_id, messages)
+            case CommandStarted(_, command, _, True):
+                self._note_users_command(command)
+            case CommandFinished(call_id, _, _, output, exit_code) if self._calls:
+                self._note_end(call_id, exit_code, len(output))
+            case TurnCompleted():
+                self._end_turn("completed")
+            case TurnFailed():
+                self._end_turn("failed")
+            case TurnInterrupted():
+                self._end_turn("interrupted")
+            case _:
+                pass
+
+    def note_use(self, use: SkillUsed, way: UseWay, tokens: int, *, project: str, suggested: bool) -> None:
+        """Record a use in the running turn."""
+        if not self._is_on:
+            return
+        self._has_uses = True
+        details = UseDetails(self._session, self._turn, way, tokens)
+        record_use(self._home, use, project=project, suggested=suggested, details=details)
+
+    def note_call(self, call_id: str, path: Path, *, is_script: bool) -> None:
+        """A command begins that reads a skill, or runs one of its scripts."""
+        if self._is_on:
+            self._has_uses = True
+            self._calls.setdefault(call_id, []).append((path, is_script))
+
+    def _begin_turn(self, turn: str, messages: Sequence[str]) -> None:
+        self._turn = turn
+        self._clear()
+        if self._last and messages and is_correction(messages[0]):
+            self._note_outcome(self._last, "corrected")
+
+    def _note_users_command(self, command: str) -> None:
+        if self._last and _discards_changes(command):
+            self._note_outcome(self._last, "undone")
+            self._last = ""
+
+    def _note_end(self, call_id: str, exit_code: int | None, output_bytes: int) -> None:
+        for path, is_script in self._calls.pop(call_id, ()):
+            if is_script:
+                self._exits.setdefault(str(path), []).extend(() if exit_code is None else (exit_code,))
+            else:
+                tokens = estimate_tokens(min(output_bytes, _size(path)))
+                self._tokens[str(path)] = self._tokens.get(str(path), 0) + tokens
+
+    def _end_turn(self, outcome: TurnOutcome) -> None:
+        if self._has_uses:
+            paths = dict.fromkeys((*self._tokens, *self._exits))
+            skills = [
+                {"path": path, "tokens": self._tokens.get(path, 0), "exits": self._exits.get(path, [])}
+                for path in paths
+            ]
+            self._note_outcome(self._turn, outcome, skills)
+        self._last = self._turn if self._has_uses else ""
+        self._clear()
+
+    def _clear(self) -> None:
+        self._has_uses = False
+        self._tokens, self._exits, self._calls = {}, {}, {}
+
+    def _note_outcome(self, turn: str, outcome: TurnOutcome, skills: Sequence[Mapping[str, Any]] = ()) -> None:
+        if self._is_on:
+            record_outcome(self._home, self._session, turn, outcome, skills)
+
+
+def record_outcome(
+    home: Path, session: str, turn: str, outcome: TurnOutcome, skills: Sequence[Mapping[str, Any]] = ()
+) -> bool:
+    """Append how a turn ended, with the tokens that commands read of skills and the exit codes of their scripts."""
+    entry = {"kind": "turn", "session": session, "turn": turn, "outcome": outcome}
+    return append_entry(home, entry | ({"skills": list(skills)} if skills else {}))
+
+
+def is_correction(message: str) -> bool:
+    """Whether a message of the user begins by saying that what was done is wrong."""
+    words = " ".join(message[:200].lower().replace("\u2019", "'").split())
+    if words.startswith(_AGREES):
+        return False
+    first = words.split(" ", 1)[0].rstrip(".,;:!?-\u2013\u2014")
+    return first in _NO or words.startswith(_WRONG)
+
+
+def _discards_changes(command: str) -> bool:
+    """Whether a command line makes git revert, restore or set aside what was changed."""
+    words = command.split()[:50]
+    after_git = [words[at + 1 : at + 3] for at, word in enumerate(words) if word == "git"]
+    return any(after[:1] and (after[0] in _DISCARDS or after in _DISCARDS_ALL) for after in after_git)
+
+
 def read_usage(home: Path) -> tuple[SkillUsage, ...]:
     """The uses on record, by skill, the last used first. Lines that make no sense are skipped; no file, no uses."""
     found: dict[str, SkillUsage] = {}
     for name in (OLDER_LEDGER, LEDGER):
-        for entry in _entries(home / name):
+        for entry in _entries(home / name, 2 * _MAX_BYTES):
             path, use_type, at = entry.get("path"), entry.get("kind"), entry.get("at")
             if not (isinstance(path, str) and isinstance(at, str) and use_type in _USES):
                 continue
@@ -102,13 +271,28 @@ def read_usage(home: Path) -> tuple[SkillUsage, ...]:
 
 
 def read_uses(home: Path) -> Iterator[LedgerUse]:
-    """The uses on record one by one, the oldest first."""
-    for name in (OLDER_LEDGER, LEDGER):
-        for entry in _entries(home / name):
+    """The uses on record one by one, the oldest first; no more than the newest 1 MiB of lines."""
+    sizes = {name: _size(home / name) for name in (OLDER_LEDGER, LEDGER)}
+    older = max(0, _RECENT_BYTES - sizes[LEDGER])
+    for name, most in ((OLDER_LEDGER, older), (LEDGER, _RECENT_BYTES)):
+        for entry in _entries(home / name, most, skip=max(0, sizes[name] - most)) if most else ():
             path, at, project = entry.get("path"), entry.get("at"), entry.get("project")
             if isinstance(path, str) and isinstance(at, str) and entry.get("kind") in _USES:
                 where = project if isinstance(project, str) else ""
                 yield LedgerUse(path, at[:10], where, entry.get("suggested") is True)
+
+
+def read_entries(home: Path) -> Iterator[dict[str, Any]]:
+    """Every line of the ledger that is an object, the oldest first."""
+    for name in (OLDER_LEDGER, LEDGER):
+        yield from _entries(home / name, 2 * _MAX_BYTES)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 @contextlib.contextmanager
@@ -148,10 +332,15 @@ def _set_aside(descriptor: int, path: Path) -> None:
         path.replace(path.with_name(OLDER_LEDGER))
 
 
-def _entries(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects on the lines of a ledger; what cannot be read ends it."""
-    left = 2 * _MAX_BYTES
+def _entries(path: Path, most: int, *, skip: int = 0) -> Iterator[dict[str, Any]]:
+    """The objects on the lines of a ledger, at most so many bytes of them behind the first ones; what cannot be read
+    ends it."""
+    left = most
     with contextlib.suppress(OSError), _reading(path) as stream:
+        if skip:
+            # The rest of the line before, whose beginning is left out.
+            stream.seek(skip - 1)
+            stream.readline(_MAX_LINE)
         for line in read_lines(stream, limit=_MAX_LINE):
             left -= len(line)
             if left < 0:

@@ -358,3 +358,16 @@ def test_deleting_a_session_deletes_its_checkpoints(place: Place) -> None:
     assert [store.name for store in stores.iterdir()] == [session.stem[-36:]]
     assert run(place, "sessions", "delete", session.stem[-36:], "--yes").status == 0
     assert list(stores.iterdir()) == []
+
+
+def test_a_rewind_is_the_outcome_of_the_turns_with_skills_that_it_takes_back(place: Place) -> None:
+    place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: does things\n---\nDo it.\n")
+    turn(place, shell("cat .agents/skills/lint/SKILL.md; echo one > a.txt"))
+    rewind(place, 1, "--dry-run")
+    ledger = place.codex_home / "skills-usage.jsonl"
+    assert [json.loads(line).get("outcome") for line in ledger.read_text().splitlines()] == [None, "completed"]
+    rewind(place, 1)
+    last = json.loads(ledger.read_text().splitlines()[-1])
+    assert (last["kind"], last["outcome"]) == ("turn", "undone")
+    first = json.loads(ledger.read_text().splitlines()[0])
+    assert (last["session"], last["turn"]) == (first["session"], first["turn"])

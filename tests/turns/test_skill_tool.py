@@ -82,8 +82,9 @@ async def test_a_skill_is_appended_as_the_output_of_the_call_and_nothing_before_
     ]
     assert [_sorted_tools(request.body) for request in (first, second, third)] == [_sorted_tools(one) for one in bodies]
     assert watched.of(events.SkillUsed) == [events.SkillUsed("lint", "repo", path, "read")]
-    [entry] = [json.loads(text) for text in (place.codex_home / "skills-usage.jsonl").read_text().splitlines()]
-    assert (entry["name"], entry["kind"]) == ("lint", "read")
+    entry, end = [json.loads(text) for text in (place.codex_home / "skills-usage.jsonl").read_text().splitlines()]
+    assert (entry["name"], entry["kind"], entry["way"], entry["tokens"] > 0) == ("lint", "read", "model", True)
+    assert (end["kind"], end["outcome"], end["turn"]) == ("turn", "completed", entry["turn"])
 
 
 def _sorted_tools(body: dict[str, Any]) -> dict[str, Any]:

@@ -20,10 +20,15 @@ def commands(*lines: str) -> list[dict[str, Any]]:
     return [call(f"c{number}", "exec_command", {"cmd": line}) for number, line in enumerate(lines, start=1)]
 
 
-def ledger(place: Place) -> list[dict[str, Any]]:
+def lines_of(place: Place) -> list[dict[str, Any]]:
     file = place.codex_home / "skills-usage.jsonl"
     assert file.stat().st_mode & 0o777 == 0o600
     return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def ledger(place: Place) -> list[dict[str, Any]]:
+    """The uses on record, without the ends of turns."""
+    return [entry for entry in lines_of(place) if entry["kind"] != "turn"]
 
 
 def line(path: Path) -> str:
@@ -60,7 +65,15 @@ async def test_reading_a_skill_or_running_its_script_is_noticed(place: Place, co
     ]
     [entry] = ledger(place)
     use = {"at": "", "name": "lint", "scope": "repo", "path": str(path), "kind": kind, "project": str(place.repo)}
-    assert {**entry, "at": ""} == use
+    turn = watched.of(events.TurnStarted)[0].turn_id
+    ids = {"session": watched.session.thread_id, "turn": turn}
+    assert {**entry, "at": ""} == {**use, **ids, "way": "model"}
+    [end] = [line for line in lines_of(place) if line["kind"] == "turn"]
+    [used] = end["skills"]
+    assert (end["outcome"], end["turn"], used["path"]) == ("completed", turn, str(path))
+    # What the command printed is what the model has of the skill; a search without a hit prints nothing.
+    assert used["exits"] == ([0] if kind == "script" else [])
+    assert (used["tokens"] > 0) == (kind == "read" and not command.startswith("rg"))
 
 
 async def test_a_use_is_noticed_once_a_turn_and_again_in_the_next(place: Place) -> None:

@@ -56,10 +56,10 @@ def test_a_full_ledger_is_set_aside_and_the_oldest_forgotten(tmp_path: Path) -> 
     for round_ in range(2):
         record_use(tmp_path, use(FMT if round_ else LINT), now=round_)
         with ledger.open("ab") as stream:
-            stream.write(b"x" * 1024 * 1024 + b"\n")
+            stream.write(b"x" * 2_400_000 + b"\n")
     assert record_use(tmp_path, use(FMT), now=9)
     assert ledger.stat().st_size < 200
-    assert (tmp_path / OLDER_LEDGER).stat().st_size > 1024 * 1024
+    assert (tmp_path / OLDER_LEDGER).stat().st_size > 2_400_000
     assert [(usage.path, usage.explicit) for usage in read_usage(tmp_path)] == [(str(FMT), 2)]
 
 
