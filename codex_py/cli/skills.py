@@ -12,6 +12,7 @@ import typer
 
 from codex_py.cli import skills_view as view
 from codex_py.cli.console import print_note, print_warnings
+from codex_py.cli.skills_report import print_report
 from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
 from codex_py.config.load import ConfigRequest
 from codex_py.core.session_skills import skill_rules
@@ -102,6 +103,7 @@ def run(arguments: Sequence[str]) -> int:
         "doctor": diagnose,
         "lint": lint_skills,
         "usage": show_usage,
+        "report": report,
         "deps": show_needs,
         "rank": rank_skills,
         "search": search_skills,
@@ -212,6 +214,25 @@ def show_usage(as_json: Json = False) -> int:
     if not usage:
         print_note("no skill has been used yet")
     return 0
+
+
+def report(
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="SPAN", help="Only uses since then: 90d, 12h, 2w, or 2026-01-31.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with charts too.")] = None,
+    cwd: Cwd = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    as_json: Json = False,
+) -> int:
+    """Show whether each skill helps: its uses and how they came, its tokens, how its turns ended, and a verdict.
+
+    The verdicts are: keep, shorten, fix, stale, unused, overlaps with another one, never chosen by the model.
+    """
+    return print_report(
+        _look(cwd, overrides, profile), since=since, as_json=as_json, page=_expanded(html) if html else None
+    )
 
 
 def rank_skills(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.errors import UsageError
 from codex_py.skills.mentions import find_mentions
@@ -31,6 +31,8 @@ _MAX_FILES: Final = 2000
 _MAX_REFERENCES: Final = 500
 _MENTIONABLE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _WHEN: Final = re.compile(r"\b(when|whenever|if|for|before|after|to|on)\b", re.IGNORECASE)
+# Without the words that also stand elsewhere.
+_CLEARLY_WHEN: Final = re.compile(r"\b(when|whenever|if|before|after|asks?|wants?|needs?)\b", re.IGNORECASE)
 # A link of Markdown, or code that is a path below one of the directories a skill has.
 _REFERENCE: Final = re.compile(
     r"\]\((?!#|[a-zA-Z][a-zA-Z+.-]{1,20}:)([^()\s<>]{1,300})\)|`((?:scripts|references|assets)/[\w./-]{1,300})`"
@@ -38,12 +40,30 @@ _REFERENCE: Final = re.compile(
 _FENCE: Final = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
+LintRule: TypeAlias = Literal[
+    "load", "metadata", "name", "description", "text", "field", "missing-file", "missing-command", "missing-flag",
+    "missing-package", "missing-link", "script", "old-version", "overlap",
+]  # fmt: skip
+# What says that a skill has fallen behind the things it refers to.
+_STALE: Final = frozenset(
+    ("missing-file", "missing-command", "missing-flag", "missing-package", "missing-link", "script", "old-version")
+)
+
+
 class LintFinding(NamedTuple):
-    """An `error` keeps the skill, or a part of it, from loading; `advice` does not."""
+    """An `error` keeps the skill, or a part of it, from loading; `advice` does not. `remedy` says what to do."""
 
     level: Literal["error", "advice"]
     path: Path
     message: str
+    rule: LintRule = "load"
+    line: int = 1
+    remedy: str = ""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether what the skill refers to is not there, or does not work."""
+        return self.rule in _STALE
 
 
 def lint(path: Path) -> tuple[LintFinding, ...]:
@@ -51,7 +71,7 @@ def lint(path: Path) -> tuple[LintFinding, ...]:
 
     Raises `UsageError` when there is nothing to judge.
     """
-    found = [finding for file in skill_files(path) for finding in _lint_file(file)]
+    found = [finding for file in skill_files(path) for finding in lint_file(file)]
     return tuple(sorted(found, key=lambda finding: finding.level != "error"))
 
 
@@ -74,7 +94,8 @@ def skill_files(path: Path) -> tuple[Path, ...]:
     return (path,)
 
 
-def _lint_file(path: Path) -> Iterator[LintFinding]:
+def lint_file(path: Path) -> Iterator[LintFinding]:
+    """The findings about one `SKILL.md`."""
     if path.name != SKILL_FILE:
         yield LintFinding("error", path, f"the file must be called `{SKILL_FILE}` (case-sensitive)")
     try:
@@ -128,6 +149,11 @@ def _about_description(skill: SkillText) -> Iterator[str]:
         yield "the description does not say when to use the skill: the model chooses by it"
 
 
+def says_when(description: str) -> bool:
+    """Whether a description has a word that says when to use the skill."""
+    return _CLEARLY_WHEN.search(description) is not None
+
+
 def _about_body(path: Path, text: str) -> Iterator[LintFinding]:
     block = split_frontmatter(text)
     body = text[block.body_start :] if block else ""
@@ -141,7 +167,7 @@ def _about_body(path: Path, text: str) -> Iterator[LintFinding]:
         yield LintFinding("advice", path, message)
     for name in dict.fromkeys(_references(body)):
         if not (path.parent / name).exists():
-            yield LintFinding("advice", path, f"names `{name}`, which is not there")
+            yield LintFinding("advice", path, f"names `{name}`, which is not there", "missing-file")
 
 
 def _references(body: str) -> Iterator[str]:
