@@ -9,7 +9,7 @@ from typing import Final
 from codex_py.checkpoints.entries import Entry
 from codex_py.checkpoints.snapshot import Snapshot
 from codex_py.checkpoints.store import Missing
-from codex_py.shell.dangerous import PossibleLoss
+from codex_py.shell.command_line import PossibleLoss
 
 _MAX_FILES: Final = 50_000
 

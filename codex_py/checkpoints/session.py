@@ -33,7 +33,7 @@ from codex_py.checkpoints.trees import Caps
 from codex_py.config.sections import CheckpointsConfig
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.status import FilesChanged
-from codex_py.shell.dangerous import PossibleLoss
+from codex_py.shell.command_line import PossibleLoss
 
 _SHOWN: Final = 3
 _MIB: Final = 1 << 20

@@ -143,8 +143,10 @@ class PriceTable:
         for index, head in enumerate(self._heads):
             if head.get("id") == provider:
                 return index
+        if not query.base_url or _is_near(query.base_url):
+            return None
         for index, head in enumerate(self._heads):
-            if query.base_url and re.match(str(head.get("url") or "(?!)"), query.base_url):
+            if re.match(str(head.get("url") or "(?!)"), query.base_url):
                 return index
         return None
 
@@ -179,6 +181,12 @@ def own_price(record: PriceRecord | None, listed: ModelPrice | None) -> ModelPri
             listed = listed.replace(cached_input=None, cache_write=None)
         return listed.replace(**changes)
     return ModelPrice(**changes) if {"input", "output"} <= changes.keys() else None
+
+
+def _is_near(url: str) -> bool:
+    """Whether a server is of this machine or its network by its address alone: the table has public ones only."""
+    host = url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0]
+    return "." not in host or host[-1].isdigit()
 
 
 def _decoded(line: bytes) -> object:

@@ -83,7 +83,7 @@ def withheld_by_value(env: Mapping[str, str], rules: EnvironmentRules) -> tuple[
     if rules.ignore_default_excludes:
         return ()
     names = _by_name(env, rules, frozenset(rules.set))
-    return tuple(sorted(name for name in names if not matches_glob(name, rules.allow) and has_credential(env[name])))
+    return tuple(sorted(name for name in names if _is_withheld(name, env[name], rules)))
 
 
 def matches_glob(name: str, globs: Collection[str]) -> bool:
@@ -118,8 +118,14 @@ def find_executable(name: str, path: str) -> str | None:
 
 
 def _inherited(env: Mapping[str, str], rules: EnvironmentRules, secrets: frozenset[str]) -> dict[str, str]:
-    withheld = withheld_by_value(env, rules)
-    return {name: env[name] for name in _by_name(env, rules, secrets) if name not in withheld}
+    names = _by_name(env, rules, secrets)
+    return {
+        name: env[name] for name in names if rules.ignore_default_excludes or not _is_withheld(name, env[name], rules)
+    }
+
+
+def _is_withheld(name: str, value: str, rules: EnvironmentRules) -> bool:
+    return not matches_glob(name, rules.allow) and has_credential(value)
 
 
 def _by_name(env: Mapping[str, str], rules: EnvironmentRules, secrets: frozenset[str]) -> list[str]:

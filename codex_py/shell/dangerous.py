@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from codex_py.shell.command_line import CommandLine, ShellCommand
+from codex_py.shell.command_line import CommandLine, PossibleLoss, ShellCommand
 from codex_py.shell.destructive import TO_DISK, destroys, is_judged, reads_statements, stays_inside
 from codex_py.shell.runners import INTERPRETERS, SHELLS, reads_script_from_input, scripts_in_arguments
 from codex_py.shell.words import Words
@@ -32,15 +32,6 @@ _BOMB: Final = "it starts copies of itself without end (a fork bomb)"
 _FETCHED: Final = "it runs what it downloads"
 _DECODED: Final = "it runs what it decodes"
 _PRINTED: Final = "it runs what another command prints as a script"
-
-
-class PossibleLoss(NamedTuple):
-    """What a dangerous command may delete or reset: the files at and below `path`, or, with `by_git`, those of the
-    working tree around it that git does not ignore.
-    """
-
-    path: str
-    by_git: bool = False
 
 
 class Danger(NamedTuple):

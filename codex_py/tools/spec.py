@@ -15,7 +15,7 @@ from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
-from codex_py.shell.dangerous import PossibleLoss
+from codex_py.shell.command_line import PossibleLoss
 from codex_py.tools.arguments import read_arguments
 
 if TYPE_CHECKING:
