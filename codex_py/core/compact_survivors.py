@@ -93,10 +93,10 @@ def retain_skills(items: Sequence[ResponseItem]) -> list[ResponseItem]:
 
 def is_of_model(item: ResponseItem) -> bool:
     """Whether it is a message of the model, or what a compaction put in place of such messages."""
-    if item.type != "message":
+    if item.is_of_model:
         return True
     view = item.view()
-    return isinstance(view, Message) and (view.role == "assistant" or is_summary(view.text))
+    return isinstance(view, Message) and is_summary(view.text)
 
 
 def _content(item: ResponseItem) -> tuple[str, int]:

@@ -135,7 +135,7 @@ class SkillRequests(Value):
         """
         if self.skills.is_short and self.skills.rendered and self.skills.rendered.leaves_out:
             return True
-        opening = takewhile(lambda item: not _is_of_model(item), self.history.items)
+        opening = takewhile(lambda item: not item.is_of_model, self.history.items)
         return any(_REFERENCES in item.encoded for item in opening)
 
     async def use(self, name: str) -> str:
@@ -230,10 +230,3 @@ def _load_mentions():
     from codex_py.core import mentions  # most messages name no skill
 
     return mentions
-
-
-def _is_of_model(item: ResponseItem) -> bool:
-    if item.type != "message":
-        return True
-    view = item.view()
-    return isinstance(view, Message) and view.role == "assistant"

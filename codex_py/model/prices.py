@@ -94,6 +94,7 @@ class PriceTable:
     def __init__(self, lines: Sequence[bytes]) -> None:
         self._lines = lines
         self._heads = [as_object(_decoded(line)) for line in lines[1::2]]
+        self._entries: dict[PriceQuery, list[Any] | None] = {}
 
     @classmethod
     def read(cls, *paths: Path) -> PriceTable:
@@ -127,6 +128,12 @@ class PriceTable:
         return entry[1] if entry is not None and isinstance(entry[1], int) and entry[1] > 0 else None
 
     def _entry(self, query: PriceQuery) -> list[Any] | None:
+        # Asked for at every request.
+        if query not in self._entries:
+            self._entries[query] = self._look_up(query)
+        return self._entries[query]
+
+    def _look_up(self, query: PriceQuery) -> list[Any] | None:
         name = query.model.strip().lower()
         index = self._index_of(query)
         if index is not None:

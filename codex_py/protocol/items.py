@@ -18,6 +18,8 @@ _TYPE_FIRST: Final = b'{"type":"'
 _EXCHANGE_TYPE: Final = re.compile(rb'\{"type":"(function|custom_tool|local_shell)_call(_output)?"')
 _OUTPUTS: Final = (b'{"type":"function_call_output"', b'{"type":"custom_tool_call_output"')
 _FAILED: Final = b',"is_error":true}'
+# Within a JSON text the quotes would be escaped, so this key stands for itself.
+_ASSISTANT: Final = b'"role":"assistant"'
 _CALL_ID: Final = re.compile(rb'"call_id":"([^"\\]*)"')
 
 
@@ -42,6 +44,11 @@ class ResponseItem:
             end = self.encoded.find(b'"', len(_TYPE_FIRST))
             return self.encoded[len(_TYPE_FIRST) : end].decode()
         return str(self.decode().get("type", ""))
+
+    @property
+    def is_of_model(self) -> bool:
+        """Whether the model made it or a tool answered it: all but the messages of the host and of the user."""
+        return self.type != "message" or _ASSISTANT in self.encoded
 
     def decode(self) -> dict[str, Any]:
         """The whole item as a fresh dict."""
