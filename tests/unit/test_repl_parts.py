@@ -151,6 +151,28 @@ def test_the_history_file_stays_below_its_size(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_history_that_is_shortened_is_replaced_whole_and_links_stay(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    path = tmp_path / "elsewhere/real.jsonl"
+    link = tmp_path / "history.jsonl"
+    link.symlink_to(path)
+    first, second = PromptHistory(link, max_bytes=2000), PromptHistory(link, max_bytes=2000)
+    first.add("message", session_id="s")
+    old = path.open("rb")
+    before = old.read()
+    for number in range(100):
+        (first, second)[number % 2].add(f"message {number}", session_id="s")
+    # Whoever reads the old file, or is killed now, has all of it: it was never cut.
+    old.seek(0)
+    assert old.read().startswith(before)
+    old.close()
+    assert (link.is_symlink(), path.stat().st_size <= 2000, read_messages(link)[-2:]) == (
+        True,
+        True,
+        ["message 98", "message 99"],
+    )
+
+
 def test_a_message_that_is_only_half_written_costs_no_other(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     path.write_bytes(json.dumps({"text": "first"}).encode() + b'\n{"text": "cut off by somebody el')

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import make_private_dir, open_private
+from codex_py.paths import make_private_dir, open_private, real_path, replace_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord, best
 
@@ -146,9 +146,10 @@ def _texts(lines: Iterable[bytes]) -> Iterable[str]:
 
 def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
     make_private_dir(path.parent)
-    descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK)
+    # The file may be a link to one elsewhere, which must stay a link.
+    path = Path(real_path(path))
+    descriptor = _open_locked(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         before = os.fstat(descriptor).st_size
         if before and os.pread(descriptor, 1, before - 1) != b"\n":
             line = b"\n" + line
@@ -157,16 +158,30 @@ def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
             os.ftruncate(descriptor, before)
         size = os.fstat(descriptor).st_size
         if max_bytes is not None and size > max_bytes:
-            _drop_oldest(descriptor, size, max_bytes)
+            replace_private(path, _newest_lines(descriptor, size, max_bytes))
     finally:
         os.close(descriptor)
 
 
-def _drop_oldest(descriptor: int, size: int, max_bytes: int) -> None:
-    """Keep the newest lines, four fifths of what is allowed, so that this is not done for each line."""
-    remaining = os.pread(descriptor, max_bytes * 4 // 5, max(0, size - max_bytes * 4 // 5)).partition(b"\n")[2]
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, remaining)
+def _open_locked(path: Path) -> int:
+    """The file, with its lock; not a file that another process has replaced before it gave the lock back."""
+    while True:
+        descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _newest_lines(descriptor: int, size: int, max_bytes: int) -> bytes:
+    """The lines to keep: four fifths of what is allowed, so that the file is not replaced for each line."""
+    limit = max_bytes * 4 // 5
+    return os.pread(descriptor, limit, max(0, size - limit)).partition(b"\n")[2]
 
 
 def _one_line(text: str) -> str:
