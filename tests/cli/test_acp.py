@@ -24,6 +24,7 @@ from tests.support.fake_responses import (
     web_search,
 )
 from tests.support.home import Place
+from tests.support.process import run
 from tests.support.skills import add_skill, skill_text
 
 PATCH = (
@@ -566,3 +567,32 @@ def test_a_yes_for_the_project_is_kept_for_later_sessions(place: Place) -> None:
     assert asked["options"][2]["name"] == "Yes, and from now on in this project (touch made …)"
     assert again.questions == []
     assert [one["status"] for one in again.calls()] == ["completed"]
+
+
+def test_damaged_sessions_are_said_to_be_left_out(place: Place) -> None:
+    with FakeResponses([say("ok")], [say("ok")], excuse={"threads"}) as model:
+        use(place, model)
+        assert run(place, "exec", "one").status == 0
+        assert run(place, "exec", "two").status == 0
+        first, second = sorted(place.rollouts())
+        first.write_bytes(b"damaged\n" + first.read_bytes())
+        with acp(place) as client:
+            listed = client.ask("session/list")
+            client.close()
+    line = "1 damaged session is not listed; `codex-py sessions list --all` names it"
+    assert [session["sessionId"] for session in listed["sessions"]] == [second.stem[-36:]]
+    assert listed["_meta"] == {"codex-py/warning": line}
+
+
+def test_a_session_is_renamed_while_it_is_open(place: Place) -> None:
+    with FakeResponses([say("ok")]) as model, acp(use(place, model)) as client:
+        session = client.open(place)
+        with pytest.raises(Refused, match="send a message first"):
+            client.prompt(session, "/rename early")
+        client.prompt(session, "hello")
+        with pytest.raises(Refused, match="must not be empty"):
+            client.prompt(session, "/rename")
+        client.prompt(session, "/rename  the   parser ")
+        [listed] = client.ask("session/list")["sessions"]
+        titles = [update["title"] for update in client.updates("session_info_update")]
+    assert (titles, listed["title"]) == (["hello", "the parser"], "the parser")

@@ -209,10 +209,11 @@ class AcpAgent:
         cwd = Path(directory) if directory else None
         found = await asyncio.to_thread(list_sessions, self._host.home, SessionQuery(cwd))
         cursor = params.text_or_none("cursor")
+        start = _page_start(cursor, found)
+        payload: Json = {"sessions": [_listed(session) for session in found[start : start + _PAGE]]}
         if cursor is None and (damaged := await asyncio.to_thread(describe_damaged, self._host.home, cwd)):
             complain(f"warning: {damaged}")
-        start = _page_start(cursor, found)
-        payload = {"sessions": [_listed(session) for session in found[start : start + _PAGE]]}
+            payload["_meta"] = {"codex-py/warning": damaged}
         more = found[start + _PAGE - 1 : start + _PAGE] if len(found) > start + _PAGE else []
         return {**payload, **({"nextCursor": more[0].id} if more else {})}
 

@@ -10,9 +10,12 @@ from codex_py.core.mentions import invocable, skill_called
 from codex_py.core.session import Session
 from codex_py.core.session_file import read_git_state
 from codex_py.errors import UserError
+from codex_py.paths import is_file
 from codex_py.protocol.ops import OverrideTurnContext, SkillInput, TextInput, UserInput
 from codex_py.protocol.status import FactSection, PromptCommand
 from codex_py.protocol.usage import TokenUsage
+from codex_py.rollout.files import home_of
+from codex_py.rollout.listing import save_name
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.params import AcpPrompt
 from codex_py.server.acp.rewind import REWIND_COMMANDS
@@ -35,6 +38,10 @@ class CommandTarget(Protocol):
 
     def show_message(self, text: str) -> None:
         """Show the user a message of the program itself."""
+        ...
+
+    def send_title(self, title: str) -> None:
+        """Send the client a new title of the session, which stays."""
         ...
 
     async def turn(self, start: Callable[[], Awaitable[object]]) -> Json:
@@ -162,6 +169,16 @@ async def _model(to: CommandTarget, request: CommandRequest) -> Json | None:
     return None
 
 
+async def _rename(to: CommandTarget, request: CommandRequest) -> Json | None:
+    rollout = to.thread.session.rollout
+    if rollout is None or not is_file(rollout):
+        raise UserError("this session is not stored yet, so there is nothing to name", hint="send a message first")
+    name = await asyncio.to_thread(save_name, home_of(rollout), to.thread.id, request.words)
+    to.send_title(name)
+    to.show_message(f"This session is named `{name}`.")
+    return None
+
+
 async def _status(to: CommandTarget, request: CommandRequest) -> Json | None:
     session, loaded = to.thread.session, to.thread.loaded
     git = await asyncio.to_thread(read_git_state, session.settings.cwd)
@@ -231,6 +248,7 @@ _COMMANDS: Final = (
     _Command("model", "tell or choose the model and how long it thinks", _model, "NAME [EFFORT]"),
     _Command("plan", "plan mode on and off: nothing is written until you accept a plan", _plan, "what to plan"),
     _Command("ps", "list the commands that still run", _ps),
+    _Command("rename", "name this session", _rename, "NAME"),
     _Command("review", "review uncommitted changes, a branch or a commit", _review, "branch NAME | commit SHA | WISH"),
     _Command("skills", "list the skills", _skills),
     _Command("status", "the session, its settings and what it has used", _status),

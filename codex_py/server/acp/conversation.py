@@ -150,6 +150,11 @@ class AcpSession:
         """Show the user a message of the program itself."""
         self.update(self._updates.answer_update(text))
 
+    def send_title(self, title: str) -> None:
+        """Send the client the name of the session, which its first message does not replace."""
+        self._has_title = True
+        self.update({"sessionUpdate": "session_info_update", "title": title})
+
     def hear(self, event: events.Event) -> None:
         """Handle an event of the session."""
         if isinstance(event, events.CommandOutput | events.McpCallProgress) and self._peer.is_behind:
@@ -287,8 +292,7 @@ class AcpSession:
     def _send_title(self) -> None:
         title, self._coming_title = self._coming_title, ""
         if not self._has_title:
-            self._has_title = True
-            self.update({"sessionUpdate": "session_info_update", "title": title})
+            self.send_title(title)
 
 
 def _is_users(item: ResponseItem) -> bool:
