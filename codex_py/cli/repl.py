@@ -69,6 +69,8 @@ def run(arguments: Sequence[str]) -> int:
         print(parser.format_help().rstrip())
         return 0
     options = parser.read(flags)
+    if options.demo:
+        raise UsageError("`--demo` takes no other flags", hint="try `codex-py --demo`")
     launch_options = _with_piped(_read_launch_options(options, behind))
     host = _Host(options)
     if options.trust:
@@ -196,6 +198,7 @@ def terminal_parser() -> Parser:
     parser.usage = _USAGE
     parser.add_argument("words", nargs="*", metavar="PROMPT", help="what to do first")
     parser.add_argument("-i", "--image", action="append", default=[], metavar="FILE", help="attach a picture to it")
+    parser.add_argument("--demo", action="store_true", help="play a recorded session and exit")
     add_permission_flags(parser)
     parser.add_argument(
         "-a",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import signal
 import sys
 import termios
@@ -27,7 +26,7 @@ from codex_py.render.entry import ScrollbackEntry, to_lines
 from codex_py.render.plain import PlainPrinter
 from codex_py.render.status import banner_lines
 from codex_py.render.theme import Theme
-from codex_py.text.sanitize import sanitize
+from codex_py.text.sanitize import sanitize, without_styles
 from codex_py.ui.repl.commands import commands_now
 from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unknown_command
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions, RewindHost
@@ -46,7 +45,6 @@ from codex_py.ui.repl.slash_command import (
 
 _MONO: Final = Theme("mono", "none")
 _WIDTH: Final = 80
-_WEIGHT: Final = re.compile(r"\x1b\[[0-9;]*m")
 _QUIT_SECONDS: Final = 2.0
 _STATUS: Final = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -294,7 +292,7 @@ class _LineSession:
 
 def _bare(lines: Sequence[str]) -> str:
     """Lines without weight and slant, which are escape sequences too."""
-    return "\n".join(_WEIGHT.sub("", line) for line in lines)
+    return "\n".join(without_styles(line) for line in lines)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from codex_py.ui.repl.menu import fitted
 from codex_py.ui.repl.running import FRAME_SECONDS, RunningAgents, RunningCommands
 from codex_py.ui.repl.slash_command import OutputSink
 
-_FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _MAX_HEADING_LENGTH: Final = 60
 _HEADING: Final = re.compile(r"\*\*[^*]+\*\*|#{1,6} .+")
 # A longer plan is cut, so that there are rows left for the rest and for the answer above it.
@@ -208,7 +208,7 @@ class Live:
         if self._asking:
             return [[], _cut([("class:accent", "? "), ("class:strong", "Waiting for your answer")], width)]
         seconds = time.monotonic() - self._began
-        frame = _FRAMES[int(seconds / FRAME_SECONDS) % len(_FRAMES)] if self._animated else "…"
+        frame = FRAMES[int(seconds / FRAME_SECONDS) % len(FRAMES)] if self._animated else "…"
         doing = f"Thinking: {self._heading()}" if self._thought else self._doing
         row: Row = [("class:accent", f"{frame} "), ("class:strong", doing)]
         row.append(("class:dim", f" ({_elapsed(seconds)} · Esc stops it)"))
