@@ -147,7 +147,7 @@ def add_config_flags(parser: Parser) -> None:
 def add_model_flags(parser: Parser) -> None:
     """Who answers."""
     group = parser.add_argument_group("model")
-    group.add_argument("-m", "--model", metavar="MODEL", help="the model to ask")
+    group.add_argument("-m", "--model", metavar="MODEL", help="the model to ask, or PROVIDER/MODEL")
     group.add_argument("--oss", action="store_true", help="use a model served on this machine (Ollama, LM Studio)")
     group.add_argument(
         "--local-provider", choices=("ollama", "lmstudio"), help="which local server --oss talks to (default: ollama)"
@@ -352,6 +352,7 @@ def request_for(options: argparse.Namespace, home: Path, cwd: Path, *, chosen: M
         profile=options.profile,
         strict=options.strict_config,
         ignore_user=options.ignore_user_config,
+        names_provider=True,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from codex_py.config.keys import KeyPath, dotted, parse_key, split_assignment, toml_value
 from codex_py.config.layers import Checked, Layer, LayerSource, NestedTooDeeply, merge, nested, origins_of, read_toml
 from codex_py.config.mcp_sections import mcp_server_problem
+from codex_py.config.model_names import with_named_provider
 from codex_py.config.project import MAX_PROJECT_FILE_BYTES, ProjectContext, project_files, read_project, unsafe_file
 from codex_py.config.reader import SCHEMA, LayerReader, translated
 from codex_py.config.requirements import Requirements, read_requirements, required_layer
@@ -52,7 +53,8 @@ class ConfigRequest(ConfigRecord):
 
     `overrides` are the texts of `-c` in order; `flags` are the values of other flags by dotted key, which win over
     them. Messages quote `flag_texts`, or for flags without a text say `flags_from`. `system` is the directory of the
-    machine's own files. `home` need not exist.
+    machine's own files. `home` need not exist. With `names_provider` the model among the flags may be `PROVIDER/MODEL`,
+    unless a flag sets the provider.
     """
 
     home: Path
@@ -66,6 +68,7 @@ class ConfigRequest(ConfigRecord):
     system: Path = Path("/etc/codex")
     flags_from: str = "the command line"
     flag_texts: Mapping[str, str] = MappingProxyType({})
+    names_provider: bool = False
 
 
 class LoadedConfig(ConfigRecord):
@@ -190,6 +193,9 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
     trust = trusts.of(cwd, project_context.root)
     looking = _only_looking(trust, [*below, *project.layers], project_context)
     layers = [*below, *project.layers, *([looking] if looking else []), *above]
+    name = request.flags.get("model")
+    if request.names_provider and isinstance(name, str) and "/" in name and "model_provider" not in request.flags:
+        layers = with_named_provider(layers, name, request.env)
     requirements = read_requirements(request.system / "requirements.toml")
     required, overruled = required_layer(requirements, merge(layers[1:]))
     if required is not None:

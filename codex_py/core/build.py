@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from codex_py.auth.find_credentials import find_credentials
 from codex_py.config.load import may_have_hooks
+from codex_py.config.model_names import named_model
 from codex_py.config.schema import Config
 from codex_py.config.secret_values import secret_values
 from codex_py.context.agents_md import load_agents_md
@@ -30,7 +31,6 @@ from codex_py.core.model_setup import (
     login_rules,
     make_installation_id,
     model_settings,
-    named_model,
 )
 from codex_py.core.ports import Checkpointer, HookRunner, McpClients, NoHooks, SessionAccess
 from codex_py.core.secrets import command_env, key_names, withheld_credentials
@@ -171,7 +171,9 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
 
 
 def _other_models(config: Config) -> OtherModels:
-    fallbacks = tuple(named_model(name, "fallback_models") for name in config.fallback_models)
+    fallbacks = tuple(
+        named_model(name, "fallback_models", configured=config.model_providers) for name in config.fallback_models
+    )
     return OtherModels(fallbacks, config.compaction_model, config.agents.model)
 
 

@@ -21,7 +21,7 @@ from codex_py.model.catalog_file import read_catalog
 from codex_py.model.client import ModelClient
 from codex_py.model.credentials import Credentials
 from codex_py.model.http_client import HttpModelClient
-from codex_py.model.providers import HOSTED, LOCAL_PROVIDERS, Provider, resolve_provider
+from codex_py.model.providers import HOSTED, Provider, resolve_provider
 from codex_py.paths import make_private_dir, open_private
 from codex_py.text.files import os_reason
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from codex_py.model.model_list import LocalChoice
 
 
-_VENDORS: Final = frozenset({"openai", "anthropic", "deepseek", "mistral", "gemini"})
 _FILE: Final = "installation_id"
 _ID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
@@ -92,29 +91,6 @@ def default_model(provider: Provider) -> str:
     """The model of a provider when the user has chosen none, empty for one that has no default."""
     hosted = HOSTED.get(provider.id)
     return hosted.model if hosted else _DEFAULT_LOCAL_MODELS.get(provider.id, _DEFAULT_MODEL)
-
-
-def split_model(name: str, config: Config, current: str) -> tuple[str | None, str]:
-    """The provider and the model that a name means; None for the provider that is asked now.
-
-    What stands before the slash counts where it is the id of a provider. Names of vendors (`openai/gpt-oss-20b`) are
-    also part of names of models: in front of one, only providers that use no such names are left for another.
-    """
-    provider, slash, model = name.strip().partition("/")
-    known = provider in (*HOSTED, *LOCAL_PROVIDERS, "openai") or provider in config.model_providers
-    if not slash or not model or not known or provider == current:
-        return None, name
-    if provider in _VENDORS and provider not in config.model_providers and current not in _VENDORS:
-        return None, name
-    return provider, model
-
-
-def named_model(name: str, key: str) -> tuple[str, str]:
-    """The provider and the model of a setting. Raises `ConfigError` for what names no provider."""
-    provider, _, model = name.strip().partition("/")
-    if not provider or not model:
-        raise ConfigError(f"`{name}` in `{key}` names no provider", hint="write `PROVIDER/MODEL`")
-    return provider, model
 
 
 def model_settings(config: Config, model: str, facts: ModelFacts, *, provider: Provider) -> ModelSettings:

@@ -7,12 +7,13 @@ from functools import cache
 from pathlib import Path
 
 from codex_py.config.load import LoadedConfig
+from codex_py.config.model_names import split_model
 from codex_py.config.schema import Config, word_for
-from codex_py.core.model_setup import known_facts, model_settings, split_model
+from codex_py.core.model_setup import known_facts, model_settings
 from codex_py.core.tool_set import ToolSetContext, build_tools
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import UserError
-from codex_py.model.providers import Provider
+from codex_py.model.providers import OPENAI_URL, Provider
 from codex_py.paths import is_directory, real_path
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite, mode_of
@@ -82,10 +83,9 @@ def overridden(
     name, a directory that is none, and what the administrator does not allow.
     """
     _check(op, loaded)
-    chosen, model = _chosen_model(op, now, loaded.config)
-    provider = find_provider(chosen or now.model.provider)
+    provider, model = _chosen_model(op, now, loaded.config, find_provider)
     tool_context = tool_context.replace(provider=provider)
-    config = _config_for(op, now, loaded.config)
+    config = _config_for(op, now, loaded.config, model)
     facts = known_facts(config, model, None)
     settings = now.model
     if (op.model, op.effort, op.summary) != (None, None, None):
@@ -108,14 +108,23 @@ def overridden(
     return after, build_tools(config, facts, settings, new_context)
 
 
-def _chosen_model(op: OverrideTurnContext, now: TurnSettings, config: Config) -> tuple[str | None, str]:
+def _chosen_model(
+    op: OverrideTurnContext, now: TurnSettings, config: Config, find_provider: Callable[[str], Provider]
+) -> tuple[Provider, str]:
     if op.model is None or op.provider is not None:
-        return op.provider, op.model or now.model.model
-    return split_model(op.model, config, now.model.provider)
+        return find_provider(op.provider or now.model.provider), op.model or now.model.model
+    current = find_provider(now.model.provider)
+    chosen, model = split_model(
+        op.model,
+        configured=config.model_providers,
+        current=current.id,
+        is_gateway=current.id == "openai" and current.base_url != OPENAI_URL,
+    )
+    return find_provider(chosen) if chosen else current, model
 
 
-def _config_for(op: OverrideTurnContext, now: TurnSettings, config: Config) -> Config:
-    same = op.model is None or op.model == now.model.model
+def _config_for(op: OverrideTurnContext, now: TurnSettings, config: Config, model: str) -> Config:
+    same = model == now.model.model
     effort = op.effort
     if effort is None:
         effort = now.model.effort if same else config.model_reasoning_effort

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from codex_py.config.schema import Config
+from codex_py.config.model_names import split_model
 from codex_py.core.fallback import is_outage
-from codex_py.core.model_setup import split_model
 from codex_py.errors import ModelError, UserError
 from codex_py.protocol import events
 from codex_py.protocol.ops import Compact, OverrideTurnContext
@@ -128,12 +127,77 @@ async def test_the_user_changes_the_provider_within_a_session(place: Place) -> N
         ("anthropic/claude-x", "openrouter", (None, "anthropic/claude-x")),
         ("groq/compound", "groq", (None, "groq/compound")),
         ("unknown/x", "openai", (None, "unknown/x")),
-        ("groq/", "openai", (None, "groq/")),
         ("/x", "openai", (None, "/x")),
+        ("offline/x", "openai", (None, "offline/x")),
+        (" mine / some/model ", "openai", ("mine", "some/model")),
+        ("mine/some-model", "mine", (None, "some-model")),
+        ("openai/gpt-5", "openai", (None, "gpt-5")),
+        ("openrouter/openai/gpt-5", "openrouter", (None, "openai/gpt-5")),
+        # Models that have the name of their own provider in front.
+        ("openrouter/auto", "openai", ("openrouter", "openrouter/auto")),
+        ("openrouter/auto", "openrouter", (None, "openrouter/auto")),
+        ("groq/compound", "openai", ("groq", "groq/compound")),
+        ("groq/llama-3.3", "groq", (None, "llama-3.3")),
+        # A configured provider counts, except at a server whose models all have a vendor.
+        ("deepseek/deepseek-chat", "mine", ("deepseek", "deepseek-chat")),
+        ("deepseek/deepseek-chat", "openrouter", (None, "deepseek/deepseek-chat")),
     ],
 )
 def test_a_provider_in_the_name_of_a_model(name: str, current: str, found: tuple[str | None, str]) -> None:
-    assert split_model(name, Config(), current) == found
+    assert split_model(name, configured=("mine", "deepseek"), current=current) == found
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-5", "anthropic/claude-x"])
+def test_a_gateway_in_place_of_openai_keeps_the_names_of_its_models(name: str) -> None:
+    assert split_model(name, configured=(), current="openai", is_gateway=True) == (None, name)
+    assert split_model("groq/some-model", configured=(), current="openai", is_gateway=True) == ("groq", "some-model")
+
+
+@pytest.mark.parametrize("arguments", [["exec"], ["exec", "resume", "--last"]], ids=["new", "resumed"])
+def test_the_flag_for_the_model_names_another_provider(place: Place, arguments: list[str]) -> None:
+    is_resumed = "resume" in arguments
+    with FakeChat(fake_chat.answer("by chat")) as other, FakeResponses(*[[say("one")]] * is_resumed) as model:
+        place.use_model(model.base_url, beside(other))
+        if is_resumed:
+            assert run(place, "exec", "first").status == 0
+        ended = run(place, *arguments, "-m", "other/vendor/some-model", "second")
+    assert (ended.status, ended.stdout) == (0, b"by chat\n")
+    assert [body["model"] for body in other.bodies] == ["vendor/some-model"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "asked"),
+    [
+        (["-m", "meta-llama/llama-3.3"], "meta-llama/llama-3.3"),
+        (["-m", "anthropic/claude-x"], "anthropic/claude-x"),
+        (["-m", "fake/some-model"], "some-model"),
+        (["-m", "fake/fake/some-model"], "fake/some-model"),
+        (["-c", "model=other/some-model"], "other/some-model"),
+    ],
+)
+def test_a_model_with_a_slash_in_its_name_stays_with_its_provider(place: Place, flags: list[str], asked: str) -> None:
+    with FakeChat() as other, FakeResponses([say("one")]) as model:
+        place.use_model(model.base_url, beside(other))
+        assert run(place, "exec", *flags, "go").status == 0
+        assert (model.requests[0].body["model"], other.bodies) == (asked, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "reason"),
+    [
+        ("other/", 2, "`other/` names a provider but no model"),
+        (" groq / ", 2, "names a provider but no model"),
+        ("groq/llama", 1, "`GROQ_API_KEY`"),
+        ("", 2, "the model has no name"),
+    ],
+)
+def test_a_name_that_cannot_be_asked_is_one_error(place: Place, name: str, code: int, reason: str) -> None:
+    with FakeChat() as other, FakeResponses() as model:
+        place.use_model(model.base_url, beside(other))
+        ended = run(place, "exec", "-m", name, "go")
+    assert (ended.status, ended.stdout) == (code, b"")
+    assert reason in ended.err
+    assert len(ended.err.splitlines()) <= 2
 
 
 async def test_agents_and_compactions_have_models_of_their_own(place: Place) -> None:
@@ -170,8 +234,8 @@ async def test_a_compaction_model_that_fails_is_replaced_by_the_usual_one(place:
             assert any("`small` could not compact" in event.message for event in watched.of(events.Warned))
 
 
-def test_a_fallback_without_a_provider_is_a_wrong_setting(place: Place) -> None:
-
-    place.use_model("http://127.0.0.1:9/v1", 'fallback_models = ["gpt-5"]')
+@pytest.mark.parametrize("name", ["gpt-5", "nowhere/gpt-5"])
+def test_a_fallback_without_a_provider_is_a_wrong_setting(place: Place, name: str) -> None:
+    place.use_model("http://127.0.0.1:9/v1", f'fallback_models = ["{name}"]')
     ended = run(place, "exec", "go")
-    assert (ended.status, "`gpt-5` in `fallback_models` names no provider" in ended.err) == (2, True)
+    assert (ended.status, f"`{name}` in `fallback_models` names no provider" in ended.err) == (2, True)

@@ -30,6 +30,16 @@ def test_without_any_file_everything_is_a_default(machine: Machine) -> None:
     assert (loaded.warnings, loaded.trust, loaded.project_root) == ((), "unknown", machine.repo)
 
 
+def test_the_provider_in_the_name_of_a_model_gives_way_to_a_managed_one(machine: Machine) -> None:
+    flags = {"flags": {"model": "groq/some-model"}, "names_provider": True}
+    config = machine.load(**flags).config
+    assert (config.model_provider, config.model) == ("groq", "some-model")
+    assert machine.load("model_provider=mistral", **flags).config.model_provider == "groq"
+    machine.machine("managed_config.toml", 'model_provider = "openrouter"\n')
+    config = machine.load(**flags).config
+    assert (config.model_provider, config.model) == ("openrouter", "groq/some-model")
+
+
 def test_each_layer_beats_the_one_below(machine: Machine) -> None:
     files = {
         "system": machine.machine("config.toml", 'model = "system"\n'),

@@ -152,7 +152,7 @@ class SessionLoop:
             await session.submit(Begin())
             self._show_again(session)
             self._front.controls.set_session(view)
-            side.start(warn_of_unknown_model(context, session.settings.model.model))
+            side.start(warn_of_unknown_model(context))
             if self._options.prompt or self._options.images:
                 conversation.send(self._first_message())
             destination = await next_destination

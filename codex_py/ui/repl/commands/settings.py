@@ -39,27 +39,33 @@ async def _model(context: CommandContext, words: str) -> None:
         if effort:
             _parse_choice(effort.strip(), REASONING_EFFORT.words, "effort")
         await _use_model(context, OverrideTurnContext(model=name, effort=effort.strip() or None))
-        await warn_of_unknown_model(context, name, show_waiting=True)
+        await warn_of_unknown_model(context, show_waiting=True)
         return
     now = context.session.settings.model
     config = context.launch.loaded.config
     chosen = await choose_model(context.asker, lambda: list_models(context), current=now.model, effort=now.effort)
     if chosen is None:
         return
-    await _use_model(context, OverrideTurnContext(model=chosen.model, effort=chosen.effort or ""))
+    provider = _provider(context) if chosen.listed else None
+    await _use_model(context, OverrideTurnContext(model=chosen.model, provider=provider, effort=chosen.effort or ""))
     if (chosen.model, chosen.effort) != (config.model, config.model_reasoning_effort):
         await _offer_to_save(context, chosen)
 
 
 def list_models(context: CommandContext) -> Coroutine[Any, Any, OfferedModels]:
-    """Ask the provider for its models."""
+    """Ask the provider of the session for its models."""
     config = context.launch.loaded.config
-    return offered_models(config, config.model_provider, env=context.launch.env, home=context.launch.home)
+    return offered_models(config, _provider(context), env=context.launch.env, home=context.launch.home)
 
 
-async def warn_of_unknown_model(context: CommandContext, name: str, *, show_waiting: bool = False) -> None:
-    """Warn of a model that the provider does not list; of one that lists none, when it is nearly a known name."""
-    config = context.launch.loaded.config
+def _provider(context: CommandContext) -> str:
+    return context.session.settings.model.provider or context.launch.loaded.config.model_provider
+
+
+async def warn_of_unknown_model(context: CommandContext, *, show_waiting: bool = False) -> None:
+    """Warn of a model that its provider does not list; of one that lists none, when it is nearly a known name."""
+    name, config = context.session.settings.model.model, context.launch.loaded.config
+    config = config.replace(model_provider=_provider(context))
     if is_well_known(config, name):
         return
     offered = None
@@ -83,7 +89,9 @@ async def _offer_to_save(context: CommandContext, chosen: ModelChoice) -> None:
     file = context.launch.home / (f"{profile}.config.toml" if profile else "config.toml")
     if not await context.asker.choose(keep_sheet(chosen, short_path(file, context.user_home))):
         return
-    settings = [("model", chosen.model)]
+    settings = [("model", context.session.settings.model.model)]
+    if (provider := _provider(context)) != context.launch.loaded.config.model_provider:
+        settings.append(("model_provider", provider))
     effort = chosen.effort or context.session.settings.model.effort
     if effort and (chosen.effort or context.launch.loaded.config.model_reasoning_effort):
         settings.append(("model_reasoning_effort", effort))

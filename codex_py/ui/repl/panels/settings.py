@@ -34,10 +34,11 @@ _EFFORTS: Final = (
 
 
 class ModelChoice(NamedTuple):
-    """A model by its name; `effort` is None where the model's own counts."""
+    """A model by its name; `effort` is None where the model's own counts. One that is not `listed` was typed."""
 
     model: str
     effort: str | None
+    listed: bool
 
 
 async def choose_model(
@@ -47,6 +48,7 @@ async def choose_model(
 
     When the provider does not list its models, the name is typed.
     """
+    listed = False
     try:
         offered = await waited_for(asker, "Models", load(), about="asking the provider for its models…")
     except UserError as error:
@@ -55,7 +57,8 @@ async def choose_model(
         if offered is None:
             return None
         model = await asker.pick(model_listing(offered, current=current))
-        if model == _OTHER_MODEL:
+        listed = model != _OTHER_MODEL
+        if not listed:
             model = await asker.enter(
                 _name_form("", TextLine(f"any name that `{offered.provider}` knows", "menu.note"))
             )
@@ -63,7 +66,7 @@ async def choose_model(
         return None
     listing = effort_listing(effort if model == current else None)
     chosen = await asker.pick(listing)
-    return None if chosen is None else ModelChoice(model, chosen or None)
+    return None if chosen is None else ModelChoice(model, chosen or None, listed)
 
 
 def model_listing(offered: OfferedModels, *, current: str) -> ListForm[str]:
