@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Final
 
 from codex_py.core.session_skills import MissingVariable, SkillSettings, SkillsToInject
 from codex_py.errors import ToolError
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
+from codex_py.skills.arguments import find_arguments
 from codex_py.skills.contents import references_item
 from codex_py.skills.dependencies import missing_env_warning, plan_dependencies
 from codex_py.skills.documents import find_files
-from codex_py.skills.inject import render_loaded, skill_body, skill_item
+from codex_py.skills.inject import fill_body, render_loaded, skill_body, skill_item
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.roots import link_base
-from codex_py.skills.select import select_skills
+from codex_py.skills.select import Selection, select_skills
 from codex_py.text.files import FileRefused
 from codex_py.text.nearest import nearest_names
 from codex_py.text.sanitize import sanitize_line
+from codex_py.tools.spec import SkillCall
 
 
 def read_named_skills(
@@ -27,16 +30,13 @@ def read_named_skills(
     inputs: Sequence[UserInput],
     *,
     connector_slugs: Collection[str] = (),
+    arguments: str = "",
 ) -> SkillsToInject:
-    """Select and read the skills of one message. One that cannot be read costs a line, not the turn."""
-    selection = select_skills(
-        catalog,
-        [item.text for item in inputs if isinstance(item, TextInput)],
-        user_home=settings.roots.user_home,
-        structured=[item for item in inputs if isinstance(item, SkillInput)],
-        connector_slugs=connector_slugs,
-        base=link_base(settings.roots),
-    )
+    """Select and read the skills of one message. One that cannot be read costs a line, not the turn.
+
+    `arguments` are those of a skill that the message says nothing about.
+    """
+    selection, filled = _select_with_arguments(catalog, settings, inputs, connector_slugs)
     items: list[ResponseItem] = []
     read: list[Skill] = []
     references: list[ResponseItem | None] = []
@@ -45,7 +45,7 @@ def read_named_skills(
         if not settings.may_read(skill.canonical_path):
             notices.append(f"skill `{sanitize_line(skill.name)}` is left out: `sandbox.deny_read` denies reading it")
             continue
-        injected = skill_item(skill)
+        injected = skill_item(skill, filled.get(skill.canonical_path, arguments))
         notices += [injected.warning] if injected.warning else []
         if injected.item is not None:
             items.append(injected.item)
@@ -68,21 +68,76 @@ def read_named_skills(
     )
 
 
-def read_called_skill(catalog: SkillCatalog, settings: SkillSettings, name: str) -> tuple[str, SkillsToInject]:
+def _select_with_arguments(
+    catalog: SkillCatalog, settings: SkillSettings, inputs: Sequence[UserInput], connector_slugs: Collection[str]
+) -> tuple[Selection, dict[Path, str]]:
+    """The skills that a message selects, and the arguments of those with places for them.
+
+    What such a skill takes as its arguments selects nothing.
+    """
+    structured = [item for item in inputs if isinstance(item, SkillInput)]
+    texts = tuple(item.text for item in inputs if isinstance(item, TextInput))
+
+    def select() -> Selection:
+        return select_skills(
+            catalog,
+            texts,
+            user_home=settings.roots.user_home,
+            structured=structured,
+            connector_slugs=connector_slugs,
+            base=link_base(settings.roots),
+        )
+
+    selection, found = select(), dict[Path, str]()
+    picked = {item.name for item in structured}
+    skills = list(selection.skills)
+    for skill in sorted(skills, key=lambda skill: _first_mention(texts, skill.name)):
+        if skill not in selection.skills or not _takes_arguments(skill, settings):
+            continue
+        arguments = find_arguments(texts, skill.name, picked=skill.name in picked and len(skills) == 1)
+        # One that no text mentions leaves the arguments to who asks for it.
+        if arguments.text or texts:
+            found[skill.canonical_path] = arguments.text
+        if "$" in arguments.text:
+            texts = arguments.rest
+            selection = select()
+    return selection, found
+
+
+def _first_mention(texts: Sequence[str], name: str) -> int:
+    """Where the texts first name a skill; behind their end when they do not."""
+    whole = "\n".join(texts)
+    position = whole.find(f"${name}")
+    return position if position >= 0 else len(whole)
+
+
+def _takes_arguments(skill: Skill, settings: SkillSettings) -> bool:
+    if not settings.may_read(skill.canonical_path):
+        return False
+    try:
+        return fill_body(skill, skill_body(skill), "x").has_placeholder
+    except FileRefused:
+        return False
+
+
+def read_called_skill(catalog: SkillCatalog, settings: SkillSettings, call: SkillCall) -> tuple[str, SkillsToInject]:
     """A skill that the model asks for by its name: the text for it, and what the skill needs.
 
     Raises `ToolError` for the name of no skill, for one that only people may ask for, and for a file that cannot be
     read.
     """
-    skill = for_a_model(find_skill(catalog, name))
+    skill = for_a_model(find_skill(catalog, call.name))
     if not settings.may_read(skill.canonical_path):
         raise ToolError(f"cannot read the skill `{skill.name}`: reading it is denied")
     try:
-        body = skill_body(skill)
+        body = fill_body(skill, skill_body(skill), call.arguments)
     except FileRefused as error:
         raise ToolError(f"cannot read the skill `{skill.name}`: {error}") from error
-    requested = read_named_skills(catalog, settings, [SkillInput(skill.name, skill.canonical_path)])
-    return render_loaded(skill.name, str(skill.canonical_path), body), requested
+    picked = SkillInput(skill.name, skill.canonical_path)
+    requested = read_named_skills(catalog, settings, [picked], arguments=call.arguments)
+    is_open = call.arguments and not body.has_placeholder
+    use = f"Follow these instructions now, for: {call.arguments}" if is_open else "Follow these instructions now."
+    return f"{render_loaded(skill.name, str(skill.canonical_path), body.text)}\n{use}", requested
 
 
 def _grants(skills: Sequence[Skill], settings: SkillSettings) -> tuple[dict[str, str], list[str]]:

@@ -26,6 +26,7 @@ from codex_py.skills.natural import find_named, may_name, without_parts
 from codex_py.skills.usage import UseWay
 from codex_py.text.sanitize import sanitize_line
 from codex_py.text.tokens import counted_bytes, estimate_tokens
+from codex_py.tools.spec import SkillCall
 
 # How the table of contents of a skill's references begins.
 _APP_LINK: Final = r"\[\$[A-Za-z0-9_:-]+\][ \t]*\(app://[^)\s]*\)"
@@ -138,12 +139,12 @@ class SkillRequests(Value):
         opening = takewhile(lambda item: not item.is_of_model, self.history.items)
         return any(_REFERENCES in item.encoded for item in opening)
 
-    async def use(self, name: str) -> str:
+    async def use(self, call: SkillCall) -> str:
         """A skill that the model asks for by its name, as the output of that call, with what it lacks provided.
 
         Raises `ToolError` for a skill that it may not have, or that cannot be read.
         """
-        text, requested = _load_mentions().read_called_skill(self.skills.catalog, self.skills.settings, name)
+        text, requested = _load_mentions().read_called_skill(self.skills.catalog, self.skills.settings, call)
         for notice in requested.notices:
             self.listeners.warn(notice)
         self._name_linked_connectors(requested)

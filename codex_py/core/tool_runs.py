@@ -23,7 +23,7 @@ from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.registry import AllowedTools, RepeatedCalls, ToolRegistry
 from codex_py.tools.skill_search import SkillSearchTool
-from codex_py.tools.spec import ToolContext, ToolOutput
+from codex_py.tools.spec import SkillCall, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.core.tool_runtime import ToolRuntime
@@ -37,7 +37,7 @@ _TAIL_SHOWN: Final = 1000
 class SkillAccess(Protocol):
     """Loads skills for the model by their names, and searches them."""
 
-    async def use(self, name: str) -> str:
+    async def use(self, requested: SkillCall) -> str:
         """The text of a skill. Raises `ToolError`."""
         ...
 

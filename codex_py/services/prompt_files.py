@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,6 +17,7 @@ from codex_py.config.load import LoadedConfig
 from codex_py.errors import UserError
 from codex_py.text.files import FileRefused, read_inside, read_trusted
 from codex_py.text.frontmatter import split_frontmatter
+from codex_py.text.placeholders import PlaceholderValues, fill_placeholders, split_words
 from codex_py.text.sanitize import sanitize_line
 
 _MAX_FILES: Final = 200
@@ -25,7 +25,6 @@ _MAX_BYTES: Final = 64 * 1024
 _MAX_LINE: Final = 200
 _NAME: Final = re.compile(r"[\w.-]{1,64}")
 _FIELD: Final = re.compile(r"^(description|argument-hint)[ \t]*:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
-_PLACEHOLDER: Final = re.compile(r"\$(?:(\$)|(ARGUMENTS)\b|([1-9])|([A-Z][A-Z0-9_]*)\b)")
 _ASSIGNED: Final = re.compile(r"([A-Z][A-Z0-9_]*)=(.*)", re.DOTALL)
 
 
@@ -70,35 +69,12 @@ def read_prompt(prompt: PromptFile) -> str:
 
 def fill_prompt(body: str, words: str) -> str:
     """The message of a command: its text with the words behind it, which follow it where it has no place for them."""
-    arguments = _split(words)
+    arguments = split_words(words)
     named = {found[1]: found[2] for word in arguments if (found := _ASSIGNED.fullmatch(word))}
     plain = [word for word in arguments if not _ASSIGNED.fullmatch(word)]
-    has_place = False
-
-    def value(found: re.Match[str]) -> str:
-        nonlocal has_place
-        dollar, everything, number, name = found.groups()
-        if dollar:
-            return "$"
-        if name is not None and name not in named:
-            # A variable of the shell, in an example.
-            return found[0]
-        has_place = True
-        if everything:
-            return words
-        if number:
-            return plain[int(number) - 1] if int(number) <= len(plain) else ""
-        return named[name]
-
-    filled = _PLACEHOLDER.sub(value, body)
-    return filled if has_place or not words else f"{filled}\n\n{words}"
-
-
-def _split(words: str) -> list[str]:
-    try:
-        return shlex.split(words)
-    except ValueError:
-        return words.split()
+    # A name without a value is a variable of the shell, in an example.
+    filled = fill_placeholders(body, PlaceholderValues(words, plain, named, escapes=True))
+    return filled.text if filled.has_placeholder or not words else f"{filled.text}\n\n{words}"
 
 
 def _prompts_in(directory: Path, root: Path | None, may_read: Callable[[Path], bool]) -> Iterator[PromptFile]:

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.skills.model import Skill
 from codex_py.text.files import FileHead, FileRefused, read_inside
+from codex_py.text.frontmatter import split_frontmatter
+from codex_py.text.placeholders import FilledText, PlaceholderValues, fill_placeholders, split_words
 from codex_py.text.sanitize import sanitize_line
 
 MAX_BODY_BYTES: Final = 256 * 1024
@@ -24,19 +26,18 @@ class Injected(NamedTuple):
     warning: str | None = None
 
 
-def skill_item(skill: Skill) -> Injected:
+def skill_item(skill: Skill, arguments: str = "") -> Injected:
     """Read a skill's file, now, and wrap the whole of it, frontmatter and line ends as they are.
 
     Only a regular file is read, a repo skill's only inside its project. Of a file over 256 KiB the beginning is given,
     with a note that says where the rest is. A file that cannot be read or is not UTF-8 gives a warning.
     """
-    path = str(skill.canonical_path)
     try:
-        body = skill_body(skill)
+        body = fill_body(skill, skill_body(skill), arguments).text
     except FileRefused as error:
-        name, shown = sanitize_line(skill.name), sanitize_line(path)
+        name, shown = sanitize_line(skill.name), sanitize_line(str(skill.canonical_path))
         return Injected(None, f"skill `{name}` is left out: cannot read `{shown}`: {error}")
-    return Injected(message("user", render_skill(skill.name, path, body)))
+    return Injected(message("user", render_skill(skill.name, str(skill.canonical_path), body)))
 
 
 def skill_body(skill: Skill) -> str:
@@ -47,6 +48,34 @@ def skill_body(skill: Skill) -> str:
     if head is None:
         raise FileRefused("no such file")
     return _text(head, str(path))
+
+
+def fill_body(skill: Skill, text: str, arguments: str) -> FilledText:
+    """The text of a skill with the arguments in the places of its body; its front matter stays as it is.
+
+    Places are `$ARGUMENTS`, `$1` to `$9`, and `${name}` for the names that the skill declares. A skill that speaks of
+    no arguments keeps a `$1` when there are none: it is part of an example.
+    """
+    if "$" not in text:
+        return FilledText(text, False)
+    names, words = skill.options.arguments, split_words(arguments)
+    padded = [*words, *("" for _ in names)]
+    braced = {name: padded[position] for position, name in enumerate(names) if name}
+    front = split_frontmatter(text)
+    start = front.body_start if front else 0
+    body = text[start:]
+    declares = bool(names or skill.options.argument_hint or "$ARGUMENTS" in body)
+    filled = fill_placeholders(body, PlaceholderValues(arguments, words, {}, braced), max_chars=2 * MAX_BODY_BYTES)
+    if not filled.has_placeholder or not (arguments or declares):
+        return FilledText(text, False)
+    return FilledText(_capped(text[:start] + filled.text), True)
+
+
+def _capped(text: str) -> str:
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= MAX_BODY_BYTES + _LINE_BYTES:
+        return text
+    return f"{raw[:MAX_BODY_BYTES].decode('utf-8', 'ignore')}\n[cut here: with its arguments the skill is too long]"
 
 
 def render_skill(name: str, path: str, body: str) -> str:

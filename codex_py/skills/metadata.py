@@ -6,7 +6,8 @@ Read from `agents/openai.yaml`, and from keys of the same names in `SKILL.md`.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
 from codex_py.errors import CodexError
 from codex_py.skills.model import ToolDependency
@@ -22,37 +23,27 @@ _TRUE: Final = frozenset({"true", "True", "TRUE"})
 _FALSE: Final = frozenset({"false", "False", "FALSE"})
 _PRODUCTS: Final = frozenset({"codex", "chatgpt", "atlas"})
 _OUR_PRODUCT: Final = "codex"
+T = TypeVar("T")
+
+
+CLOSED: Final = "until it is corrected, the model cannot choose this skill"
 
 
 class MetadataRefused(CodexError):
-    """The metadata cannot be used; the message says why.
-
-    With `policy_known`, `allow_implicit` is what the file says in spite of that, None when it does not say.
-    """
-
-    def __init__(self, message: str, *, policy_known: bool = False, allow_implicit: bool | None = None) -> None:
-        super().__init__(message)
-        self._policy_known = policy_known
-        self._allow_implicit = allow_implicit
-
-    @property
-    def allow_implicit(self) -> bool | None:
-        """What holds of the policy: a restriction that cannot be read is taken to be there."""
-        return self._allow_implicit if self._policy_known else False
-
-    @property
-    def remark(self) -> str:
-        """The message, and what follows from it for the user."""
-        return str(self) if self._policy_known else f"{self}; until it is corrected, the model cannot choose this skill"
+    """A value that cannot be used; the message says why."""
 
 
 class Metadata(NamedTuple):
-    """Everything is optional: None and () mean that the file does not say."""
+    """Everything is optional: None and () mean that the file does not say.
+
+    `faults` says for each field that was ignored why.
+    """
 
     interface: InterfaceText = InterfaceText()
     dependencies: tuple[ToolDependency, ...] = ()
     allow_implicit: bool | None = None
     products: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
     @property
     def for_this_program(self) -> bool:
@@ -65,11 +56,15 @@ class Metadata(NamedTuple):
             self.dependencies or other.dependencies,
             other.allow_implicit if self.allow_implicit is None else self.allow_implicit,
             self.products or other.products,
+            self.faults,
         )
 
 
 def parse_metadata(text: str) -> Metadata:
-    """Read the text of an `agents/openai.yaml`; unknown keys are ignored. Raises `MetadataRefused`."""
+    """Read the text of an `agents/openai.yaml`; unknown keys are ignored. Raises `MetadataRefused` for no mapping.
+
+    Of a file that is refused no policy is known, so that a restriction has to be assumed.
+    """
     try:
         value = parse_yaml(text.removeprefix("\ufeff"))
     except YamlRefused as error:
@@ -78,21 +73,42 @@ def parse_metadata(text: str) -> Metadata:
 
 
 def read_metadata(mapping: dict[str, YamlValue]) -> Metadata:
-    """Read the keys `interface`, `dependencies` and `policy`. Raises `MetadataRefused` for a value of the wrong kind.
+    """Read the keys `interface`, `dependencies` and `policy`, each field by itself.
 
-    A text that is empty or too long leaves its field out, and a dependency without `type` or `value` is dropped.
+    A field of the wrong type is left out, and so is a text that is empty or too long and a dependency without `type` or
+    `value`. A policy that cannot be read is taken for the strictest one.
     """
-    policy = _mapping(mapping.get("policy"), "policy")
-    allow_implicit = _boolean(policy.get("allow_implicit_invocation"), "policy.allow_implicit_invocation")
-    try:
-        return Metadata(
-            _interface(_mapping(mapping.get("interface"), "interface")),
-            _dependencies(_mapping(mapping.get("dependencies"), "dependencies")),
-            allow_implicit,
-            _products(policy.get("products")),
-        )
-    except MetadataRefused as error:
-        raise MetadataRefused(str(error), policy_known=True, allow_implicit=allow_implicit) from None
+    reader = _FieldReader()
+    interface = reader.read(
+        InterfaceText(), lambda: _interface(_mapping(mapping.get("interface"), "interface"), reader)
+    )
+    dependencies = reader.read((), lambda: _dependencies(mapping.get("dependencies"), reader))
+    allow_implicit, products = _policy(mapping.get("policy"), reader)
+    return Metadata(interface, dependencies, allow_implicit, products, tuple(reader.faults))
+
+
+class _FieldReader:
+    """Reads field after field; one that cannot be read costs a line in `faults`."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+
+    def read(self, default: T, read: Callable[[], T], *, more: str = "") -> T:
+        try:
+            return read()
+        except MetadataRefused as error:
+            self.faults.append(f"{error}{more}")
+            return default
+
+
+def _policy(value: YamlValue, reader: _FieldReader) -> tuple[bool | None, tuple[str, ...]]:
+    """Whether the model may choose the skill, and the programs that it is for."""
+    known, more = len(reader.faults), f"; {CLOSED}"
+    policy = reader.read({}, lambda: _mapping(value, "policy"), more=more)
+    name = "allow_implicit_invocation"
+    allow_implicit = reader.read(None, lambda: _boolean(policy.get(name), f"policy.{name}"), more=more)
+    products = reader.read((), lambda: _products(policy.get("products")), more=more)
+    return (allow_implicit if len(reader.faults) == known else False), products
 
 
 def as_text(value: YamlValue, name: str) -> str | None:
@@ -108,44 +124,46 @@ def collapse(text: str) -> str:
     return " ".join(text.split())
 
 
-def _interface(mapping: dict[str, YamlValue]) -> InterfaceText:
-    def line(key: str, limit: int) -> str | None:
-        return _line(mapping.get(key), f"interface.{key}", limit)
+def _interface(mapping: dict[str, YamlValue], reader: _FieldReader) -> InterfaceText:
+    def text(key: str) -> str | None:
+        return reader.read(None, lambda: as_text(mapping.get(key), f"interface.{key}"))
 
-    color = (as_text(mapping.get("brand_color"), "interface.brand_color") or "").strip()
+    def line(key: str, limit: int) -> str | None:
+        return _fitting(text(key), limit)
+
+    color = (text("brand_color") or "").strip()
     return InterfaceText(
         line("display_name", _SHORT),
         line("short_description", _LONG),
-        _icon_path(as_text(mapping.get("icon_small"), "interface.icon_small")),
-        _icon_path(as_text(mapping.get("icon_large"), "interface.icon_large")),
+        _icon_path(text("icon_small")),
+        _icon_path(text("icon_large")),
         color if re.fullmatch(_COLOR, color) else None,
         line("default_prompt", _LONG),
     )
 
 
-def _dependencies(mapping: dict[str, YamlValue]) -> tuple[ToolDependency, ...]:
-    tools = mapping.get("tools")
+def _dependencies(value: YamlValue, reader: _FieldReader) -> tuple[ToolDependency, ...]:
+    tools = _mapping(value, "dependencies").get("tools")
     if tools is None:
         return ()
     if not isinstance(tools, list):
         raise MetadataRefused("`dependencies.tools` is not a list")
     found: list[ToolDependency] = []
     left = _MAX_DEPENDENCY_CHARS
+    if not all(isinstance(item, dict) for item in tools):
+        reader.faults.append("`dependencies.tools` has an item that is not a mapping")
     for item in tools:
-        if not isinstance(item, dict):
-            raise MetadataRefused("`dependencies.tools` has an item that is not a mapping")
-        tool = _dependency(item)
+        tool = _dependency(item, reader) if isinstance(item, dict) else None
         left -= sum(len(text or "") for text in tool or ())
         if tool and left >= 0:
             found.append(tool)
     return tuple(found)
 
 
-def _dependency(item: dict[str, YamlValue]) -> ToolDependency | None:
+def _dependency(item: dict[str, YamlValue], reader: _FieldReader) -> ToolDependency | None:
     def line(key: str, limit: int) -> str | None:
-        return _line(item.get(key), f"dependencies.tools.{key}", limit)
+        return _fitting(reader.read(None, lambda: as_text(item.get(key), f"dependencies.tools.{key}")), limit)
 
-    # All are read before any is judged, so that a value of the wrong kind is found in a dropped item too.
     need_type, value = line("type", _SHORT), line("value", _LONG)
     rest = (line("description", _LONG), line("transport", _SHORT), line("command", _LONG), line("url", _LONG))
     return ToolDependency(need_type, value, *rest) if need_type and value else None
@@ -170,9 +188,9 @@ def _icon_path(text: str | None) -> str | None:
     return "/".join(segments) if len(text) <= _LONG and segments and segments[0] in ("assets", "..") else None
 
 
-def _line(value: YamlValue, name: str, limit: int) -> str | None:
-    text = collapse(as_text(value, name) or "")
-    return text if 0 < len(text) <= limit else None
+def _fitting(text: str | None, limit: int) -> str | None:
+    line = collapse(text or "")
+    return line if 0 < len(line) <= limit else None
 
 
 def _boolean(value: YamlValue, name: str) -> bool | None:

@@ -85,6 +85,28 @@ class McpNeed(Value):
         return self.url or self.command or ""
 
 
+class SkillOptions(NamedTuple):
+    """How a skill wants to be used, as its front matter says; "" and () where it does not say.
+
+    `arguments` are the names of its arguments by position. With `fork` it runs as a subagent, in the role `agent`.
+    `paths` are patterns of the files it is for. `hooks` is JSON in the format of `hooks.json`. With `dynamic` the
+    commands in its text are run.
+    """
+
+    argument_hint: str = ""
+    arguments: tuple[str, ...] = ()
+    model: str = ""
+    effort: str = ""
+    fork: bool = False
+    agent: str = ""
+    paths: tuple[str, ...] = ()
+    hooks: str = ""
+    dynamic: bool = False
+
+
+NO_OPTIONS: Final = SkillOptions()
+
+
 class Skill(NamedTuple):
     """One skill that can be loaded.
 
@@ -105,6 +127,7 @@ class Skill(NamedTuple):
     allow_implicit: bool = True
     user_invocable: bool = True
     allowed_tools: tuple[str, ...] = ()
+    options: SkillOptions = NO_OPTIONS
 
     @property
     def scope(self) -> SkillScope:

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from codex_py.errors import CodexError
-from codex_py.skills.metadata import Metadata, MetadataRefused, as_text, collapse, parse_metadata, read_metadata
+from codex_py.skills.metadata import (
+    CLOSED,
+    Metadata,
+    MetadataRefused,
+    as_text,
+    collapse,
+    parse_metadata,
+    read_metadata,
+)
+from codex_py.skills.model import SkillOptions
+from codex_py.skills.options import read_flag, read_options
 from codex_py.skills.record import FoundFile, SkillRecord, metadata_path
 from codex_py.text.files import FileHead, FileRefused, read_inside, read_trusted
 from codex_py.text.frontmatter import MAX_BYTES, YamlRefused, YamlValue, parse_yaml, repair_yaml, split_frontmatter
@@ -21,8 +31,6 @@ MAX_QUALIFIED_NAME_CHARS: Final = 129
 MAX_DESCRIPTION_CHARS: Final = 1024
 _MAX_TOOLS_CHARS: Final = 4096
 _TEXT_KEYS: Final = frozenset({"name", "description", "short-description"})
-_YES: Final = frozenset({"true", "yes", "on"})
-_NO: Final = frozenset({"false", "no", "off"})
 _Fields: TypeAlias = tuple[str | None, str | None, str | None]
 # A tool's name with what it is limited to: `Bash(git add:*)`.
 _TOOL: Final = r"[^\s,()]+(?:\([^()]*\))?"
@@ -45,6 +53,7 @@ class SkillText(NamedTuple):
     user_invocable: bool = True
     allowed_tools: tuple[str, ...] = ()
     remark: str = ""
+    options: SkillOptions = SkillOptions()
 
 
 def parse_skill(text: str) -> SkillText:
@@ -141,34 +150,19 @@ def _with_extras(skill: SkillText, mapping: dict[str, YamlValue]) -> SkillText:
     if mapping.keys() <= {"name", "description", "metadata"}:
         return skill
     remarks: list[str] = []
-    metadata = Metadata()
-    try:
-        metadata = read_metadata(mapping)
-    except MetadataRefused as error:
-        remarks.append(f"ignored `interface`, `dependencies` and `policy`: {error.remark}")
-        metadata = Metadata(allow_implicit=error.allow_implicit)
+    metadata = read_metadata(mapping)
+    remarks += [f"ignored: {fault}" for fault in metadata.faults]
     known = len(remarks)
     # A restriction that cannot be read is taken to be there.
-    if _flag(mapping, "disable-model-invocation", remarks) or len(remarks) > known:
+    if read_flag(mapping, "disable-model-invocation", remarks) or len(remarks) > known:
         metadata = metadata._replace(allow_implicit=False)
     return skill._replace(
         metadata=metadata,
-        user_invocable=_flag(mapping, "user-invocable", remarks) is not False,
+        user_invocable=read_flag(mapping, "user-invocable", remarks) is not False,
         allowed_tools=_tools(mapping.get("allowed-tools"), remarks),
+        options=read_options(mapping, remarks),
         remark="; ".join(remarks),
     )
-
-
-def _flag(mapping: dict[str, YamlValue], key: str, remarks: list[str]) -> bool | None:
-    """Read a yes-or-no key in the spellings of similar programs, quoted or not; None if it is missing or invalid."""
-    value = mapping.get(key)
-    if value is None:
-        return None
-    word = value.strip().lower() if isinstance(value, str) else ""
-    if word in _YES or word in _NO:
-        return word in _YES
-    remarks.append(f"ignored `{key}`: neither `true` nor `false`")
-    return None
 
 
 def _tools(value: YamlValue, remarks: list[str]) -> tuple[str, ...]:
@@ -203,10 +197,10 @@ def read_record(found: FoundFile, inside: Path | None) -> SkillRecord:
     if found.has_agents:
         try:
             metadata = _read_metadata(metadata_path(found), inside).over(metadata)
+            metadata_remark = "; ".join(metadata.faults)
         except MetadataRefused as error:
-            metadata_remark = error.remark
-            if error.allow_implicit is not None:
-                metadata = metadata._replace(allow_implicit=error.allow_implicit)
+            metadata_remark = f"{error}; {CLOSED}"
+            metadata = metadata._replace(allow_implicit=False)
     return SkillRecord(
         found,
         name=name,
@@ -220,6 +214,7 @@ def read_record(found: FoundFile, inside: Path | None) -> SkillRecord:
         ours=metadata.for_this_program,
         remark=skill.remark,
         metadata_remark=metadata_remark,
+        options=None if skill.options == SkillOptions() else skill.options,
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.protocol.value import Value
-from codex_py.skills.model import Interface, Skill, SkillProblem, SkillRoot, ToolDependency
+from codex_py.skills.model import NO_OPTIONS, Interface, Skill, SkillOptions, SkillProblem, SkillRoot, ToolDependency
 from codex_py.text.files import load_checked, save_checked
 
 # Times of the last change and of the last write in nanoseconds, size, inode; None for what is not there.
@@ -91,6 +91,7 @@ class SkillRecord(NamedTuple):
     ours: bool = True
     remark: str = ""
     metadata_remark: str = ""
+    options: SkillOptions | None = None
 
 
 class Scan(Value):
@@ -120,6 +121,7 @@ def skill_of(record: SkillRecord, root: SkillRoot) -> Skill:
         record.allow_implicit,
         record.user_invocable,
         record.allowed_tools,
+        record.options or NO_OPTIONS,
     )
 
 
@@ -156,7 +158,7 @@ def _icon(text: str | None, directory: Path, plugin_root: Path | None) -> Path |
     return lexical if lexical.is_relative_to(plugin_root / "assets") else None
 
 
-_FORMAT: Final = b"codex-py skills 3"
+_FORMAT: Final = b"codex-py skills 4"
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _MAX_FILES: Final = 64
 # By place; the first field has no default.
@@ -243,4 +245,10 @@ def _decode_record(file: list[Any], *fields: Any) -> SkillRecord:
         interface=InterfaceText(*record.interface) if record.interface else None,
         dependencies=tuple(ToolDependency(*tool) for tool in record.dependencies),
         allowed_tools=tuple(record.allowed_tools),
+        options=_decode_options(*record.options) if record.options else None,
     )
+
+
+def _decode_options(*fields: Any) -> SkillOptions:
+    options = SkillOptions(*fields)
+    return options._replace(arguments=tuple(options.arguments), paths=tuple(options.paths))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codex_py.errors import ToolError
 from codex_py.protocol.events import PlanStep, PlanUpdated
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.spec import OtherFields, Tool, ToolContext, ToolOutput
+from codex_py.tools.spec import OtherFields, SkillCall, Tool, ToolContext, ToolOutput
 
 
 class UpdatePlan(Tool):
@@ -32,11 +32,11 @@ class LoadSkill(Tool):
     hook_view = OtherFields(("Skill",), (("skill", "name"),))
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Give back the skill and the instruction to follow it. Raises `ToolError` for an unknown skill."""
+        """Give back the skill and the instruction to follow it, or what it has come to as a subagent.
+
+        Raises `ToolError` for an unknown skill.
+        """
         arguments = self.read(call)
         if context.use_skill is None:
             raise ToolError("skills are not available in this session")
-        loaded = await context.use_skill(arguments["name"])
-        use = "Follow these instructions now"
-        args = arguments.get("args", "").strip()
-        return ToolOutput(f"{loaded}\n{use}, for: {args}" if args else f"{loaded}\n{use}.")
+        return ToolOutput(await context.use_skill(SkillCall(arguments["name"], arguments.get("args", "").strip())))

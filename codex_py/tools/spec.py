@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import decode_json
@@ -42,6 +42,13 @@ class SpawnRequest(Value):
     effort: str | None = None
     skills: tuple[str, ...] = ()
     fork: bool = False
+
+
+class SkillCall(NamedTuple):
+    """The model's request for a skill by its name; `arguments` is what it is to be used on, "" for nothing."""
+
+    name: str
+    arguments: str = ""
 
 
 class AgentControl(Protocol):
@@ -111,7 +118,7 @@ class ToolContext(Value):
     allowed: bool = False
     fixed_path: str | None = None
     agents: Callable[[], AgentControl] | None = None
-    use_skill: Callable[[str], Awaitable[str]] | None = None
+    use_skill: Callable[[SkillCall], Awaitable[str]] | None = None
     search_skills: Callable[[str, str | None, int], Awaitable[str]] | None = None
     before_write: Callable[[Sequence[Path]], Awaitable[None]] | None = None
     why_lost: Callable[[Sequence[PossibleLoss]], Awaitable[str | None]] | None = None

@@ -217,7 +217,7 @@ def test_a_good_skill_has_no_findings(tmp_path: Path) -> None:
         (
             f"name: lint\ndescription: {GOOD}\ninterface: 1",
             "advice",
-            "ignored `interface`, `dependencies` and `policy`: `interface` is not a mapping",
+            "ignored: `interface` is not a mapping",
         ),
     ],
 )

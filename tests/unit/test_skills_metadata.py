@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.skills.metadata import Metadata, MetadataRefused, parse_metadata
+from codex_py.skills.metadata import CLOSED, Metadata, MetadataRefused, parse_metadata
 from codex_py.skills.model import Interface, ToolDependency
 from codex_py.skills.record import InterfaceText, resolve_interface
 
@@ -63,28 +63,62 @@ def test_a_file_may_say_nothing(text: str) -> None:
     assert parse_metadata(text) == Metadata()
 
 
+CLOSED_POLICY = f"; {CLOSED}"
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("- a", "not a mapping"),
         ("interface: x", "`interface` is not a mapping"),
         ("interface: {display_name: [a]}", "`interface.display_name` is a list, not a text"),
         ("interface: {icon_small: {a: b}}", "`interface.icon_small` is a mapping, not a text"),
         ("dependencies: {tools: x}", "`dependencies.tools` is not a list"),
-        ("dependencies: {tools: [x]}", "`dependencies.tools` has an item that is not a mapping"),
+        ("dependencies: {tools: [Read, Write]}", "`dependencies.tools` has an item that is not a mapping"),
         ("dependencies: {tools: [{url: [a]}]}", "`dependencies.tools.url` is a list, not a text"),
-        (
-            "policy: {allow_implicit_invocation: 'false'}",
-            "`policy.allow_implicit_invocation` is neither `true` nor `false`",
-        ),
-        ("policy: {allow_implicit_invocation: no}", "`policy.allow_implicit_invocation` is neither `true` nor `false`"),
-        ("policy: {products: codex}", "`policy.products` is not a list"),
-        ("policy: {products: [Codex]}", "`policy.products` has an unknown product `Codex`"),
-        ("policy: {products: [other]}", "`policy.products` has an unknown product `other`"),
-        ("a: [", "invalid YAML: did not find expected node content at line 2 column 1"),
     ],
 )
-def test_one_wrong_value_drops_the_file_as_a_whole(text: str, reason: str) -> None:
+def test_a_wrong_value_is_left_out_by_itself(text: str, reason: str) -> None:
+    assert parse_metadata(text) == Metadata(faults=(reason,))
+
+
+def test_what_is_right_beside_it_counts() -> None:
+    text = "interface: {display_name: [a], default_prompt: go}\ndependencies: {tools: [Read, {type: a, value: b}]}"
+    found = parse_metadata(text)
+    assert found.interface == InterfaceText(default_prompt="go")
+    assert found.dependencies == (ToolDependency("a", "b"),)
+    assert found.faults == (
+        "`interface.display_name` is a list, not a text",
+        "`dependencies.tools` has an item that is not a mapping",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("allow_implicit_invocation: 'false'", "`policy.allow_implicit_invocation` is neither `true` nor `false`"),
+        ("allow_implicit_invocation: no", "`policy.allow_implicit_invocation` is neither `true` nor `false`"),
+        ("products: codex", "`policy.products` is not a list"),
+        ("products: [Codex]", "`policy.products` has an unknown product `Codex`"),
+        ("products: [other]", "`policy.products` has an unknown product `other`"),
+    ],
+)
+def test_a_policy_that_cannot_be_read_is_the_strictest_one(text: str, reason: str) -> None:
+    found = parse_metadata(f"policy: {{{text}}}\ninterface: {{display_name: A}}")
+    assert found == Metadata(InterfaceText("A"), allow_implicit=False, faults=(f"{reason}{CLOSED_POLICY}",))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("- a", "not a mapping"),
+        ("a: [", "invalid YAML: did not find expected node content at line 2 column 1"),
+        (
+            "policy: {allow_implicit_invocation: false}\ninterface: [",
+            "invalid YAML: did not find expected node content at line 3 column 1",
+        ),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_refused(text: str, reason: str) -> None:
     with pytest.raises(MetadataRefused) as caught:
         parse_metadata(text)
     assert str(caught.value) == reason
@@ -94,19 +128,16 @@ def test_one_wrong_value_drops_the_file_as_a_whole(text: str, reason: str) -> No
     ("text", "allowed"),
     [
         ("interface: [x]\npolicy: {allow_implicit_invocation: false}", False),
-        ("dependencies: {tools: [x]}\npolicy: {allow_implicit_invocation: false, products: x}", False),
+        ("dependencies: {tools: [Read, Write]}\npolicy: {allow_implicit_invocation: false}", False),
+        ("dependencies: {tools: [x]}\npolicy: {allow_implicit_invocation: true, products: x}", False),
         ("interface: [x]\npolicy: {allow_implicit_invocation: true}", True),
         ("interface: [x]", None),
         ("interface: [x]\npolicy: {allow_implicit_invocation: 'false'}", False),
         ("policy: [allow_implicit_invocation, false]", False),
-        ("policy: {allow_implicit_invocation: false}\ninterface: [", False),
-        ("- policy", False),
     ],
 )
 def test_a_restriction_holds_in_a_file_that_is_broken_elsewhere(text: str, allowed: bool | None) -> None:
-    with pytest.raises(MetadataRefused) as caught:
-        parse_metadata(text)
-    assert caught.value.allow_implicit is allowed
+    assert parse_metadata(text).allow_implicit is allowed
 
 
 @pytest.mark.parametrize(("products", "ours"), [("[]", True), ("[codex]", True), ("[chatgpt, ATLAS]", False)])

@@ -79,7 +79,7 @@ def test_a_scalar_is_the_text_as_written_on_one_visible_line(written: str, read:
         ("description: {a: b}", "{a: b}"),
         ("description: it's: fine", "it's: fine"),
         ("description: a: b # comment", "a: b"),
-        ("description: a: b\nhooks:\n  - when: c: d", "a: b"),
+        ("description: a: b\nwhenever:\n  - when: c: d", "a: b"),
         ("description: a: b\nnotes: |\n  c: d: [e", "a: b"),
     ],
 )
@@ -206,7 +206,7 @@ def test_tools_come_as_a_list_or_as_one_text(written: str, tools: tuple[str, ...
 @pytest.mark.parametrize(
     ("line", "remark"),
     [
-        ("interface: 1", "ignored `interface`, `dependencies` and `policy`: `interface` is not a mapping"),
+        ("interface: 1", "ignored: `interface` is not a mapping"),
         ("user-invocable: maybe", "ignored `user-invocable`: neither `true` nor `false`"),
         ("allowed-tools: {a: b}", "ignored `allowed-tools`: neither a text nor a list"),
         ("allowed-tools: [[a], b]", "ignored items of `allowed-tools` that are not texts"),

@@ -105,9 +105,8 @@ def _skill_commands(session: Session) -> Iterator[Json]:
     taken = {command.name for command in _COMMANDS} | {str(command["name"]) for command in REWIND_COMMANDS}
     for skill in invocable(session.skills.catalog):
         if skill.name not in taken:
-            yield _command_payload(
-                skill.name, skill.short_description or skill.description, "what to do with the skill"
-            )
+            hint = skill.options.argument_hint or "what to do with the skill"
+            yield _command_payload(skill.name, skill.short_description or skill.description, hint)
 
 
 def _command_payload(name: str, purpose: str, hint: str) -> Json:

@@ -137,7 +137,8 @@ def _skill_offer(skill: Skill, *, sign: str = "$") -> MenuOffer:
     shown = skill.interface.display_name if skill.interface else None
     short = (skill.interface.short_description if skill.interface else None) or skill.short_description
     about = short or skill.description
-    title = f"{shown} · {about}" if shown and shown != skill.name else about
+    hint = f"{skill.options.argument_hint}  " if skill.options.argument_hint else ""
+    title = hint + (f"{shown} · {about}" if shown and shown != skill.name else about)
     chip = PickedSkill(skill.name, skill.path)
     mark, prompt = f"${skill.name} ", (skill.interface and skill.interface.default_prompt) or ""
     return MenuOffer(f"{sign}{skill.name}", f"{skill.scope:<6}  {title}", skill.description, mark, chip, prompt=prompt)
