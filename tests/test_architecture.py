@@ -132,6 +132,7 @@ COMMAND_LINES: Final = {
     ("cli/checkpoints.py", "rewind"),
     ("cli/sessions.py", "list_stored"),
     ("cli/skills.py", "search_skills"),
+    ("cli/skills_test.py", "test_skill"),
 }
 
 # What happens while a module is imported, and has to: httpx is imported without its own command line, and an interrupt

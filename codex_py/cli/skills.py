@@ -6,23 +6,22 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple, TypeAlias
+from typing import Annotated, Final
 
 import typer
 
 from codex_py.cli import skills_view as view
 from codex_py.cli.console import print_note, print_warnings
-from codex_py.cli.skills_report import print_report
+from codex_py.cli.skill_choice import Cwd, Refresh, Target, choose_skills, expanded, look_here
+from codex_py.cli.skills_report import report_skills
+from codex_py.cli.skills_test import test_skill
 from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
-from codex_py.config.load import ConfigRequest
 from codex_py.core.session_skills import skill_rules
-from codex_py.errors import UsageError, UserError
+from codex_py.errors import UserError
 from codex_py.mcp.table import known_servers
 from codex_py.paths import codex_home
 from codex_py.services import skill_admin
 from codex_py.services.skill_admin import (
-    SkillAdmin,
-    look_at_skills,
     named,
     switch_skills,
     window_for,
@@ -30,67 +29,10 @@ from codex_py.services.skill_admin import (
 from codex_py.skills.dependencies import list_needs, mcp_keys
 from codex_py.skills.doctor import examine
 from codex_py.skills.lint import lint
-from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.roots import skill_roots
-from codex_py.skills.scan import SKILL_FILE
 from codex_py.skills.usage import read_usage
-from codex_py.text.nearest import nearest_names
-
-_MAX_GUESSES: Final = 3
-
-
-class SkillChoice(NamedTuple):
-    """At least one skill; more than one only when they share the name that was given."""
-
-    skills: tuple[Skill, ...]
-    by_path: bool
-
-
-def choose_skills(catalog: SkillCatalog, target: str) -> SkillChoice:
-    """The skills with this name, enabled or not, or else the one with this file or directory.
-
-    A leading `$` is not part of a name. Raises `UserError`, with the closest names, when there is none.
-    """
-    for name in (target.strip(), target.strip().removeprefix("$")):
-        same = tuple(skill for skill in catalog.skills if skill.name == name)
-        if same:
-            return SkillChoice(same, by_path=False)
-    path = _as_path(target)
-    if path is not None:
-        for skill in catalog.skills:
-            if skill.canonical_path == path:
-                return SkillChoice((skill,), by_path=True)
-    raise _unknown(catalog, target, path)
-
-
-def _as_path(target: str) -> Path | None:
-    """The real path of the `SKILL.md` that a text may name."""
-    if "\0" in target:
-        return None
-    path = Path(os.path.expanduser(target))  # noqa: PTH111  (Path.expanduser raises for a user that does not exist)
-    return Path(os.path.realpath(path / SKILL_FILE if path.is_dir() else path))
-
-
-def _unknown(catalog: SkillCatalog, target: str, path: Path | None) -> UserError:
-    for problem in catalog.problems:
-        if target == problem.path.parent.name or path == Path(os.path.realpath(problem.path)):
-            return UserError(f"the skill `{target}` could not be loaded: `{problem.path}`: {problem.message}")
-    if path is not None and path.is_file() and path.name == SKILL_FILE:
-        return UserError(f"`{path}` is not among the skills found here", hint="`codex-py skills doctor` says why")
-    near = nearest_names(target, [skill.name for skill in catalog.skills], limit=_MAX_GUESSES)
-    guess = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else "see `codex-py skills list`"
-    return UsageError(f"no skill `{target}`", hint=guess)
-
 
 _ABOUT: Final = "Look at the skills, switch them on and off, and find out why one does not work."
-
-Cwd: TypeAlias = Annotated[
-    Path | None, typer.Option("--cwd", "-C", "--cd", metavar="DIR", help="As if started in this directory.")
-]
-Refresh: TypeAlias = Annotated[bool, typer.Option("--refresh", help="Read every skill again, ignoring the cache.")]
-Target: TypeAlias = Annotated[
-    str, typer.Argument(metavar="NAME|PATH", help="A skill's whole name, or its file or directory.")
-]
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -103,7 +45,8 @@ def run(arguments: Sequence[str]) -> int:
         "doctor": diagnose,
         "lint": lint_skills,
         "usage": show_usage,
-        "report": report,
+        "report": report_skills,
+        "test": test_skill,
         "deps": show_needs,
         "rank": rank_skills,
         "search": search_skills,
@@ -122,7 +65,7 @@ def list_skills(
 
     What could not be loaded follows, with the reason.
     """
-    found = _look(cwd, overrides, profile, refresh=refresh)
+    found = look_here(cwd, overrides, profile, refresh=refresh)
     view.print_list(found.catalog, sys.stdout, as_json=as_json)
     print_warnings(found.catalog.notes)
     if not (found.catalog.skills or found.catalog.problems):
@@ -141,7 +84,7 @@ def show_skill(
     as_json: Json = False,
 ) -> int:
     """Show one skill: what it says of itself, what it needs, its files, and its SKILL.md."""
-    found = _look(cwd, overrides, profile)
+    found = look_here(cwd, overrides, profile)
     chosen = choose_skills(found.catalog, target)
     view.print_skills(chosen.skills, found.catalog, sys.stdout, as_json=as_json)
     return 0
@@ -165,7 +108,7 @@ def diagnose(
     refresh: Refresh = False,
 ) -> int:
     """Judge every SKILL.md in reach: why it is loaded or not. Also name clashes, and what the list takes."""
-    found = _look(cwd, overrides, profile, refresh=refresh)
+    found = look_here(cwd, overrides, profile, refresh=refresh)
     settings = found.loaded.config.skills
     window = window_for(found)
     examination = examine(
@@ -187,7 +130,7 @@ def lint_skills(
     as_json: Json = False,
 ) -> int:
     """Judge skills before they are used. Exit status 1 when something keeps one from loading."""
-    findings = [finding for path in paths for finding in lint(_expanded(path))]
+    findings = [finding for path in paths for finding in lint(expanded(path))]
     view.print_findings(findings, sys.stdout, as_json=as_json)
     if not findings:
         print_note("nothing to complain about")
@@ -196,7 +139,7 @@ def lint_skills(
 
 def show_needs(cwd: Cwd = None, overrides: Overrides = None, profile: Profile = None, as_json: Json = False) -> int:
     """Show which skill needs which MCP server and which environment variable, and which of these are missing."""
-    found = _look(cwd, overrides, profile)
+    found = look_here(cwd, overrides, profile)
     servers = known_servers(found.loaded, found.request.home, found.request.cwd).servers
     present = {key for server in servers if server.standing == "trusted" for key in mcp_keys(server.name, server.entry)}
     skills = [skill for skill in found.catalog.skills if found.catalog.is_enabled(skill)]
@@ -216,25 +159,6 @@ def show_usage(as_json: Json = False) -> int:
     return 0
 
 
-def report(
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="SPAN", help="Only uses since then: 90d, 12h, 2w, or 2026-01-31.")
-    ] = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with charts too.")] = None,
-    cwd: Cwd = None,
-    overrides: Overrides = None,
-    profile: Profile = None,
-    as_json: Json = False,
-) -> int:
-    """Show whether each skill helps: its uses and how they came, its tokens, how its turns ended, and a verdict.
-
-    The verdicts are: keep, shorten, fix, stale, unused, overlaps with another one, never chosen by the model.
-    """
-    return print_report(
-        _look(cwd, overrides, profile), since=since, as_json=as_json, page=_expanded(html) if html else None
-    )
-
-
 def rank_skills(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Message to rank the skills for.")],
     cwd: Cwd = None,
@@ -243,7 +167,7 @@ def rank_skills(
     as_json: Json = False,
 ) -> int:
     """Show which skills fit a text, the best first, and why; the suggested ones are marked."""
-    found = _look(cwd, overrides, profile)
+    found = look_here(cwd, overrides, profile)
     ranked = skill_admin.rank_skills(found, text)
     view.print_ranking(ranked, sys.stdout, as_json=as_json)
     if not ranked:
@@ -263,7 +187,7 @@ def search_skills(
     as_json: Json = False,
 ) -> int:
     """Find passages in the skills and their references, the best first."""
-    found = _look(cwd, overrides, profile)
+    found = look_here(cwd, overrides, profile)
     skills = found.catalog.listed()
     if skill is not None:
         enabled = [entry for entry in choose_skills(found.catalog, skill).skills if found.catalog.is_enabled(entry)]
@@ -278,28 +202,9 @@ def search_skills(
     return 0
 
 
-def _look(
-    cwd: Path | None,
-    overrides: Sequence[str] | None = None,
-    profile: str | None = None,
-    *,
-    refresh: bool = False,
-) -> SkillAdmin:
-    """Load the configuration and the skills as a session would, and print their warnings."""
-    directory = _expanded(cwd or Path.cwd()).absolute()
-    if not directory.is_dir():
-        raise UsageError(f"cannot look from `{cwd}`: it is not a directory")
-    request = ConfigRequest(
-        home=codex_home(os.environ), cwd=directory, env=os.environ, overrides=tuple(overrides or ()), profile=profile
-    )
-    found = look_at_skills(request, refresh=refresh)
-    print_warnings((*found.loaded.warnings, *filter(None, [found.trouble])))
-    return found
-
-
 def _switch(target: str, cwd: Path | None, *, enabled: bool) -> int:
     verb = "enabled" if enabled else "disabled"
-    found = _look(cwd)
+    found = look_here(cwd)
     chosen = choose_skills(found.catalog, target)
     shown = named(chosen.skills)
     if all(found.catalog.is_enabled(skill) == enabled for skill in chosen.skills):
@@ -308,7 +213,3 @@ def _switch(target: str, cwd: Path | None, *, enabled: bool) -> int:
     file = switch_skills(found, chosen.skills, enabled=enabled, by_path=chosen.by_path)
     print_note(f"{verb} {shown} in `{file}`; this counts from the next turn on")
     return 0
-
-
-def _expanded(path: Path) -> Path:
-    return Path(os.path.expanduser(path))  # noqa: PTH111  (Path.expanduser raises for a user that does not exist)

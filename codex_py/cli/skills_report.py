@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import typer
 
 from codex_py.cli.console import print_json, print_note, print_table
 from codex_py.cli.html_page import Bar, render_page, write_page
+from codex_py.cli.skill_choice import Cwd, expanded, look_here
+from codex_py.cli.typer_command import Json, Overrides, Profile
 from codex_py.errors import UsageError
 from codex_py.services.skill_admin import SkillAdmin
 from codex_py.services.skill_report import report_on_skills
@@ -23,7 +27,26 @@ _PAGE_HEAD: Final = (
 )
 
 
-def print_report(admin: SkillAdmin, *, since: str | None, as_json: bool, page: Path | None) -> int:
+def report_skills(
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="SPAN", help="Only uses since then: 90d, 12h, 2w, or 2026-01-31.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with charts too.")] = None,
+    cwd: Cwd = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    as_json: Json = False,
+) -> int:
+    """Show whether each skill helps: its uses and how they came, its tokens, how its turns ended, and a verdict.
+
+    The verdicts are: keep, shorten, fix, stale, unused, overlaps with another one, never chosen by the model.
+    """
+    return _print_report(
+        look_here(cwd, overrides, profile), since=since, as_json=as_json, page=expanded(html) if html else None
+    )
+
+
+def _print_report(admin: SkillAdmin, *, since: str | None, as_json: bool, page: Path | None) -> int:
     """Print the report on the skills of a directory, and write it as a page where one is wanted."""
     moment = None
     if since is not None and (moment := parse_since(since)) is None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.offline.skills import SHELL_LANGUAGES, fences
+from codex_py.skills.evals import read_evals
 from codex_py.skills.parse import parse_skill
 from tests.support.home import make_repo
 
@@ -171,13 +172,21 @@ def test_a_new_skill_is_made_and_passes_but_for_what_is_to_be_written(repo: Path
             'Write "notes": fast. Use when a release is near',
             "--with",
             "scripts",
+            *("--request", 'write "notes" for 1.2'),
+            *("--request", "what is new in 1.2?", "--other", "release 1.2"),
         ),
         cwd=repo / "app",
         home=repo.parent,
     )
     directory = repo / ".agents" / "skills" / "release-notes"
     assert (made.returncode, made.stderr) == (0, "")
-    assert sorted(path.name for path in directory.iterdir()) == ["SKILL.md", "agents", "scripts"]
+    assert sorted(path.name for path in directory.iterdir()) == ["SKILL.md", "agents", "evals", "scripts"]
+    cases = {case.name: (case.prompt, case.wants_skill) for case in read_evals(directory)}
+    assert cases == {
+        "request-1": ('write "notes" for 1.2', True),
+        "request-2": ("what is new in 1.2?", True),
+        "other": ("release 1.2", False),
+    }
     parsed = parse_skill((directory / "SKILL.md").read_text())
     assert (parsed.name, parsed.description) == ("release-notes", 'Write "notes": fast. Use when a release is near')
     checked = run_script("skill-creator/scripts/skill.py", "check", cwd=repo, home=repo.parent)

@@ -2,6 +2,7 @@
 """Make a new skill directory, or check skills. Standard library only; runs nothing of what it checks.
 
 Usage: skill.py new NAME --description TEXT [--user | --in DIRECTORY] [--with scripts,references,assets]
+                    [--request TEXT [--request TEXT]] [--other TEXT]
        skill.py check [PATH …]
 Exit status: 0 all is well, 1 something keeps a skill from working, 2 the command line is wrong.
 """
@@ -63,6 +64,21 @@ interface:
   short_description: {short}
   default_prompt: {prompt}
 """
+# Prompts for `codex-py skills test`: named, asked for in the user's words, and left alone.
+NAMED_EVAL = """\
+prompt: {prompt}
+checks:
+  - skill: used
+  # - answer: what the answer must match, a regular expression
+  # - file: out.txt
+  #   matches: what must be in it
+  # - command: test -s out.txt
+"""
+OTHER_EVAL = """\
+prompt: {prompt}
+checks:
+  - skill: unused
+"""
 
 
 class Finding(NamedTuple):
@@ -91,6 +107,11 @@ def main() -> int:
     new.add_argument(
         "--with", dest="parts", default="", metavar="LIST", help=f"subdirectories: {','.join(SUBDIRECTORYS)}"
     )
+    new.add_argument(
+        "--request", dest="requests", action="append", default=[], metavar="TEXT",
+        help="a request that should lead to it, for its evaluations; twice for two",
+    )  # fmt: skip
+    new.add_argument("--other", default="", metavar="TEXT", help="a similar request that should not lead to it")
     check = commands.add_parser("check", help="check skills, or directories of them")
     check.add_argument("paths", nargs="*", type=Path, help="default: the skills of this project and this user")
     options = parser.parse_args()
@@ -136,9 +157,21 @@ def make(options: argparse.Namespace) -> int:
     )
     for part in parts:
         (directory / part).mkdir()
+    write_evals(directory / "evals", name, options.requests, options.other)
     print(f"made {directory}")
     print("next: replace the lines that say so, then check it")
     return 0
+
+
+def write_evals(directory: Path, name: str, requests: list[str], other: str) -> None:
+    """Three evaluations: two requests that should lead to the skill, and one that should not."""
+    first, second, *_ = [*requests, "", ""]
+    first = first or f"${name}"
+    second = second or "Replace this line with a request that should lead to the skill, in the user's own words."
+    other = other or "Replace this line with a similar request that should not lead to the skill."
+    write(directory / "request-1.yaml", NAMED_EVAL.format(prompt=quoted(" ".join(first.split()))))
+    write(directory / "request-2.yaml", NAMED_EVAL.format(prompt=quoted(" ".join(second.split()))))
+    write(directory / "other.yaml", OTHER_EVAL.format(prompt=quoted(" ".join(other.split()))))
 
 
 def place_for(options: argparse.Namespace) -> Path:

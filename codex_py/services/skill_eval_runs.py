@@ -1,0 +1,247 @@
+"""Trying a skill out: each prompt through the real loop in a fresh workspace, with the skill and without it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.core.build import SessionRequest, open_session
+from codex_py.core.session import Session
+from codex_py.errors import CodexError, UserError
+from codex_py.model.metering import BudgetLimits
+from codex_py.protocol import events
+from codex_py.protocol.ops import TextInput, UserTurn
+from codex_py.protocol.usage import BUDGET_REACHED
+from codex_py.protocol.value import Value
+from codex_py.services.skill_checks import judge_run
+from codex_py.skills.eval_results import ARMS, Arm, CheckResult, EvalResult, EvalRun, sum_up
+from codex_py.skills.evals import EVALS, EvalCase
+from codex_py.skills.model import Skill
+from codex_py.text.files import os_reason
+
+_ORIGINATOR: Final = "codex_exec"
+# A run that a model never ends.
+_MAX_SECONDS: Final = 1800.0
+_MAX_COPIED: Final = 2_000
+_NOT_RUN: Final = "not run: the budget is used up"
+
+
+class EvalPlan(Value):
+    """What to run. `config` is how sessions are configured; `runs` stands in place of the cases' own numbers.
+
+    With `triggers` each prompt costs one request, and only whether the skill is used is looked at.
+    """
+
+    skill: Skill
+    cases: tuple[EvalCase, ...]
+    config: ConfigRequest
+    runs: int | None = None
+    jobs: int = 1
+    max_usd: float | None = None
+    triggers: bool = False
+
+
+class _Budget:
+    """The money that is left for runs."""
+
+    def __init__(self, limit: float | None, jobs: int) -> None:
+        self._left = limit
+        self._jobs = jobs
+
+    @property
+    def is_over(self) -> bool:
+        return self._left is not None and self._left <= 0
+
+    @property
+    def share(self) -> float | None:
+        """What one of the runs that run at the same time may spend."""
+        return None if self._left is None else self._left / self._jobs
+
+    def spend(self, usd: float) -> None:
+        if self._left is not None:
+            self._left -= usd
+
+
+class _Watcher:
+    """Follows one session: the skills it uses, its answer, and how its turn ends."""
+
+    def __init__(self) -> None:
+        self.used: set[Path] = set()
+        self.end: events.TurnCompleted | events.TurnFailed | events.TurnInterrupted | None = None
+        self.usage: events.UsageReported | None = None
+        self.no_sandbox = ""
+
+    def __call__(self, event: events.Event) -> None:
+        match event:
+            case events.SkillUsed(_, _, path):
+                self.used.add(path)
+            case events.UsageReported():
+                self.usage = event
+            case events.Warned(message, code="sandbox_missing"):
+                self.no_sandbox = message
+            case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
+                self.end = event
+            case _:
+                pass
+
+    @property
+    def answer(self) -> str:
+        return (self.end.last_message or "") if isinstance(self.end, events.TurnCompleted) else ""
+
+    @property
+    def tokens(self) -> int:
+        return self.usage.total.total_tokens if self.usage else 0
+
+    @property
+    def usd(self) -> float:
+        return self.usage.costs.session.usd if self.usage else 0.0
+
+    def failure(self, *, triggers: bool) -> str:
+        """Why the run cannot be judged; "" when it can."""
+        match self.end:
+            case events.TurnCompleted():
+                return self.no_sandbox
+            case events.TurnFailed(_, message, code):
+                return "" if triggers and code == BUDGET_REACHED else message
+            case _:
+                return "the turn was interrupted"
+
+
+async def run_evals(plan: EvalPlan, report: Callable[[EvalRun], None]) -> EvalResult:
+    """Run every case in each arm as often as it says; `report` is called for each run. Raises `UserError`."""
+    budget = _Budget(plan.max_usd, plan.jobs)
+    slots = asyncio.Semaphore(plan.jobs)
+    arms: Sequence[Arm] = ("with",) if plan.triggers else ARMS
+
+    async def run(case: EvalCase, arm: Arm) -> EvalRun:
+        async with slots:
+            if budget.is_over:
+                eval_run = EvalRun(case, arm, failure=_NOT_RUN)
+            else:
+                eval_run = await _run_case(plan, case, arm, budget.share)
+                budget.spend(eval_run.usd)
+            report(eval_run)
+            return eval_run
+
+    wanted: list[tuple[EvalCase, Arm]] = [
+        (case, arm) for case in plan.cases for _ in range(plan.runs or case.runs or 1) for arm in arms
+    ]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(run(case, arm)) for case, arm in wanted]
+    return sum_up([task.result() for task in tasks])
+
+
+async def _run_case(plan: EvalPlan, case: EvalCase, arm: Arm, usd: float | None) -> EvalRun:
+    # In the temporary directory nothing of the project or of the skill's own evaluations can be read by chance.
+    top = await asyncio.to_thread(_make_directory)
+    try:
+        workspace = top / "work"
+        await asyncio.to_thread(_prepare, workspace, case)
+        copy = await asyncio.to_thread(_copy_skill, plan.skill, top) if arm == "with" else None
+        loaded = load_config(_configure(plan, workspace, copy))
+        limits = BudgetLimits(usd=usd, requests=1 if plan.triggers else None, seconds=_MAX_SECONDS)
+        watcher = _Watcher()
+        began = time.monotonic()
+        async with _session(plan, loaded, workspace, limits) as session:
+            session.subscribe(watcher)
+            await session.submit(UserTurn((TextInput(case.prompt),)))
+            for process in session.processes():
+                await session.stop_process(process.id)
+        seconds = time.monotonic() - began
+        failure = watcher.failure(triggers=plan.triggers)
+        used = copy is not None and copy / "SKILL.md" in watcher.used
+        checks: tuple[CheckResult, ...] = ()
+        if not failure and not plan.triggers:
+            checks = await judge_run(case, plan.config, loaded, workspace=workspace, answer=watcher.answer, used=used)
+        return EvalRun(
+            case, arm, used, checks, watcher.tokens, seconds, watcher.usd, failure=failure, answer=watcher.answer
+        )
+    except CodexError as error:
+        hint = getattr(error, "hint", None)
+        return EvalRun(case, arm, failure=f"{error}{f'; {hint}' if hint else ''}")
+    finally:
+        await asyncio.to_thread(shutil.rmtree, top, ignore_errors=True)
+
+
+def _make_directory() -> Path:
+    return Path(tempfile.mkdtemp(prefix="codex-py-eval-")).resolve()
+
+
+def _prepare(workspace: Path, case: EvalCase) -> None:
+    """Make the workspace with the files a case starts from. Raises `UserError`."""
+    try:
+        workspace.mkdir(mode=0o700)
+        for name, content in case.files.items():
+            target = workspace / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, str):
+                target.write_text(content, encoding="utf-8", newline="")
+            elif content.is_dir():
+                _copy_tree(content, target)
+            else:
+                shutil.copy(content, target)
+    except OSError as error:
+        raise UserError(f"cannot write the files of `{case.name}`: {os_reason(error)}") from error
+
+
+def _copy_skill(skill: Skill, top: Path) -> Path:
+    """A copy of a skill without its evaluations, which would tell the model what is checked. Raises `UserError`."""
+    target = top / "skills" / skill.directory.name
+    try:
+        _copy_tree(skill.directory, target)
+    except OSError as error:
+        raise UserError(f"cannot copy the skill `{skill.name}`: {os_reason(error)}") from error
+    shutil.rmtree(target / EVALS, ignore_errors=True)
+    (target / "evals.json").unlink(missing_ok=True)
+    return target
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    """Copy a directory, links as links; raises `OSError`."""
+    try:
+        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
+    except shutil.Error as error:
+        raise OSError(str(error)) from error
+
+
+def _configure(plan: EvalPlan, workspace: Path, copy: Path | None) -> ConfigRequest:
+    """The user's configuration, with the skill's own place switched off and the copy in reach where there is one."""
+    base = plan.config.replace(cwd=workspace)
+    before = load_config(base)
+    roots = [*before.config.skills.extra_user_roots, *([str(copy.parent)] if copy else [])]
+    rules: list[dict[str, str | bool]] = [{"path": str(plan.skill.canonical_path), "enabled": False}]
+    rules += [{"path": str(copy / "SKILL.md"), "enabled": True}] if copy else []
+    flags: dict[str, Any] = {
+        "skills.extra_user_roots": roots,
+        "skills.config": rules,
+        "skills.ledger": False,
+        "notify": [],
+    }
+    if before.origins["sandbox_mode"].layer_type == "defaults":
+        flags["sandbox_mode"] = "workspace-write"
+    return base.replace(flags={**base.flags, **flags})
+
+
+@asynccontextmanager
+async def _session(
+    plan: EvalPlan, loaded: LoadedConfig, workspace: Path, limits: BudgetLimits
+) -> AsyncGenerator[Session, None]:
+    request = SessionRequest(
+        loaded=loaded,
+        home=plan.config.home,
+        cwd=workspace,
+        env=plan.config.env,
+        originator=_ORIGINATOR,
+        approval="never",
+        ephemeral=True,
+        limits=limits,
+    )
+    async with open_session(request) as session:
+        yield session

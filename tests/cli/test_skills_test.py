@@ -1,0 +1,261 @@
+"""`codex-py skills test`: each prompt runs through the real loop with the skill and without it, and is judged."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.fake_responses import FakeResponses, Request, api_error, call, repeat, say
+from tests.support.home import Place
+from tests.support.process import Finished, run
+from tests.support.script import Stream
+from tests.support.skills import NO_BUNDLED, add_skill, own_root, repo_root, skill_text
+
+BODY = "Run `printf linted > out.txt`, then say LINTED."
+WHEN = '"Lints a file. Use when the user asks for lint."'
+VAGUE = '"Lints a file."'
+CASE = """
+prompt: please lint app.py
+files:
+  app.py: "x = 1"
+checks:
+  - skill: used
+  - file: out.txt
+    matches: ^linted$
+  - command: grep -q linted out.txt && test -f app.py
+  - answer: LINTED
+"""
+OTHER = "prompt: say hello\nchecks:\n  - skill: unused\n  - answer: hello\n"
+
+
+def obedient(request: Request) -> Stream:
+    """Follows the skill for a message about lint, if its description says `Use when`; says hello otherwise."""
+    text = json.dumps(request.body)
+    listed = re.search(r"- lint: ([^\n]*?)\(file: ([^)]*)\)", "\n".join(request.texts("developer")))
+    asked = [message for message in request.texts("user") if "please lint" in message]
+    outputs = [item for item in request.input if item["type"] == "function_call_output"]
+    if not (asked and listed and "Use when" in listed[1]):
+        return [say("hello")]
+    if not outputs:
+        return [call("c1", "exec_command", {"cmd": f"cat '{_whole(listed[2], text)}'"})]
+    if len(outputs) == 1:
+        return [call("c2", "exec_command", {"cmd": "printf linted > out.txt"})]
+    return [say("LINTED")]
+
+
+def _whole(path: str, body: str) -> str:
+    """The path of the list with its alias replaced."""
+    alias, _, rest = path.partition("/")
+    root = re.search(rf"`{alias}`[^/]*`(/[^`]*)`", body)
+    return f"{root[1]}/{rest}" if root else path
+
+
+def add(place: Place, description: str, *cases: str, root: Callable[[Place], Path] = repo_root) -> Path:
+    path = add_skill(root(place), "lint", skill_text("lint", description, body=BODY))
+    for number, case in enumerate(cases, start=1):
+        file = path.parent / f"evals/case{number}.yaml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(case)
+    return path
+
+
+def run_test(place: Place, *arguments: str, play: Callable[[Request], Any] = obedient) -> tuple[Finished, int]:
+    """The command against a model that plays this; how it ended, and how many requests it made."""
+    with FakeResponses(repeat(play), excuse={"threads"}) as model:
+        place.use_model(model.base_url, NO_BUNDLED)
+        ended = run(place, "skills", "test", *arguments)
+    return ended, len(model.requests)
+
+
+def result(place: Place, *arguments: str) -> dict[str, Any]:
+    ended, _ = run_test(place, "lint", "--json", *arguments)
+    assert ended.status == 0, ended.err
+    return json.loads(ended.out)
+
+
+@pytest.mark.parametrize("root", [repo_root, own_root])
+def test_a_model_that_follows_the_skill_gives_the_figures_its_script_implies(
+    place: Place, root: Callable[[Place], Path]
+) -> None:
+    add(place, WHEN, CASE, OTHER, root=root)
+    found = result(place, "--runs", "2")
+    assert (found["skill"], found["activation"]) == ("lint", 1.0)
+    assert (found["with"]["pass_rate"], found["without"]["pass_rate"]) == (1.0, 0.5)
+    assert (found["with"]["runs"], found["without"]["runs"]) == (4, 4)
+    # The scripted model counts each request the same: three for the skill, one without.
+    one = found["without"]["tokens"]
+    assert found["with"]["tokens"] == (3 * one + one) / 2
+    assert found["tokens"] == 4 * found["with"]["tokens"] + 4 * one
+    difference = found["difference"]["pass_rate"]
+    assert (difference["value"], difference["low"] < 0.5 < difference["high"]) == (0.5, True)
+    assert not (place.codex_home / "skills-usage.jsonl").exists()
+    assert place.rollouts() == []
+
+
+def test_a_description_that_does_not_say_when_is_seen_in_the_activation(place: Place) -> None:
+    add(place, VAGUE, CASE, OTHER)
+    found = result(place)
+    assert found["activation"] == 0.5
+    assert (found["with"]["pass_rate"], found["without"]["pass_rate"]) == (0.5, 0.5)
+    assert [(entry["case"], entry["arm"], entry["used"], entry["passed"]) for entry in found["runs"]] == [
+        ("case1", "with", False, False),
+        ("case1", "without", False, False),
+        ("case2", "with", False, True),
+        ("case2", "without", False, True),
+    ]
+
+
+def test_triggers_cost_one_request_a_prompt(place: Place) -> None:
+    add(place, WHEN, CASE, OTHER)
+    ended, requests = run_test(place, "lint", "--triggers", "--json")
+    found = json.loads(ended.out)
+    assert (ended.status, requests, found["activation"]) == (0, 2, 1.0)
+    assert "without" not in found
+
+
+def test_the_table_and_the_page_say_the_same(place: Place) -> None:
+    add(place, WHEN, CASE)
+    ended, _ = run_test(place, "lint", "--jobs", "2", "--html", "page.html")
+    assert ended.status == 0, ended.err
+    lines = ended.out.splitlines()
+    assert lines[:2] == ["skill: lint", "activation: 100% (used 1 of 1 times when it should be)"]
+    assert lines[4].split()[:4] == ["pass", "rate", "100%", "(1"]
+    page = (place.repo / "page.html").read_text()
+    assert "100% (1 of 1) with the skill, 0% (0 of 1) without it" in page
+    assert "<script" not in page
+
+
+def test_each_run_has_a_fresh_copy_and_sees_no_evaluations(place: Place) -> None:
+    add(place, WHEN, CASE)
+    seen: list[str] = []
+
+    def look(request: Request) -> Stream:
+        outputs = [item["output"] for item in request.input if item["type"] == "function_call_output"]
+        if not outputs:
+            listed = re.search(r"\(file: ([^)]*)/SKILL.md\)", "\n".join(request.texts("developer")))
+            where = f"ls '{listed[1]}'; " if listed else ""
+            return [call("c1", "exec_command", {"cmd": f"{where}pwd; ls; touch left-behind"})]
+        seen.append(str(outputs[0]))
+        return [say("done")]
+
+    ended, _ = run_test(place, "lint", "--runs", "2", play=look)
+    assert ended.status == 0, ended.err
+    assert len(seen) == 4
+    assert all("app.py" in text and "left-behind" not in text and "evals" not in text for text in seen)
+    assert len({line for text in seen for line in text.splitlines() if line.endswith("/work")}) == 4
+    assert not any(Path(line).exists() for text in seen for line in text.splitlines() if line.endswith("/work"))
+
+
+def test_a_model_that_fails_is_no_failed_check(place: Place) -> None:
+    add(place, WHEN, CASE)
+    ended, _ = run_test(place, "lint", "--json", play=lambda _: api_error(400, "no such model"))
+    found = json.loads(ended.out)
+    assert (ended.status, found["failed"], found["activation"], found["with"]["pass_rate"]) == (1, 2, None, None)
+    assert "2 of 2 runs count in no rate: " in ended.err
+    assert "no such model" in ended.err
+
+
+def test_the_budget_ends_the_test(place: Place) -> None:
+    add(place, WHEN, CASE)
+    with FakeResponses(repeat(obedient), excuse={"threads"}) as model:
+        place.use_model(model.base_url, NO_BUNDLED)
+        ended = run(place, "skills", "test", "lint", "--max-usd", "0.000001", "--runs", "3", "--json")
+    found = json.loads(ended.out)
+    assert (ended.status, found["failed"] > 0) == (1, True)
+    assert "budget" in ended.err
+
+
+def test_evaluations_of_the_community_are_read(place: Place) -> None:
+    path = add(place, WHEN)
+    evals = path.parent / "evals"
+    (evals / "files").mkdir(parents=True)
+    (evals / "files/app.py").write_text("x = 1\n")
+    listed = [
+        {"id": 7, "prompt": "please lint app.py", "expected_output": "a clean file", "files": ["evals/files/app.py"],
+         "expectations": ["The file is linted", {"text": "It says so"}]},
+    ]  # fmt: skip
+    (evals / "evals.json").write_text(json.dumps({"skill_name": "lint", "evals": listed}))
+    queries = [{"query": "please lint it", "should_trigger": True}, {"query": "hi", "should_trigger": False}]
+    (evals / "triggers.json").write_text(json.dumps(queries))
+    found = result(place)
+    assert found["activation"] == 1.0
+    first = found["runs"][0]
+    assert (first["case"], first["used"], first["passed"]) == ("evals 7", True, None)
+    assert first["expectations"] == ["a clean file", "The file is linted", "It says so"]
+
+
+@pytest.mark.parametrize("skill", ["code-review", "fix-tests", "repo-tour", "skill-creator", "skill-installer"])
+def test_the_bundled_skills_pass_their_evaluations_with_the_offline_model(place: Place, skill: str) -> None:
+    ended = run(place, "skills", "test", skill, "--offline", "--json")
+    assert ended.status == 0, ended.err
+    found = json.loads(ended.out)
+    failed = [
+        (entry["case"], check) for entry in found["runs"] if entry["arm"] == "with" for check in entry["checks"]
+        if not check["passed"]
+    ]  # fmt: skip
+    assert failed == []
+    assert (found["activation"], found["with"]["pass_rate"]) == (1.0, 1.0)
+    assert found["without"]["pass_rate"] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("promt: x\n", "unknown key `promt`; did you mean `prompt`?"),
+        ("prompt: ''\n", "`prompt` is missing or empty"),
+        ("prompt: [a]\n", "`prompt` is missing or empty"),
+        ("- prompt: x\n- 3\n", "an evaluation is not a mapping"),
+        ("prompt: x\nchecks: yes\n", "`checks` is not a list"),
+        ("prompt: x\nchecks:\n  - {}\n", "a check needs exactly one of `command`, `file`, `answer`, `skill`"),
+        ("prompt: x\nchecks:\n  - {command: a, answer: b}\n", "a check needs exactly one of"),
+        ("prompt: x\nchecks:\n  - {skill: maybe}\n", "`skill` of a check is `used` or `unused`, not `maybe`"),
+        ("prompt: x\nchecks:\n  - {answer: '('}\n", "`(` is no regular expression"),
+        ("prompt: x\nchecks:\n  - {answer: a, matches: b}\n", "`matches` belongs to a `file` check"),
+        ("prompt: x\nchecks:\n  - {file: ../a}\n", "`../a` is not a path inside the workspace"),
+        ("prompt: x\nchecks:\n  - {fil: a}\n", "a check has the unknown key `fil`; did you mean `file`?"),
+        ("prompt: x\nfiles: {/etc/a: b}\n", "`/etc/a` is not a path inside the workspace"),
+        ("prompt: x\nfiles: {a/../../b: c}\n", "is not a path inside the workspace"),
+        ("prompt: x\nfiles: {.git/config: c}\n", "would write into a repository's own files"),
+        ("prompt: x\nfiles: [evals/none.txt]\n", "`evals/none.txt` of `files` is not in the skill"),
+        ("prompt: x\nfiles: {a: [b]}\n", "the content of `a` is not a text"),
+        ("prompt: x\nruns: 0\n", "`runs` is a number from 1 to 100, not `0`"),
+        ("prompt: x\nruns: many\n", "`runs` is a number from 1 to 100, not `many`"),
+        ("prompt: [x\n", "line"),
+        ("", "an evaluation is not a mapping"),
+    ],
+)
+def test_an_evaluation_with_a_fault_is_refused_in_a_line(place: Place, text: str, message: str) -> None:
+    path = add(place, WHEN, text)
+    ended = run(place, "skills", "test", "lint", "--offline")
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.startswith(f"error: cannot read `{path.parent}/evals/case1.yaml`: ")
+    assert message in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_links_in_the_evaluations_lead_nowhere_else(place: Place) -> None:
+    path = add(place, WHEN, "prompt: x\nfiles: [evals/secret]\n")
+    outside = place.home / "secret"
+    outside.write_text("s3cret")
+    (path.parent / "evals/secret").symlink_to(outside)
+    ended = run(place, "skills", "test", "lint", "--offline")
+    assert (ended.status, "leads out of the skill" in ended.err) == (1, True)
+    (path.parent / "evals/more.yaml").symlink_to(outside)
+    assert run(place, "skills", "test", "lint", "--offline").status == 1
+
+
+def test_what_cannot_be_tested_says_so(place: Place) -> None:
+    add(place, WHEN)
+    none = run(place, "skills", "test", "lint", "--offline")
+    assert (none.status, none.err.startswith("error: the skill has no evaluations: ")) == (1, True)
+    absent = run(place, "skills", "test", "lnt", "--offline")
+    assert (absent.status, absent.err) == (2, "error: no skill `lnt`; did you mean `lint`?\n")
+    for flag, value in (("--runs", "0"), ("--jobs", "0"), ("--max-usd", "0"), ("--max-usd", "nan"), ("--runs", "x")):
+        ended = run(place, "skills", "test", "lint", "--offline", flag, value)
+        assert (ended.status, ended.out) == (2, "")
+        assert flag in ended.err
