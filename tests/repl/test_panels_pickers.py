@@ -111,8 +111,16 @@ async def refused() -> OfferedModels:
     [
         (offered, ("enter", "see: Reasoning effort", "see: ● high", "enter"), ModelChoice("gpt-5.5", "high")),
         (offered, ("tiny", "see: ❯ ○ tiny", "enter", "see: ❯ ● default", "enter"), ModelChoice("tiny", None)),
-        (offered, ("up", "enter", "see: Esc back", "own", "enter", "see: Reasoning", "2"), ModelChoice("own", "low")),
-        (refused, ("see: no answer", "-x", "enter", "see: Reasoning", "enter"), ModelChoice("gpt-5.5-x", None)),
+        (
+            offered,
+            ("up", "enter", "see: Esc back", "own", "enter", "see: Reasoning", "2"),
+            ModelChoice("own", "low", listed=False),
+        ),
+        (
+            refused,
+            ("see: no answer", "-x", "enter", "see: Reasoning", "enter"),
+            ModelChoice("gpt-5.5-x", None, listed=False),
+        ),
         (offered, ("esc",), None),
         (offered, ("enter", "see: Reasoning effort", "esc"), None),
     ],

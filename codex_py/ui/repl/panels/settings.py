@@ -38,7 +38,7 @@ class ModelChoice(NamedTuple):
 
     model: str
     effort: str | None
-    listed: bool
+    listed: bool = True
 
 
 async def choose_model(
