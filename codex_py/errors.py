@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class CodexError(Exception):
     """Base of every error this program raises on purpose."""
@@ -20,16 +22,21 @@ class UserError(CodexError):
     """A fault that the user can fix: a flag, a file, a setting, a key.
 
     The message says what, which and why in one line, lower case, no full stop; the hint says what to do.
+    `failure` is a code of `protocol.failures`, where it has one of its own.
     """
 
-    def __init__(self, message: str, *, hint: str | None = None, status: int = 1) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, status: int = 1, failure: str = "") -> None:
         super().__init__(message)
         self.hint = hint
         self.status = status
+        self.failure = failure
 
 
 class LoginNeeded(UserError):
     """Nothing is set up that would let a model answer: no key and no login."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint, failure="auth")
 
 
 class UsageError(UserError):
@@ -56,7 +63,8 @@ class ModelError(CodexError):
     `retryable` says whether the same request may be sent again; `retry_after` is the server's own delay in
     seconds; `unreachable` is true when no connection was made at all, which has a time budget instead of a count;
     `streaming` is true when the failure came after a 2xx answer; `code` is the server's word for the failure, or empty:
-    `context_length_exceeded` whenever the request was longer than the model can read.
+    `context_length_exceeded` whenever the request was longer than the model can read. `failure` is a code of
+    `protocol.failures`, or empty.
     """
 
     def __init__(
@@ -75,3 +83,10 @@ class ModelError(CodexError):
         self.unreachable = unreachable
         self.streaming = streaming
         self.code = code
+        # An answer that breaks off, unless whoever raises this knows better.
+        self.failure = "network" if unreachable or (streaming and retryable) else ""
+
+    def counted_as(self, failure: str) -> Self:
+        """The same error with a code of `protocol.failures`."""
+        self.failure = failure or self.failure
+        return self

@@ -93,6 +93,7 @@ def check_workspace(account: str, rules: LoginRules) -> None:
         raise UserError(
             f"the ChatGPT login belongs to the workspace `{account}`, and only {allowed} may be used here",
             hint="sign in to the right one with `codex-py login`, or see `forced_chatgpt_workspace_id` in config.toml",
+            failure="auth",
         )
 
 
@@ -103,6 +104,7 @@ def _own_login(provider: Provider, env: Mapping[str, str]) -> Credentials | None
             raise UserError(
                 f"missing environment variable `{name}` with the key for the model provider `{provider.id}`",
                 hint=provider.env_key_instructions or f"set `{name}`",
+                failure="auth",
             )
         return Credentials(key, source=name)
     setting = f"model_providers.{provider.id}"
@@ -130,6 +132,7 @@ def _openai_login(provider: Provider, env: Mapping[str, str], home: Path, rules:
         raise UserError(
             f"no ChatGPT login for the model provider `{provider.id}`, and `forced_login_method` allows nothing else",
             hint="sign in with `codex-py login`",
+            failure="auth",
         )
     raise LoginNeeded(
         f"no API key for the model provider `{provider.id}`",
@@ -145,6 +148,7 @@ def _check_method(method: LoginMethod, where: str, rules: LoginRules) -> None:
     raise UserError(
         f"only {wanted} may be used here (`forced_login_method`), and {where} holds {found}",
         hint=f"sign in with `{command}`",
+        failure="auth",
     )
 
 
@@ -239,7 +243,7 @@ def run_token_command(provider: Provider, env: Mapping[str, str]) -> str:
             return token
         reason = f"it ended with status {status}" if status else "it printed nothing"
     hint = f"see `model_providers.{provider.id}.auth` in config.toml"
-    raise UserError(f"cannot get a token from `{command}`: {reason}", hint=hint)
+    raise UserError(f"cannot get a token from `{command}`: {reason}", hint=hint, failure="auth")
 
 
 def _printed_by(provider: Provider, env: Mapping[str, str]) -> tuple[bytes, int]:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from codex_py.errors import ModelError, UserError
-from codex_py.model.failures import on_one_line
+from codex_py.model.error_bodies import on_one_line
 from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
 from codex_py.model.providers import checked_url
 from codex_py.protocol.encoding import as_object, decode_json, timestamp
@@ -181,6 +181,7 @@ class RefreshRefused(ModelError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retryable=False)
+        self.failure = "auth"
 
 
 def find_issuer(env: Mapping[str, str], *, url: str | None = None, client_id: str | None = None) -> Issuer:

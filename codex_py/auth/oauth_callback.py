@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from codex_py.errors import ModelError, UserError
-from codex_py.model.failures import on_one_line
+from codex_py.model.error_bodies import on_one_line
 from codex_py.model.json_request import JsonRequest, fetch_json
 from codex_py.paths import draft_of, make_private_dir, open_private
 from codex_py.text.address import is_loopback

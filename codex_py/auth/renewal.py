@@ -64,7 +64,7 @@ class CommandRenewal:
         try:
             token = await asyncio.to_thread(run_token_command, provider, env)
         except UserError as error:
-            raise ModelError(f"{error}; {error.hint}", retryable=False) from error
+            raise ModelError(f"{error}; {error.hint}", retryable=False).counted_as("auth") from error
         self._renewed_at = self._clock()
         if token == credentials.token:
             return None
@@ -95,7 +95,8 @@ class LoginRenewal:
             async with locked_login(self._context.home):
                 return await self._renew_locked(credentials, refused=refused)
         except UserError as error:
-            raise ModelError(f"{error}; {error.hint}" if error.hint else str(error), retryable=False) from error
+            message = f"{error}; {error.hint}" if error.hint else str(error)
+            raise ModelError(message, retryable=False).counted_as("auth") from error
 
     async def _renew_locked(self, credentials: Credentials, *, refused: bool) -> Renewed | None:
         rules = self._context.rules
@@ -106,7 +107,7 @@ class LoginRenewal:
             raise ModelError(
                 "the login was removed or changed to another account; start again, after `codex-py login` if need be",
                 retryable=False,
-            )
+            ).counted_as("auth")
         is_new = stored.token != credentials.token
         if is_new and (refused or not should_renew(login, now=self._now())):
             # Another process has renewed it.

@@ -30,10 +30,11 @@ from codex_py.core.answer_schema import check_schema
 from codex_py.core.build import OFFLINE_PROVIDER, ResumeTarget, SessionRequest, open_session
 from codex_py.core.session_settings import choose_policy
 from codex_py.errors import UsageError, UserError
-from codex_py.exec.run import ExecRequest, run_exec
+from codex_py.exec.run import ExecRequest, failure_of, print_error, run_exec
 from codex_py.exec.streams import fix_target, read_prompt
 from codex_py.paths import codex_home, is_directory, is_file
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.failures import exit_status
 from codex_py.protocol.policy import ApprovalPolicy, ReadOnly
 from codex_py.protocol.value import Value
 from codex_py.text.files import json_reason, os_reason
@@ -41,6 +42,8 @@ from codex_py.text.files import json_reason, os_reason
 _ORIGINATOR: Final = "codex_exec"
 # How the Python SDK calls itself: its reader ends at a line of 64 KiB, whatever the line says.
 _READS_SHORT_LINES: Final = "codex_sdk_py"
+# Options of runs that others start, repeat and collect.
+_COLLECTED_FLAGS: Final = ("session_id", "again", "artifacts")
 _OF_REVIEW: Final = ("uncommitted", "base", "commit", "title")
 # No provider takes a tenth of this, and a device never ends.
 _MAX_SCHEMA_BYTES: Final = 8 * 1024 * 1024
@@ -107,7 +110,7 @@ class ExecTask(Value):
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Check everything that can be wrong before anything runs, then run; give back the exit status."""
+    """Run one command line; give back the exit status. Raises `UserError`, with that of its failure."""
     parser = exec_parser()
     flags, behind = split_at_dashes(arguments)
     if "-h" in flags or "--help" in flags:
@@ -116,6 +119,27 @@ def run(arguments: Sequence[str]) -> int:
     options = parser.read(flags)
     literal = bool(behind) and not options.words
     options.words += behind
+    try:
+        return _run_options(options, literal=literal)
+    except UserError as error:
+        code = failure_of(error)
+        if options.json and code != "internal":
+            print_error(error)
+        error.status = exit_status(code)
+        raise
+
+
+def _run_options(options: argparse.Namespace, *, literal: bool) -> int:
+    collected = next((flag for flag in _COLLECTED_FLAGS if getattr(options, flag) not in (None, False)), None)
+    if collected is None:
+        return asyncio.run(_run(*_prepare(options, literal=literal)))
+    from codex_py.cli.exec_runs import run_collected  # only with these flags
+
+    return run_collected(options, lambda: _prepare(options, literal=literal))
+
+
+def _prepare(options: argparse.Namespace, *, literal: bool) -> tuple[SessionRequest, ExecRequest]:
+    """Check everything that can be wrong before anything runs."""
     task = read_task(options, literal=literal)
     cwd = working_directory(options.cd)
     home = codex_home(os.environ)
@@ -162,7 +186,7 @@ def run(arguments: Sequence[str]) -> int:
         extra_roots=writable_directories(options, loaded.project_root or cwd),
         limits=read_limits(options),
     )
-    return asyncio.run(_run(session, request))
+    return session, request
 
 
 def _chosen_approval(loaded: LoadedConfig) -> ApprovalPolicy | None:
@@ -186,7 +210,7 @@ async def _run(session: SessionRequest, request: ExecRequest) -> int:
         # From here on a session may last for hours.
         gc.freeze()
         gc.enable()
-        return await run_exec(opened, request)
+        return (await run_exec(opened, request)).status
 
 
 def exec_parser() -> Parser:
@@ -206,6 +230,14 @@ def exec_parser() -> Parser:
     output.add_argument("--output-schema", metavar="FILE", help="JSON schema the last message must satisfy")
     output.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours on stderr")
     add_session_flags(parser)
+    runs = parser.add_argument_group("runs that others start, repeat and collect")
+    runs.add_argument(
+        "--session-id", metavar="ID", help="open or create this session; a task it has answered is not asked again"
+    )
+    runs.add_argument("--again", action="store_true", help="with --session-id: ask the model all the same")
+    runs.add_argument(
+        "--artifacts", metavar="DIR", help="write result.json, changes.patch, transcript.md and events.jsonl there"
+    )
     review = parser.add_argument_group("review")
     review.add_argument("--uncommitted", action="store_true", help="staged, unstaged and untracked changes (default)")
     review.add_argument("--base", metavar="BRANCH", help="review this branch's changes since BRANCH")

@@ -115,7 +115,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
         make_installation_id(request.home)
     stored, inherited = _stored_session(request)
     file = SessionFile(request, stored, inherited)
-    thread_id = stored.meta.id if stored and not request.forks else uuid7()
+    thread_id = stored.meta.id if stored and not request.forks else request.thread_id or uuid7()
     facts = known_facts(config, model := local.model if local else choose_model(config, provider), local)
     settings = _model_settings(request, model, facts, provider)
     tool_env = _tool_env(request, keys := key_names(config, provider), thread_id)

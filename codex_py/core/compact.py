@@ -15,7 +15,7 @@ from codex_py.core.model_pool import ModelPool
 from codex_py.core.sampling import retried, retry_event
 from codex_py.errors import ModelError
 from codex_py.model.client import Completed, ItemDone, Prompt, TurnState
-from codex_py.model.failures import TOO_LONG
+from codex_py.model.error_bodies import TOO_LONG
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.protocol.items import Message, ResponseItem, exchange_of

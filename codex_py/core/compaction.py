@@ -173,14 +173,14 @@ class Compaction:
                 f" {refusal}",
                 retryable=False,
                 code=refusal.code,
-            )
+            ).counted_as("context_length")
         self._reliefs += 1
         try:
             await self.compact(turn, "context_overflow", mid_turn=True)
         except ModelError as error:
             raise ModelError(
                 f"the conversation is too long, and compacting it failed: {error}", retryable=False
-            ) from error
+            ).counted_as(error.failure or "context_length") from error
 
     async def compact(
         self, turn: TurnContext, reason: CompactionReason, *, focus: str = "", mid_turn: bool = False
@@ -284,7 +284,7 @@ class Compaction:
                 f"the conversation is too long for `{settings.model}` ({total:,} of {window:,} tokens), and compacting"
                 f" it failed: {error}",
                 retryable=False,
-            ) from error
+            ).counted_as(error.failure or "context_length") from error
         self._floor = total + max(total // 20, 1)
         self._warn(f"compacting the conversation failed: {error}; the turn goes on with all of it")
 

@@ -338,9 +338,9 @@ class TurnRunner:
             with self.spending.time_limit(self._running):
                 last = await self.services.tools.checkpoints.finish_turn(turn, self._running, self._emit)
         except ModelError as error:
-            self._fail(turn, str(error), error.code)
+            self._fail(turn, str(error), error.code, error.failure)
         except PromptRefused as error:
-            self._fail(turn, str(error), "prompt_refused")
+            self._fail(turn, str(error), "prompt_refused", "refused")
         except ToolCrash as error:
             self._fail(turn, self.services.report_crash(error.__cause__ or error))
         except asyncio.CancelledError:
@@ -361,15 +361,15 @@ class TurnRunner:
         finally:
             self._running, self._interrupted = None, False
 
-    def _fail(self, turn: TurnContext, message: str, code: str = "") -> None:
+    def _fail(self, turn: TurnContext, message: str, code: str = "", failure: str = "") -> None:
         message = self.secrets.redact(message)
         self.history.close_open_calls()
         self._transcript.turn_failed(turn, message)
-        self._emit(events.TurnFailed(turn.turn_id, message, code))
+        self._emit(events.TurnFailed(turn.turn_id, message, code, failure))
 
     def _note_interrupt(self, turn: TurnContext) -> None:
         if (over := self.spending.ended_by_time()) is not None:
-            self._fail(turn, str(over), over.code)
+            self._fail(turn, str(over), over.code, "budget")
             return
         self.history.close_open_calls()
         if self.services.reports_interrupts:

@@ -12,7 +12,8 @@ from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import CurrentSettings, TurnContext
 from codex_py.errors import ModelError, UserError
 from codex_py.model.client import TurnState
-from codex_py.model.failures import ANSWER_LIMIT, FILTERED, REFUSED, TOO_LONG
+from codex_py.model.error_bodies import TOO_LONG
+from codex_py.model.failures import ANSWER_LIMIT, FILTERED, REFUSED
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.rollout.format import MODEL_FALLBACK, fallback_payload
 from codex_py.tools.registry import ToolRegistry
@@ -65,7 +66,8 @@ class ModelFallback:
             try:
                 after, tools = self._services.override(OverrideTurnContext(model=model, provider=provider), now)
             except UserError as problem:
-                error = ModelError(f"{error}; `{provider}/{model}` cannot be asked either: {problem}", retryable=False)
+                message = f"{error}; `{provider}/{model}` cannot be asked either: {problem}"
+                error = ModelError(message, retryable=False).counted_as(error.failure)
                 continue
             if tools is not None:
                 self._usual_tools = self._usual_tools or self._runs.own

@@ -173,7 +173,7 @@ class _DayFile(DayLog):
 
     def _unusable(self, error: OSError) -> ModelError:
         reason = f"the budget of the day cannot be held: `{self._path}`: {os_reason(error)}"
-        return ModelError(reason, retryable=False)
+        return ModelError(reason, retryable=False).counted_as("budget")
 
 
 def _spending_in(line: bytes) -> Spending:

@@ -36,7 +36,8 @@ class SessionRequest(Value):
     `more_servers` are tables of MCP servers that the front end brings, for this session alone.
     `source` is the kind of program that session lists show, `instructions` stand in place of the base instructions.
     With `install_dependencies` MCP servers that named skills need are added without a question. `follows` says that the
-    user has left another session for this one. `limits` are what this run may spend.
+    user has left another session for this one. `limits` are what this run may spend. `thread_id` is the id of a new
+    session; without it one is made.
     """
 
     loaded: LoadedConfig
@@ -59,6 +60,7 @@ class SessionRequest(Value):
     instructions: str | None = None
     more_servers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     limits: BudgetLimits = BudgetLimits()
+    thread_id: str = ""
 
     @property
     def chooses_never(self) -> bool:

@@ -80,7 +80,8 @@ class Transcript:
             text = without_pictures(view.text)
             shortened = [part for part in inputs if isinstance(part, TextInput) and part.elements]
             elements = shortened[0].elements if [part.text for part in shortened] == [text] else ()
-            self._event(records.user_message_payload(text, elements))
+            task = next((part.task for part in inputs if isinstance(part, TextInput) and part.task), "")
+            self._event(records.user_message_payload(text, elements, task=task))
 
     def usage(self, report: UsageReported, request: RequestCost | None) -> None:
         """Record the usage of a request and the totals of the session."""

@@ -12,7 +12,7 @@ from codex_py.core.compaction import Compaction
 from codex_py.core.ports import HookRunner
 from codex_py.core.sampling import Sampler, SampleResult
 from codex_py.errors import ModelError
-from codex_py.model.failures import TOO_LONG
+from codex_py.model.error_bodies import TOO_LONG
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.events import Event, MessageDone, PlanProposed, Retrying, TextDelta
 from codex_py.protocol.readable import without_plan_tags
@@ -68,7 +68,8 @@ class Turn(Value):
                 if problem is None:
                     return answer.message
                 if misfit:
-                    raise ModelError(f"the answer does not fit the output schema: {problem}", retryable=False)
+                    problem = f"the answer does not fit the output schema: {problem}"
+                    raise ModelError(problem, retryable=False).counted_as("schema")
                 misfit = True
                 self.sampler.history.append(schema_misfit(problem))
             silent = silent + 1 if len(self.sampler.history) == before else 0

@@ -9,6 +9,7 @@ from codex_py.exec import schema
 from codex_py.exec.schema import Item, Line
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
+from codex_py.protocol.failures import failure_code
 from codex_py.render.plain import describe_retry
 from codex_py.text.shorten import shortened
 
@@ -62,7 +63,7 @@ class JsonlPrinter:
             case events.TurnFailed(_, message):
                 yield from self._todo_ended()
                 yield schema.error(message)
-                yield schema.turn_failed(message, self._skills)
+                yield schema.turn_failed(message, failure_code(event.failure) or "internal", self._skills)
             case events.TurnInterrupted():
                 # No `turn.failed`: clients that interrupted the run would take it for an error of the model.
                 yield from self._todo_ended()

@@ -15,17 +15,22 @@ from codex_py.errors import UserError
 from codex_py.exec.jsonl import JsonlPrinter
 from codex_py.exec.streams import Output
 from codex_py.protocol import events
+from codex_py.protocol.failures import FailureCode, exit_status, failure_code
 from codex_py.protocol.ops import Compact, ImageInput, TextInput, UserTurn
-from codex_py.protocol.usage import BUDGET_REACHED
+from codex_py.protocol.policy import ReadOnly
+from codex_py.protocol.usage import BUDGET_REACHED, Costs
 from codex_py.protocol.value import Value
 from codex_py.render.plain import PlainPrinter
+from codex_py.rollout.format import StoredSession
 from codex_py.text.display import first_words
 from codex_py.text.files import os_reason
-from codex_py.text.sanitize import sanitize
+from codex_py.text.sanitize import sanitize, sanitize_line
 
 _MAX_SHOWN: Final = 200
+_STORED_ANSWER: Final = "the stored answer of an earlier run; `--again` asks the model again\n"
 _NO_ANSWER: Final = "the turn ended without an answer"
 
+Show: TypeAlias = Callable[[events.Event], None]
 _End: TypeAlias = events.TurnCompleted | events.TurnFailed | events.TurnInterrupted
 
 
@@ -35,7 +40,7 @@ class Ending:
     With `needs_answer`, a turn without a final message counts as failed.
     """
 
-    def __init__(self, show: Callable[[events.Event], None], *, needs_answer: bool) -> None:
+    def __init__(self, show: Show, *, needs_answer: bool) -> None:
         self._show = show
         self._needs_answer = needs_answer
         self._end: _End | None = None
@@ -43,7 +48,9 @@ class Ending:
         self._no_sandbox: str | None = None
         self.answer: str | None = None
         self.completed = False
-        self.budget_reached = False
+        self.failure: events.TurnFailed | None = None
+        # Whether the session's own record says that the turn was completed, although it counts as failed.
+        self.overruled = False
         self._last_message: str | None = None
 
     def __call__(self, event: events.Event) -> None:
@@ -78,12 +85,18 @@ class Ending:
         failure = self._failure(end)
         if self._no_sandbox and failure != self._no_sandbox:
             self._show(events.Warned(self._no_sandbox))
-        self._show(end if failure is None else events.TurnFailed(end.turn_id, failure))
-        self.completed = isinstance(end, events.TurnCompleted) and failure is None
-        self.answer = end.last_message if isinstance(end, events.TurnCompleted) and failure is None else None
-        if isinstance(end, events.TurnFailed) and end.code == BUDGET_REACHED:
-            # What the turn has come to so far is all that was paid for.
-            self.budget_reached, self.answer = True, self._last_message
+        if failure is not None:
+            self.overruled = True
+            code: FailureCode = "sandbox" if failure == self._no_sandbox else "internal"
+            end = events.TurnFailed(end.turn_id, failure, failure=code)
+        self._show(end)
+        self.completed = isinstance(end, events.TurnCompleted)
+        self.answer = end.last_message if isinstance(end, events.TurnCompleted) else None
+        if isinstance(end, events.TurnFailed):
+            self.failure = end
+            if end.code == BUDGET_REACHED:
+                # What the turn has come to so far is all that was paid for.
+                self.answer = self._last_message
 
     def _failure(self, end: _End) -> str | None:
         """Why a turn that the model has completed counts as failed; None if it does not."""
@@ -94,8 +107,6 @@ class Ending:
         return _NO_ANSWER if self._needs_answer and not (end.last_message or "").strip() else None
 
 
-# Of its own, so that a script can tell that more money, not another prompt, is what is missing.
-BUDGET_STATUS: Final = 75
 _EXIT_STATUS: Final[dict[int, int]] = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
@@ -103,6 +114,7 @@ class ExecRequest(Value):
     """The task of one run, and where its results go.
 
     `short_messages` says that the reader of the JSON lines cannot read lines of 64 KiB, not even for the answer.
+    `task` is recorded with the prompt; `watch` is sent every event that is shown.
     """
 
     prompt: str
@@ -114,6 +126,18 @@ class ExecRequest(Value):
     short_messages: bool = False
     color: Literal["auto", "always", "never"] = "auto"
     hide_reasoning: bool = False
+    task: str = ""
+    watch: Show | None = None
+
+
+class RunEnd(Value):
+    """How a run ended; `code` is None for success. With `overruled` only this program counts the turn as failed."""
+
+    status: int
+    code: FailureCode | None
+    message: str = ""
+    answer: str | None = None
+    overruled: bool = False
 
 
 class _Outcome:
@@ -121,7 +145,7 @@ class _Outcome:
 
     def __init__(self) -> None:
         self.completed = False
-        self.budget_reached = False
+        self.failure: events.TurnFailed | None = None
         self.signal: int | None = None
         self.interrupted = False
         self.is_over = False
@@ -137,13 +161,22 @@ class _Outcome:
     def status(self) -> int:
         if self.signal is not None:
             return _EXIT_STATUS[self.signal]
-        if self.budget_reached:
-            return BUDGET_STATUS
+        if self.failure is not None:
+            return exit_status(self.code or "internal")
         return 0 if self.completed and not self.stdout_closed else 1
 
+    @property
+    def code(self) -> FailureCode | None:
+        """None when the turn was completed, even if nobody read its answer."""
+        if self.signal is not None:
+            return "interrupted"
+        if self.failure is not None:
+            return failure_code(self.failure.failure) or "internal"
+        return None if self.completed else "interrupted"
 
-async def run_exec(session: Session, request: ExecRequest) -> int:
-    """Run the turn, print it, and give back the exit status: 0, 1, 75, or 130, 143, 129 after a signal."""
+
+async def run_exec(session: Session, request: ExecRequest) -> RunEnd:
+    """Run the turn, print it, and say how it ended."""
     outcome = _Outcome()
 
     def interrupt() -> None:
@@ -156,7 +189,9 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
         outcome.stdout_closed = True
         interrupt()
 
-    printer = _printer(request, outcome.output, on_stdout_closed)
+    printer = make_printer(request, outcome.output, on_stdout_closed)
+    if request.watch is not None:
+        printer = _both(printer, request.watch)
     op = _op_for(request, resumed=len(session.history) > 0)
     show = _without_reasoning(printer) if request.hide_reasoning else printer
     ending = Ending(show, needs_answer=isinstance(op, UserTurn))
@@ -170,10 +205,58 @@ async def run_exec(session: Session, request: ExecRequest) -> int:
     await session.submit(op)
     outcome.is_over = True
     await ending.finish(session)
-    outcome.completed, outcome.budget_reached = ending.completed, ending.budget_reached
+    outcome.completed, outcome.failure = ending.completed, ending.failure
     if ending.completed or ending.answer is not None:
         _deliver(request, outcome, ending.answer)
-    return outcome.status
+    message = outcome.failure.message if outcome.failure is not None else ""
+    return RunEnd(outcome.status, outcome.code, message, ending.answer, ending.overruled)
+
+
+def failure_of(error: UserError) -> FailureCode:
+    """The code of an error that kept a turn from beginning."""
+    return failure_code(error.failure) or ("config" if error.status == exit_status("config") else "internal")
+
+
+def print_error(error: UserError) -> None:
+    """End the JSON lines of a run whose turn could not begin."""
+    hint = f"; {error.hint}" if error.hint else ""
+    printer = JsonlPrinter(_StdoutLines(Output(), lambda: None))
+    printer(events.TurnFailed("", sanitize_line(f"{error}{hint}"), failure=failure_of(error)))
+
+
+def print_stored(stored: StoredSession, request: ExecRequest, answer: str) -> RunEnd:
+    """Print the answer that an earlier run of a session has given, as a run does that has just been given it."""
+    outcome = _Outcome()
+    context = stored.turn_context or {}
+    started = events.SessionStarted(
+        stored.meta.id,
+        str(context.get("model", "")),
+        stored.meta.model_provider,
+        Path(str(context.get("cwd") or stored.meta.cwd)),
+        "never",
+        ReadOnly(),
+        None,
+        None,
+        resumed=len(stored.items),
+    )
+    completed = events.TurnCompleted("", answer, stored.usage, stored.usage, Costs(stored.spending, stored.spending))
+    lines = make_printer(request, outcome.output, lambda: None) if request.json_lines else None
+    for event in (started, events.TurnStarted(""), events.MessageDone(answer), completed):
+        for show in filter(None, (lines, request.watch)):
+            show(event)
+    if lines is None:
+        _write_stderr(outcome.output, _STORED_ANSWER)
+    outcome.completed = True
+    _deliver(request, outcome, answer)
+    return RunEnd(outcome.status, None, answer=answer)
+
+
+def _both(first: Show, second: Show) -> Show:
+    def show(event: events.Event) -> None:
+        first(event)
+        second(event)
+
+    return show
 
 
 def _op_for(request: ExecRequest, *, resumed: bool) -> UserTurn | Compact:
@@ -181,13 +264,12 @@ def _op_for(request: ExecRequest, *, resumed: bool) -> UserTurn | Compact:
     words = request.prompt.split(maxsplit=1)
     if words[:1] == ["/compact"] and resumed and not request.images:
         return Compact("".join(words[1:]).strip())
-    inputs = (*(ImageInput(path) for path in request.images), TextInput(request.prompt))
+    inputs = (*(ImageInput(path) for path in request.images), TextInput(request.prompt, task=request.task))
     return UserTurn(inputs, request.output_schema)
 
 
-def _printer(
-    request: ExecRequest, output: Output, on_stdout_closed: Callable[[], None]
-) -> Callable[[events.Event], None]:
+def make_printer(request: ExecRequest, output: Output, on_stdout_closed: Callable[[], None]) -> Show:
+    """What shows the events of a run, as lines on stderr or as JSON on stdout."""
     if request.json_lines:
         return JsonlPrinter(_StdoutLines(output, on_stdout_closed), short_messages=request.short_messages)
     color = request.color == "always" or (
@@ -200,7 +282,7 @@ def _printer(
     return PlainPrinter(write, color=color)
 
 
-def _without_reasoning(listener: Callable[[events.Event], None]) -> Callable[[events.Event], None]:
+def _without_reasoning(listener: Show) -> Show:
     def listen(event: events.Event) -> None:
         if not isinstance(event, events.ReasoningDone | events.ReasoningDelta):
             listener(event)

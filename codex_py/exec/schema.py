@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.protocol import events
+from codex_py.protocol.failures import FailureCode
 from codex_py.protocol.usage import Spending, TokenUsage
 
 Line: TypeAlias = dict[str, Any]
@@ -17,6 +18,7 @@ CommandStatus: TypeAlias = Literal["in_progress", "completed", "failed", "declin
 PatchStatus: TypeAlias = Literal["completed", "failed"]
 
 TURN_STARTED: Final[Line] = {"type": "turn.started"}
+NO_USAGE: Final = TokenUsage()
 
 
 def thread_started(thread_id: str) -> Line:
@@ -44,9 +46,11 @@ def skill_used(use: events.SkillUsed) -> dict[str, str]:
     return {"name": use.name, "scope": use.scope, "path": str(use.path), "kind": use.kind}
 
 
-def turn_failed(message: str, skills: Sequence[events.SkillUsed | events.SkillSuggested] = ()) -> Line:
-    """`skills_used` and `skills_suggested` as in `turn_completed`."""
-    return {"type": "turn.failed", "error": {"message": message}, **_skills_used(skills)}
+def turn_failed(
+    message: str, code: FailureCode, skills: Sequence[events.SkillUsed | events.SkillSuggested] = ()
+) -> Line:
+    """`code` is an addition of this program; `skills_used` and `skills_suggested` are as in `turn_completed`."""
+    return {"type": "turn.failed", "error": {"message": message, "code": code}, **_skills_used(skills)}
 
 
 def error(message: str) -> Line:

@@ -16,34 +16,32 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from codex_py.errors import ModelError
+from codex_py.model.error_bodies import (
+    NO_QUOTA,
+    TOO_LONG,
+    code_of,
+    codes_of,
+    error_object,
+    failure_in,
+    message_of,
+    on_one_line,
+    plain_text,
+)
 from codex_py.model.http import httpx
-from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.text.files import system_error, system_reason
 
 MAX_ERROR_BODY: Final = 64 * 1024
-_MAX_MESSAGE: Final = 500
 # A person should decide about waits beyond this, not a sleeping program.
 _MAX_WAIT: Final = 600.0
 _FAR_AWAY: Final = 10 * 365 * 86400.0
 
-TOO_LONG: Final = "context_length_exceeded"
 FILTERED: Final = "content_filter"
 REFUSED: Final = "refusal"
 ANSWER_LIMIT: Final = "max_output_tokens"
 # How servers name the limit on an answer when they refuse it.
 _ANSWER_LIMITS: Final = (ANSWER_LIMIT, "max_tokens", "max_completion_tokens", "in the completion")
-# The same in the words of llama.cpp, of vLLM, of Anthropic and of those who copied OpenAI's sentence without its code.
-_TOO_LONG_TYPES: Final = frozenset({TOO_LONG, "exceed_context_size_error", "request_too_large"})
-_TOO_LONG_MESSAGES: Final = (
-    "maximum context length",
-    "exceeds the available context size",
-    "exceeds the context window",
-    *("prompt is too long", "exceed context limit"),
-)
-
 RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429})
-_NO_QUOTA: Final = frozenset({"usage_limit_reached", "insufficient_quota", "usage_not_included"})
-_FINAL_CODES: Final = _NO_QUOTA | {
+_FINAL_CODES: Final = NO_QUOTA | {
     TOO_LONG,
     "server_is_overloaded",
     "invalid_prompt",
@@ -52,8 +50,6 @@ _FINAL_CODES: Final = _NO_QUOTA | {
 }
 # Patterns stay text: compiling them is work for the day something fails, not for every start.
 _DELAY: Final = r"(?i)try again in\s{0,8}([0-9]{1,9}(?:\.[0-9]{1,9})?)\s{0,8}(ms|s(?:econds?)?)\b"
-_TITLE: Final = r"(?i)<title[^<>]{0,200}>([^<]{0,800})"
-_PAGE: Final = r"(?i)<(?:html|!doctype html|body)\b"
 _SECONDS: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
 
 
@@ -81,23 +77,24 @@ def no_answer(error: Exception, *, host: str, idle_timeout: float, address: str 
         case httpx.ConnectError():
             return _not_connected(error, host, address, hint)
         case TimeoutError() | httpx.TimeoutException():
-            return ModelError(f"no answer from `{host}` for {idle_timeout:g} s", retryable=True)
+            return ModelError(f"no answer from `{host}` for {idle_timeout:g} s", retryable=True).counted_as("timeout")
         case httpx.ProxyError():
             message = on_one_line(str(error))
             # A proxy passes on refusals of its own as 4xx; its 5xx may pass.
             return ModelError(
                 f"the proxy refused to connect to `{host}`: {message}", retryable=not message.startswith("4")
-            )
+            ).counted_as("network")
         case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
             return ModelError(f"cannot send the request to `{host}`: {on_one_line(str(error))}", retryable=False)
         case _:
-            return ModelError(f"no answer from `{host}`: {_reason(error)}", retryable=True)
+            return ModelError(f"no answer from `{host}`: {_reason(error)}", retryable=True).counted_as("network")
 
 
 def broken_stream(error: Exception, *, idle_timeout: float) -> ModelError:
     """An answer that broke off or fell silent."""
     if isinstance(error, TimeoutError | httpx.TimeoutException):
-        return ModelError(f"no event from the server for {idle_timeout:g} s", retryable=True, streaming=True)
+        silence = f"no event from the server for {idle_timeout:g} s"
+        return ModelError(silence, retryable=True, streaming=True).counted_as("timeout")
     return ModelError(f"the answer was cut off: {_reason(error)}", retryable=True, streaming=True)
 
 
@@ -110,11 +107,11 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, server
             f"{_status_line(status)}: `{url}` redirects to `{target}`; a request is never sent on, set `base_url` to "
             "the address that answers",
             retryable=False,
-        )
-    error = _error_object(body)
-    codes = _codes(error)
-    reported = _message(error) or _plain_text(body)
-    if status in (404, 405) and not _message(error):
+        ).counted_as("config")
+    error = error_object(body)
+    codes = codes_of(error)
+    reported = message_of(error) or plain_text(body)
+    if status in (404, 405) and not message_of(error):
         reported = f"{reported}, at `{url}`" if reported else f"nothing answers at `{url}`"
         reported += f"; {server.check_address}"
     message = _status_line(status) + (f": {reported}" if reported else "")
@@ -124,15 +121,16 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, server
         message += f"; {reset}"
     if request_id := _request_id(headers):
         message += f" (request id: {request_id})"
-    code = _code(error, reported)
+    code = code_of(error, reported)
     passing = status in RETRIED_STATUSES or status >= 500
-    retryable = passing and code != TOO_LONG and not codes & _NO_QUOTA
+    retryable = passing and code != TOO_LONG and not codes & NO_QUOTA
     delay = None
     if retryable and (status == 429 or status >= 500):
         delay = retry_after(headers, now=now)
         if delay is None and status == 429:
             delay = delay_in_message(reported)
-    return _bounded(ModelError(message, retryable=retryable, retry_after=delay, code=code), now=now)
+    failure = ModelError(message, retryable=retryable, retry_after=delay, code=code)
+    return _bounded(failure.counted_as(failure_in(code, codes, status)), now=now)
 
 
 def unexpected_answer(
@@ -140,8 +138,8 @@ def unexpected_answer(
 ) -> ModelError:
     """A 2xx answer that is not what was `expected`: a login page, a proxy's notice, an error sent as success."""
     content_type = on_one_line(headers.get("content-type", "").partition(";")[0], 60)
-    reason = _message(_error_object(body))
-    reported = reason or _plain_text(body)
+    reason = message_of(error_object(body))
+    reported = reason or plain_text(body)
     shown = f"`{content_type}`" if content_type else "something else"
     message = f"`{server.url}` answered {status} with {shown}, not with {expected}"
     if reported:
@@ -150,7 +148,7 @@ def unexpected_answer(
         message += f"; {server.check_address}"
     if request_id := _request_id(headers):
         message += f" (request id: {request_id})"
-    return ModelError(message, retryable=False)
+    return ModelError(message, retryable=False).counted_as("" if reason else "config")
 
 
 def not_readable(coding: str, *, url: str) -> ModelError:
@@ -164,9 +162,9 @@ def not_readable(coding: str, *, url: str) -> ModelError:
 
 def stream_failure(error: Mapping[str, Any], *, now: float) -> ModelError:
     """The error object of a `response.failed` or `error` event; an empty one counts as a passing trouble."""
-    codes = _codes(error)
-    reported = _message(error)
-    code = _code(error, reported)
+    codes = codes_of(error)
+    reported = message_of(error)
+    code = code_of(error, reported)
     if reported and code:
         message = f"{reported} (`{code}`)"
     elif reported or code:
@@ -178,7 +176,7 @@ def stream_failure(error: Mapping[str, Any], *, now: float) -> ModelError:
     delay = delay_in_message(reported) if "rate_limit_exceeded" in codes else None
     retryable = code != TOO_LONG and not codes & _FINAL_CODES
     failure = ModelError(message, retryable=retryable, retry_after=delay, streaming=True, code=code)
-    return _bounded(failure, now=now)
+    return _bounded(failure.counted_as(failure_in(code, codes)), now=now)
 
 
 def incomplete_answer(reason: str) -> ModelError:
@@ -189,7 +187,7 @@ def incomplete_answer(reason: str) -> ModelError:
         retryable=reason != ANSWER_LIMIT,
         streaming=True,
         code=shown,
-    )
+    ).counted_as("refused" if shown == FILTERED else "")
 
 
 def refused_answer(reason: str) -> ModelError:
@@ -200,7 +198,7 @@ def refused_answer(reason: str) -> ModelError:
         retryable=False,
         streaming=True,
         code=REFUSED,
-    )
+    ).counted_as("refused")
 
 
 def answer_limit_reached(model: str, tokens: int) -> ModelError:
@@ -245,13 +243,6 @@ def delay_in_message(message: str) -> float | None:
     return float(found[1]) / (1000 if found[2].lower() == "ms" else 1)
 
 
-def on_one_line(text: str, limit: int = _MAX_MESSAGE) -> str:
-    """Text from outside for a message: printable, single spaces, at most `limit` characters."""
-    text = text[: limit * 4]
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
 def _bounded(error: ModelError, *, now: float) -> ModelError:
     """The error itself, or a final one when the server asks for a wait that is too long to sit out."""
     if not error.retryable or error.retry_after is None or error.retry_after <= _MAX_WAIT:
@@ -261,7 +252,7 @@ def _bounded(error: ModelError, *, now: float) -> ModelError:
         retryable=False,
         streaming=error.streaming,
         code=error.code,
-    )
+    ).counted_as(error.failure)
 
 
 def _when(delay: float, now: float) -> str:
@@ -295,57 +286,6 @@ def _request_id(headers: Mapping[str, str]) -> str:
         if value := on_one_line(headers.get(name, ""), 100):
             return value
     return ""
-
-
-def _error_object(body: bytes) -> dict[str, Any]:
-    """The error in a JSON body: the object under `error`, or the body itself for the servers that have none."""
-    if body.lstrip()[:1] not in (b"{", b"["):
-        return {}
-    try:
-        decoded = decode_json(body.decode("utf-8", "replace"))
-    except ValueError:
-        return {}
-    # Google's come in an array of one.
-    value = as_object(decoded) or as_object(next(iter(as_list(decoded)), None))
-    error = value.get("error")
-    if isinstance(error, str):
-        return {**value, "message": error}
-    return as_object(error) or value
-
-
-def _codes(error: Mapping[str, Any]) -> set[str]:
-    return {value for key in ("code", "type") if isinstance(value := error.get(key), str)}
-
-
-def _code(error: Mapping[str, Any], message: str) -> str:
-    if _codes(error) & _TOO_LONG_TYPES or any(words in message.lower() for words in _TOO_LONG_MESSAGES):
-        return TOO_LONG
-    return on_one_line(str(error.get("code") or error.get("type") or ""), 60)
-
-
-def _message(error: Mapping[str, Any]) -> str:
-    for key in ("message", "detail", "msg"):
-        value = error.get(key)
-        if isinstance(value, str) and (line := on_one_line(value)):
-            return line
-        # FastAPI's validation errors: a list of objects with a `msg` each, and the field that it is about.
-        found = [as_object(item) for item in as_list(as_object(value).get("detail", value))[:10]]
-        texts = [[*map(str, as_list(item.get("loc"))[1:2]), str(item["msg"])] for item in found if item.get("msg")]
-        if line := on_one_line("; ".join(map(": ".join, texts))):
-            return line
-        if line := on_one_line(str(as_object(value).get("message") or "")):
-            return line
-    return ""
-
-
-def _plain_text(body: bytes) -> str:
-    text = body.decode("utf-8", "replace")
-    if "<" not in text[:200]:
-        return on_one_line(text)
-    found = re.search(_TITLE, text)
-    if found and (title := on_one_line(found[1], 200)):
-        return f"an HTML page titled “{title}”"
-    return "an HTML page" if found or re.search(_PAGE, text) else on_one_line(text)
 
 
 def _http_date(value: str) -> float | None:

@@ -185,7 +185,7 @@ class Meter:
                     f' `[models."{prompt.model}"] input_usd` and `output_usd`',
                     retryable=False,
                     code=BUDGET_REACHED,
-                )
+                ).counted_as("budget")
             return Spending(1, tokens + 1, 0.0, 1)
         return Spending(1, tokens + 1, price.at_least(tokens))
 
@@ -241,8 +241,10 @@ class Meter:
 def reached(use: Use) -> ModelError:
     """The error that ends a turn."""
     return ModelError(
-        f"the budget is used up: {use.in_words()}; the session can be resumed", retryable=False, code=BUDGET_REACHED
-    )
+        f"the budget is used up: {use.in_words()}; the session can be resumed",
+        retryable=False,
+        code=BUDGET_REACHED,
+    ).counted_as("budget")
 
 
 def request_cost(prompt: Prompt, provider: str, usage: TokenUsage | None, spending: Spending) -> RequestCost:

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from codex_py.errors import ModelError, UserError
 from codex_py.model.credentials import Credentials, Renewal
-from codex_py.model.failures import MAX_ERROR_BODY, Server, http_failure, on_one_line
+from codex_py.model.error_bodies import on_one_line
+from codex_py.model.failures import MAX_ERROR_BODY, Server, http_failure
 from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.wires import open_wire

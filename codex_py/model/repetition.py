@@ -6,7 +6,7 @@ from typing import Final
 
 from codex_py.errors import ModelError
 from codex_py.model.client import ArgumentsDelta, ResponseEvent, StreamReasoningDelta, StreamTextDelta
-from codex_py.model.failures import on_one_line
+from codex_py.model.error_bodies import on_one_line
 
 REPETITION: Final = "repetition"
 # A cycle is looked for after so many new characters; the work for each character does not grow with the text.

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from codex_py.errors import ModelError
-from codex_py.model.failures import RETRIED_STATUSES, on_one_line, stream_failure
+from codex_py.model.error_bodies import on_one_line
+from codex_py.model.failures import RETRIED_STATUSES, stream_failure
 from codex_py.protocol.encoding import as_object
 
 

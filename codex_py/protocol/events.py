@@ -315,10 +315,9 @@ class CompactionStarted(Value):
 
 
 class ContextCompacted(Value):
-    """The history was replaced. The tokens are estimates of the next request, before and after.
-
-    `how`: the model wrote a summary (`local`), or the provider made an item of its own (`remote`, `in-band`).
-    `summary` is empty where the provider's item cannot be read.
+    """The history was replaced. The tokens are estimates of the next request, before and after. `how`: the model wrote
+    a summary (`local`), or the provider made an item of its own (`remote`, `in-band`); `summary` is empty where that
+    cannot be read.
     """
 
     before_tokens: int
@@ -345,11 +344,12 @@ class TurnCompleted(Value):
 
 
 class TurnFailed(Value):
-    """`code` is the server's word for the failure, `prompt_refused` where a hook let no prompt through, or empty."""
+    """`code` is the server's word, `prompt_refused` where a hook lets none through, or empty; scripts get `failure`."""
 
     turn_id: str
     message: str
     code: str = ""
+    failure: str = ""
 
 
 class TurnInterrupted(Value):

@@ -19,10 +19,14 @@ class TextElement(NamedTuple):
 
 
 class TextInput(Value):
-    """A text by the user. `elements` are the parts for which something shorter is shown, such as a paste."""
+    """A text by the user. `elements` are the parts for which something shorter is shown, such as a paste.
+
+    `task` is recorded with the message, so that a later run finds what became of the same task.
+    """
 
     text: str
     elements: tuple[TextElement, ...] = ()
+    task: str = ""
 
 
 class ImageInput(Value):

@@ -233,12 +233,20 @@ def task_started_payload(turn_id: str, *, window: int | None) -> dict[str, Any]:
     }
 
 
-def user_message_payload(text: str, elements: Sequence[TextElement] = ()) -> dict[str, Any]:
-    """`event_msg`: a message of the user, which session pickers show."""
+def user_message_payload(text: str, elements: Sequence[TextElement] = (), *, task: str = "") -> dict[str, Any]:
+    """`event_msg`: a message of the user, which session pickers show. `task` is an addition of this program."""
     shortened = [
         {"byte_range": {"start": start, "end": end}, "placeholder": placeholder} for start, end, placeholder in elements
     ]
-    return {"type": "user_message", "message": text, "images": [], "local_images": [], "text_elements": shortened}
+    named = {"task": task} if task else {}
+    return {
+        "type": "user_message",
+        "message": text,
+        "images": [],
+        "local_images": [],
+        "text_elements": shortened,
+        **named,
+    }
 
 
 def agent_message_payload(text: str) -> dict[str, Any]:

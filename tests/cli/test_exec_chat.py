@@ -30,14 +30,14 @@ def test_the_answer_is_on_stdout_and_the_counts_are_in_the_event(place: Place) -
 
 
 @pytest.mark.parametrize(
-    ("finish", "words"),
+    ("finish", "words", "status"),
     [
-        ("length", "reached the limit of 32,768 output tokens"),
-        ("content_filter", "`content_filter`"),
-        ("refusal", "the model has refused to answer"),
+        ("length", "reached the limit of 32,768 output tokens", 1),
+        ("content_filter", "`content_filter`", 76),
+        ("refusal", "the model has refused to answer", 76),
     ],
 )
-def test_an_answer_that_is_not_whole_is_named(place: Place, finish: str, words: str) -> None:
+def test_an_answer_that_is_not_whole_is_named(place: Place, finish: str, words: str, status: int) -> None:
     half = [chunk({"content": "half"}), chunk(finish=finish), *done()]
     with FakeChat(repeat(half)) as model:
         configure(place, model)
@@ -45,7 +45,7 @@ def test_an_answer_that_is_not_whole_is_named(place: Place, finish: str, words: 
     with FakeChat(repeat(half)) as model:
         configure(place, model)
         events = run(place, "exec", "--json", "go").events
-    assert plain.status == 1
+    assert plain.status == status
     assert words in plain.stderr.decode()
     assert (events[-1]["type"], words in events[-1]["error"]["message"]) == ("turn.failed", True)
 

@@ -151,14 +151,14 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_one(place: Place) -> None:
 
 def test_a_missing_key_names_the_ways_out(place: Place) -> None:
     place.configure("")
-    line = refused(place, "exec", "go", code=1)
+    line = refused(place, "exec", "go", code=77)
     assert [word for word in ("OPENAI_API_KEY", "codex-py login") if word not in line] == []
 
 
 def test_a_missing_env_key_is_named_with_its_instructions(place: Place) -> None:
     place.use_model("http://127.0.0.1:9/v1", env_key="FAKE_KEY", env_key_instructions="get one at the desk")
     for env in (place, place.with_env(FAKE_KEY=""), place.with_env(FAKE_KEY=" \n")):
-        line = refused(env, "exec", "go", code=1)
+        line = refused(env, "exec", "go", code=77)
         assert "FAKE_KEY" in line
         assert "get one at the desk" in line
 
@@ -190,11 +190,11 @@ def test_a_home_that_is_not_there_is_one_line(place: Place) -> None:
     assert "absent" in refused(place.with_env(CODEX_HOME=str(place.home / "absent")), "exec", "go", code=2)
 
 
-def failed_turn(place: Place, *arguments: str) -> tuple[Finished, str]:
-    """Run a turn that must fail; give back its one final error line."""
-    ended = run(place, "exec", *arguments, "go")
+def failed_turn(place: Place, status: int) -> tuple[Finished, str]:
+    """Run a turn that must fail with this exit status; give back its one final error line."""
+    ended = run(place, "exec", "go")
     final = [line for line in ended.err.splitlines() if line.startswith("ERROR:") and "Reconnecting" not in line]
-    assert (ended.status, ended.stdout, len(final)) == (1, b"", 1), ended.err
+    assert (ended.status, ended.stdout, len(final)) == (status, b"", 1), ended.err
     return ended, final[0]
 
 
@@ -204,7 +204,7 @@ def test_a_server_that_is_not_there_is_given_up_in_time(place: Place) -> None:
         port = probe.getsockname()[1]
         # Bound and not listening: every connection is refused.
         place.use_model(f"http://127.0.0.1:{port}/v1", connect_retry_seconds=0.5)
-        ended, final = failed_turn(place)
+        ended, final = failed_turn(place, 68)
 
     assert f"127.0.0.1:{port}" in final
     # Waiting says the same each time: once is enough.
@@ -212,25 +212,27 @@ def test_a_server_that_is_not_there_is_given_up_in_time(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "words", "code"),
     [
-        (html("<html><head><title>Sign in</title></head><body>" + "x" * 5000), ["Sign in"]),
-        (html("<title>Blocked</title>", 403), ["403", "Blocked"]),
-        (redirect("https://elsewhere.example/v1"), ["elsewhere.example"]),
-        (status(200, {"error": {"message": "not a stream"}}), ["not a stream"]),
-        (api_error(400, "bad \x1b[31mschema\x07"), ["400", "schema"]),
-        (api_error(401, "wrong key", headers={"x-request-id": "req_7"}), ["401", "wrong key", "req_7"]),
-        (api_error(403, "no access"), ["403", "no access"]),
-        (status(404, "nothing here"), ["404", "nothing here"]),
-        (api_error(422, "unprocessable"), ["422", "unprocessable"]),
-        (api_error(429, "no money left", kind="insufficient_quota"), ["no money left"]),
-        (status(400, b"\xff\xfe" + b"y" * 1_000_000), ["400"]),
+        (html("<html><head><title>Sign in</title></head><body>" + "x" * 5000), ["Sign in"], 2),
+        (html("<title>Blocked</title>", 403), ["403", "Blocked"], 77),
+        (redirect("https://elsewhere.example/v1"), ["elsewhere.example"], 2),
+        (status(200, {"error": {"message": "not a stream"}}), ["not a stream"], 1),
+        (api_error(400, "bad \x1b[31mschema\x07"), ["400", "schema"], 1),
+        (api_error(401, "wrong key", headers={"x-request-id": "req_7"}), ["401", "wrong key", "req_7"], 77),
+        (api_error(403, "no access"), ["403", "no access"], 77),
+        (status(404, "nothing here"), ["404", "nothing here"], 2),
+        (api_error(422, "unprocessable"), ["422", "unprocessable"], 1),
+        (api_error(429, "no money left", kind="insufficient_quota"), ["no money left"], 72),
+        (status(400, b"\xff\xfe" + b"y" * 1_000_000), ["400"], 1),
     ],
 )
-def test_an_answer_that_cannot_be_mended_is_told_at_once(place: Place, answer: Any, words: list[str]) -> None:
+def test_an_answer_that_cannot_be_mended_is_told_at_once(
+    place: Place, answer: Any, words: list[str], code: int
+) -> None:
     with FakeResponses(answer) as model:
         place.use_model(model.base_url)
-        _, final = failed_turn(place)
+        _, final = failed_turn(place, code)
 
     assert [word for word in words if word not in final] == []
     assert len(final) < 1200
@@ -239,20 +241,20 @@ def test_an_answer_that_cannot_be_mended_is_told_at_once(place: Place, answer: A
 
 
 @pytest.mark.parametrize(
-    ("answer", "limits", "requests"),
+    ("answer", "limits", "requests", "code"),
     [
-        (status(500, "boom", {"retry-after": "0"}), {}, 6),
-        ([reset()], {"request_max_retries": 2, "stream_max_retries": 2}, 3),
-        ([raw(b"data: {}\n\n"), cut()], {"stream_max_retries": 1}, 2),
-        ([raw(b"data: {}\n\n"), reset()], {"stream_max_retries": 0}, 1),
+        (status(500, "boom", {"retry-after": "0"}), {}, 6, 69),
+        ([reset()], {"request_max_retries": 2, "stream_max_retries": 2}, 3, 68),
+        ([raw(b"data: {}\n\n"), cut()], {"stream_max_retries": 1}, 2, 68),
+        ([raw(b"data: {}\n\n"), reset()], {"stream_max_retries": 0}, 1, 68),
     ],
 )
 def test_a_server_that_always_fails_is_given_up(
-    place: Place, answer: Any, limits: dict[str, Any], requests: int
+    place: Place, answer: Any, limits: dict[str, Any], requests: int, code: int
 ) -> None:
     with FakeResponses(repeat(answer)) as model:
         place.use_model(model.base_url, **limits)
-        ended, _ = failed_turn(place)
+        ended, _ = failed_turn(place, code)
 
     assert len(model.requests) == requests
     assert ended.err.count("Reconnecting... ") == requests - 1
@@ -262,7 +264,7 @@ def test_a_server_that_always_fails_is_given_up(
 def test_a_silent_server_hits_the_idle_deadline(place: Place, before: list[Any]) -> None:
     with FakeResponses(before, before) as model:
         place.use_model(model.base_url, stream_idle_timeout_ms=300, stream_max_retries=1, request_max_retries=1)
-        _, final = failed_turn(place)
+        _, final = failed_turn(place, 74)
 
     assert "0.3 s" in final
 

@@ -62,7 +62,7 @@ def test_a_stream_cut_for_ever_ends_with_one_error_and_can_be_resumed(place: Pla
         sent = len(model.requests)
         again = run(place, "exec", "resume", "--last", "next")
 
-    assert (ended.status, sent) == (1, 3)
+    assert (ended.status, sent) == (68, 3)
     assert kinds(ended.events)[-4:] == ["error", "error", "error", "turn.failed"]
     assert [event["message"].partition(" (")[0] for event in ended.events[-4:-2]] == [
         "Reconnecting... 1/2",
@@ -86,7 +86,7 @@ def test_for_a_person_each_retry_is_a_line_and_the_final_error_is_said_once(plac
         ended = run(place, "exec", "go")
 
     said = "500 Internal Server Error: boom [31m (request id: req_1)"
-    assert (ended.status, ended.stdout) == (1, b"")
+    assert (ended.status, ended.stdout) == (69, b"")
     assert [line for line in ended.err.splitlines() if line.startswith("ERROR:")] == [
         f"ERROR: Reconnecting... 1/1 ({said})",
         f"ERROR: {said}",

@@ -59,7 +59,7 @@ def test_a_blocked_prompt_is_a_failed_run_that_says_why(place: Place) -> None:
         place.use_model(model.base_url)
         ended = run(place, "exec", "the password is swordfish")
 
-    assert ended.status == 1
+    assert ended.status == 76
     assert "the prompt was blocked by a UserPromptSubmit hook and is dropped: no secrets, please" in ended.err
     assert model.requests == []
 

@@ -153,8 +153,8 @@ def test_an_answer_that_does_not_fit_the_schema_is_asked_for_once_more(place: Pl
     with FakeResponses([say(answer)], [say(answer)]) as model:
         place.use_model(model.base_url)
         ended = run(place, "exec", "--json", "--output-schema", path, "-o", "answer.json", "go")
-    assert ended.status == 1
-    assert ended.events[-1]["type"] == "turn.failed"
+    assert ended.status == 66
+    assert (ended.events[-1]["type"], ended.events[-1]["error"]["code"]) == ("turn.failed", "schema")
     message = ended.events[-1]["error"]["message"]
     assert message.startswith(f"the answer does not fit the output schema: {problem}")
     assert not (place.repo / "answer.json").exists()
@@ -181,7 +181,7 @@ def test_a_reference_of_the_schema_is_never_fetched(place: Place) -> None:
     with FakeResponses([say("{}")], [say("{}")]) as model:
         place.use_model(model.base_url)
         ended = run(place, "exec", "--output-schema", path, "go")
-    assert ended.status == 1
+    assert ended.status == 66
     assert "the schema refers to `http://127.0.0.1:9/x.json`, which is not in it" in ended.err
 
 

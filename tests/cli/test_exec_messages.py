@@ -63,13 +63,13 @@ def test_a_refusal_is_named_and_fails_the_run(place: Place) -> None:
     refusal = answer(says("I"), stop="refusal", details={"type": "refusal", "category": "cyber", "explanation": "no"})
     with FakeMessages(refusal) as model:
         ended = run(anthropic(place, model), "exec", "go")
-    assert ended.status == 1
+    assert ended.status == 76
     assert "the model has refused to answer: cyber: no" in ended.err
 
 
 def test_a_key_never_shows_in_an_error(place: Place) -> None:
     with FakeMessages(answer(says("hi")), key="another", excuse={"headers", "unplayed"}) as model:
         ended = run(anthropic(place, model), "exec", "go")
-    assert ended.status == 1
+    assert ended.status == 77
     assert KEY not in ended.err
     assert "401 Unauthorized" in ended.err

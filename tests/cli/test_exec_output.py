@@ -99,7 +99,10 @@ def test_a_turn_without_an_answer_has_failed(place: Place, answer: Any) -> None:
     assert ended.err.splitlines()[-1] == "ERROR: the turn ended without an answer"
     assert not (place.repo / "answer.txt").exists()
     assert lines.status == 1
-    assert lines.events[-1] == {"type": "turn.failed", "error": {"message": "the turn ended without an answer"}}
+    assert lines.events[-1] == {
+        "type": "turn.failed",
+        "error": {"message": "the turn ended without an answer", "code": "internal"},
+    }
 
 
 def test_a_command_that_still_runs_at_the_end_is_stopped_and_its_item_completed(place: Place) -> None:
@@ -338,30 +341,37 @@ def failed_once() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "said", "code", "status"),
     [
-        (api_error(400, "the schema is wrong"), "the schema is wrong"),
-        (api_error(401, "no such key"), "401"),
-        (api_error(404, "no such model", kind="model_not_found"), "no such model"),
-        (api_error(429, "out of money", kind="insufficient_quota"), "out of money"),
-        ([delta("half a"), failed("context_length_exceeded", "too long")], "too long"),
-        ([say("half"), incomplete("max_output_tokens")], "max_output_tokens"),
-        ([delta("and so on and so forth, ")] * 500, "repeats itself without end"),
+        (api_error(400, "the schema is wrong"), "the schema is wrong", "internal", 1),
+        (api_error(400, "not that", kind="invalid_prompt"), "not that", "refused", 76),
+        (api_error(401, "no such key"), "401", "auth", 77),
+        (api_error(403, "not for you"), "403", "auth", 77),
+        (api_error(402, "pay first"), "402", "quota", 72),
+        (api_error(404, "no such model", kind="model_not_found"), "no such model", "config", 2),
+        (api_error(429, "out of money", kind="insufficient_quota"), "out of money", "quota", 72),
+        (api_error(400, "too long", kind="context_length_exceeded"), "too long", "context_length", 65),
+        ([delta("half a"), failed("context_length_exceeded", "too long")], "too long", "context_length", 65),
+        ([delta("half a"), failed("cyber_policy", "not that")], "not that", "refused", 76),
+        ([say("half"), incomplete("max_output_tokens")], "max_output_tokens", "internal", 1),
+        ([delta("and so on and so forth, ")] * 500, "repeats itself without end", "internal", 1),
     ],
 )
-def test_a_failed_turn_is_told_once_and_exits_1(place: Place, answer: Any, said: str) -> None:
+def test_a_failed_turn_is_told_once_with_its_code_and_its_status(
+    place: Place, answer: Any, said: str, code: str, status: int
+) -> None:
     with FakeResponses(answer, answer, excuse={"threads"}) as model:
         place.use_model(model.base_url)
         ended = run(place, "exec", "--json", "go")
         human = run(place, "exec", "go")
 
     [error, failure] = ended.events[-2:]
-    assert ended.status == 1
+    assert ended.status == status
     assert error == {"type": "error", "message": failure["error"]["message"]}
-    assert failure == {"type": "turn.failed", "error": {"message": error["message"]}}
+    assert failure == {"type": "turn.failed", "error": {"message": error["message"], "code": code}}
     assert said in error["message"]
     assert [event["type"] for event in ended.events].count("error") == 1
-    assert (human.status, human.stdout) == (1, b"")
+    assert (human.status, human.stdout) == (status, b"")
     assert [line for line in human.err.splitlines() if line.startswith("ERROR:")] == [f"ERROR: {error['message']}"]
 
 
@@ -381,7 +391,7 @@ def test_a_model_that_goes_on_without_a_word_is_stopped(place: Place) -> None:
 
     assert (ended.status, len(model.requests)) == (1, 10)
     message = "the model said nothing 10 times and asked to go on"
-    assert ended.events[-1] == {"type": "turn.failed", "error": {"message": message}}
+    assert ended.events[-1] == {"type": "turn.failed", "error": {"message": message, "code": "internal"}}
 
 
 @pytest.mark.parametrize("stream", [[say("wait"), completed(end_turn=False)], [call("c", "no_such_tool", {})]])
@@ -392,7 +402,7 @@ def test_a_model_that_goes_on_and_does_nothing_is_stopped(place: Place, stream: 
 
     assert (ended.status, len(model.requests)) == (1, 100)
     message = "the model went on 100 times and called no tool that exists"
-    assert ended.events[-1] == {"type": "turn.failed", "error": {"message": message}}
+    assert ended.events[-1] == {"type": "turn.failed", "error": {"message": message, "code": "internal"}}
 
 
 def test_a_model_that_does_something_now_and_then_goes_on(place: Place) -> None:

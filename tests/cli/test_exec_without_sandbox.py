@@ -46,7 +46,7 @@ def test_a_run_in_which_no_command_could_run_has_failed_and_says_once_what_to_do
         place.use_model(model.base_url)
         ended = run_in_container(place, kind, "exec", "go")
 
-    assert (ended.status, ended.stdout) == (1, b"")
+    assert (ended.status, ended.stdout) == (70, b"")
     assert [line for line in ended.err.splitlines() if "namespaces" in line] == [f"ERROR: {MESSAGES[kind]}"]
     assert [model.requests[-1].output_of(name) for name in ("c1", "c2")] == [REFUSED] * 2
 
@@ -56,8 +56,8 @@ def test_the_json_lines_end_with_the_failure(place: Place, kind: str) -> None:
         place.use_model(model.base_url)
         ended = run_in_container(place, kind, "exec", "--json", "go")
 
-    assert ended.status == 1
-    assert ended.events[-1] == {"type": "turn.failed", "error": {"message": MESSAGES[kind]}}
+    assert ended.status == 70
+    assert ended.events[-1] == {"type": "turn.failed", "error": {"message": MESSAGES[kind], "code": "sandbox"}}
     [done] = [
         event["item"]
         for event in ended.events

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from codex_py.model.error_bodies import on_one_line
 from codex_py.model.failures import (
     Server,
     delay_in_message,
     http_failure,
     incomplete_answer,
-    on_one_line,
     retry_after,
     stream_failure,
     unexpected_answer,

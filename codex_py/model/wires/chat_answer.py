@@ -19,7 +19,8 @@ from codex_py.model.client import (
     StreamTextDelta,
     ToolCallStarted,
 )
-from codex_py.model.failures import ANSWER_LIMIT, FILTERED, incomplete_answer, on_one_line, refused_answer
+from codex_py.model.error_bodies import on_one_line
+from codex_py.model.failures import ANSWER_LIMIT, FILTERED, incomplete_answer, refused_answer
 from codex_py.model.sent_errors import sent_error
 from codex_py.model.wires.chat_calls import CallAssembler
 from codex_py.model.wires.chat_text import TextTemplate

@@ -22,15 +22,8 @@ from codex_py.model.client import (
     StreamTextDelta,
     ToolCallStarted,
 )
-from codex_py.model.failures import (
-    ANSWER_LIMIT,
-    REFUSED,
-    TOO_LONG,
-    incomplete_answer,
-    on_one_line,
-    refused_answer,
-    stream_failure,
-)
+from codex_py.model.error_bodies import TOO_LONG, on_one_line
+from codex_py.model.failures import ANSWER_LIMIT, REFUSED, incomplete_answer, refused_answer, stream_failure
 from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem
@@ -245,7 +238,7 @@ class MessagesDecoder:
                 raise incomplete_answer(ANSWER_LIMIT)
             case "model_context_window_exceeded":
                 message = "the answer is incomplete: the context window of the model is full"
-                raise ModelError(message, retryable=False, streaming=True, code=TOO_LONG)
+                raise ModelError(message, retryable=False, streaming=True, code=TOO_LONG).counted_as("context_length")
             case "refusal":
                 raise _refusal(self._details)
             case _:

@@ -1,0 +1,305 @@
+"""`exec` with `--session-id` or `--artifacts`: runs that are safe to repeat, and whose outcome becomes files."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from codex_py.checkpoints.workspace_patch import WorkspacePatch, WorkspaceStates
+from codex_py.core.build import ResumeTarget, SessionRequest, open_session
+from codex_py.core.session_settings import choose_policy
+from codex_py.errors import UsageError, UserError
+from codex_py.exec.artifacts import (
+    EVENTS,
+    NAMES,
+    PATCH,
+    RESULT,
+    TRANSCRIPT,
+    ArtifactDirectory,
+    RunNotes,
+    encode_result,
+    plain_transcript,
+)
+from codex_py.exec.named_session import GO_ON, RUNS, NamedSession, named_session, task_key
+from codex_py.exec.run import ExecRequest, RunEnd, failure_of, print_stored, run_exec
+from codex_py.paths import make_private_dir, replace_private
+from codex_py.protocol.encoding import as_object, decode_json, uuid7
+from codex_py.protocol.failures import exit_status
+from codex_py.rollout.listing import find_session, load_summary, read_names, save_name
+from codex_py.rollout.reader import load_session
+from codex_py.services.session_cleaning import session_cleaner
+from codex_py.services.session_export import ExportChoice
+from codex_py.services.session_markdown import export_markdown
+from codex_py.text.files import os_reason
+from codex_py.text.sanitize import sanitize_line
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+Prepare = Callable[[], tuple[SessionRequest, ExecRequest]]
+
+
+class _Stopped(BaseException):
+    """A signal came while no turn could be told of it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def check_run_flags(options: argparse.Namespace) -> None:
+    """Raise `UsageError` for flags that exclude each other."""
+    if options.session_id is None:
+        if options.again:
+            raise UsageError("`--again` goes with `--session-id`")
+        return
+    if options.ephemeral:
+        raise UsageError("`--session-id` and `--ephemeral` exclude each other")
+    if options.words[:1] in (["resume"], ["fork"]):
+        raise UsageError(
+            f"`--session-id` does not go with `{options.words[0]}`", hint="it opens its session itself, or creates it"
+        )
+
+
+def run_collected(options: argparse.Namespace, prepare: Prepare) -> int:
+    """Run as `exec` does, in the session of `--session-id`, and write the files of `--artifacts`, however it ends."""
+    artifacts = ArtifactDirectory(options.artifacts) if options.artifacts is not None else None
+    notes = RunNotes() if artifacts is not None else None
+    try:
+        with _raising_signals():
+            check_run_flags(options)
+            session, request = prepare()
+            named = None if options.session_id is None else named_session(session.home, options.session_id)
+            return _CollectedRun(session, request, named, artifacts, notes).run(again=options.again)
+    except UserError as error:
+        code = failure_of(error)
+        # The files of the run that has the session are its own.
+        if artifacts is not None and notes is not None and code != "busy":
+            hint = f"; {error.hint}" if error.hint else ""
+            _write_early(artifacts, notes, RunEnd(exit_status(code), code, f"{error}{hint}"))
+        raise
+    except _Stopped as stopped:
+        end = RunEnd(128 + stopped.number, "interrupted", "stopped before the turn began")
+        if artifacts is not None and notes is not None:
+            _write_early(artifacts, notes, end)
+        return end.status
+
+
+def _write_early(artifacts: ArtifactDirectory, notes: RunNotes, end: RunEnd) -> None:
+    """The files of a run without a turn."""
+    # The reason why it failed matters more than why that could not be written.
+    with suppress(UserError):
+        artifacts.write(EVENTS, notes.lines())
+        artifacts.write(TRANSCRIPT, plain_transcript("", end))
+        artifacts.remove(PATCH)
+        artifacts.write(RESULT, notes.result(end, has_schema=False, more={}))
+
+
+@contextmanager
+def _raising_signals() -> Generator[None]:
+    """Signals raise `_Stopped`, until a turn takes them; as before afterwards."""
+
+    def stop(number: int, _: object) -> None:
+        raise _Stopped(number)
+
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Patch(NamedTuple):
+    """What became of the patch: itself, or why there is none."""
+
+    patch: WorkspacePatch | None
+    problem: str = ""
+
+
+class _CollectedRun:
+    """One run. Without `named` its session is a new one of no special id."""
+
+    def __init__(
+        self,
+        session: SessionRequest,
+        request: ExecRequest,
+        named: NamedSession | None,
+        artifacts: ArtifactDirectory | None,
+        notes: RunNotes | None,
+    ) -> None:
+        self._session = session
+        self._request = request
+        self._named = named
+        self._artifacts = artifacts
+        self._notes = notes
+        self._task = task_key(request.prompt, request.images, request.output_schema)
+        runs = session.home / RUNS
+        self._directory = named.directory if named is not None else runs / f"run-{uuid7()}"
+        self._rollout: Path | None = None
+
+    def run(self, *, again: bool) -> int:
+        """Print the stored answer, or run, or go on with an earlier run; give back the exit status."""
+        with self._named.reserved() if self._named is not None else nullcontext():
+            resumes = self._named is not None and self._named.is_stored()
+            if self._named is not None and resumes and not again:
+                found = self._named.find_task(self._task)
+                if found.answer is not None:
+                    return self._repeat(self._named, found.answer)
+                if found.is_open:
+                    self._request = self._request.replace(prompt=GO_ON, images=())
+            return self._run(resumes=resumes)
+
+    def _run(self, *, resumes: bool) -> int:
+        named, session = self._named, self._session
+        states, problem = None, ""
+        if self._artifacts is not None:
+            self._artifacts.remove(RESULT)
+            states, problem = self._note_start(self._artifacts)
+        if named is not None:
+            resume = ResumeTarget(thread_id=named.thread_id) if resumes else session.resume
+            session = session.replace(resume=resume, thread_id=named.thread_id)
+        request = self._request.replace(task=self._task, watch=self._notes)
+        try:
+            end = asyncio.run(self._in_session(session, request))
+            if named is not None:
+                named.note_failure(self._task, failed=end.overruled)
+                _name_session(named)
+            if self._artifacts is not None and self._notes is not None:
+                patch = _Patch(None, problem) if states is None else _make_patch(states, self._task)
+                self._write(self._artifacts, self._notes, end, patch)
+                if states is not None and end.code is None:
+                    states.forget()
+        finally:
+            if named is None and states is not None:
+                states.forget()
+                with suppress(OSError):
+                    self._directory.rmdir()
+        return end.status
+
+    async def _in_session(self, session: SessionRequest, request: ExecRequest) -> RunEnd:
+        async with open_session(session) as opened:
+            gc.freeze()
+            gc.enable()
+            self._rollout = opened.rollout
+            return await run_exec(opened, request)
+
+    def _note_start(self, artifacts: ArtifactDirectory) -> tuple[WorkspaceStates | None, str]:
+        session = self._session
+        own = [session.home]
+        inside = artifacts.path in (session.cwd, *session.cwd.parents)
+        own += [artifacts.path / name for name in NAMES] if inside else [artifacts.path]
+        try:
+            make_private_dir(self._directory)
+            states = WorkspaceStates(
+                self._directory / "files",
+                session.loaded.config.checkpoints,
+                session.env,
+                cwd=session.cwd,
+                policy=choose_policy(session.loaded, session.extra_roots),
+                excluded=own,
+            )
+            states.note_start(self._task)
+        except (OSError, UserError) as error:
+            return None, _reason(error)
+        return states, ""
+
+    def _write(self, artifacts: ArtifactDirectory, notes: RunNotes, end: RunEnd, made: _Patch) -> None:
+        more: dict[str, Any] = {"task": self._task, "session": self._named.name if self._named else None}
+        artifacts.write(EVENTS, notes.lines())
+        artifacts.write(TRANSCRIPT, self._transcript(end))
+        if made.patch is None:
+            artifacts.remove(PATCH)
+            _warn(f"no `{PATCH}`: {made.problem}")
+            more["patch_error"] = made.problem
+        else:
+            artifacts.write(PATCH, made.patch.patch)
+            more["files_changed"] = [{"path": _text(path), "kind": kind} for path, kind in made.patch.files]
+            more["files_left_out"] = [_text(path) for path in made.patch.left_out]
+        result = notes.result(end, has_schema=self._request.output_schema is not None, more=more)
+        if self._named is not None and end.code is None:
+            # For the same command once more, with another directory.
+            replace_private(self._named.directory / f"result-{self._task}.json", result)
+            if made.patch is not None:
+                replace_private(self._named.directory / f"changes-{self._task}.patch", made.patch.patch)
+        artifacts.write(RESULT, result)
+
+    def _transcript(self, end: RunEnd) -> bytes:
+        session, pieces = self._session, list[bytes]()
+        if self._rollout is not None:
+            with suppress(UserError, OSError):
+                cleaner = session_cleaner(session.home, session.loaded.config, session.env)
+                summary = load_summary(session.home, self._rollout)
+                export_markdown(summary, ExportChoice(), cleaner, pieces.append)
+                return b"".join(pieces)
+        return plain_transcript(self._request.prompt, end)
+
+    def _repeat(self, named: NamedSession, answer: str) -> int:
+        """Print the answer of an earlier run, and see to it that the files are there."""
+        self._rollout = find_session(named.home, named.thread_id)
+        end = print_stored(load_session(self._rollout), self._request.replace(watch=self._notes), answer)
+        artifacts, notes = self._artifacts, self._notes
+        if artifacts is None or notes is None:
+            return end.status
+        there = artifacts.read_result()
+        if there.get("status") == "ok" and there.get("task") == self._task:
+            return end.status
+        result = _stored_result(named.directory / f"result-{self._task}.json")
+        patch = named.directory / f"changes-{self._task}.patch"
+        artifacts.write(EVENTS, notes.lines())
+        artifacts.write(TRANSCRIPT, self._transcript(end))
+        more: dict[str, Any] = {"task": self._task, "session": named.name, "is_stored": True}
+        try:
+            artifacts.write(PATCH, patch.read_bytes())
+        except OSError:
+            artifacts.remove(PATCH)
+            more["patch_error"] = "the run that gave the answer had no `--artifacts`"
+        if result:
+            artifacts.write(RESULT, encode_result({**result, **more, "exit_status": end.status}))
+        else:
+            has_schema = self._request.output_schema is not None
+            artifacts.write(RESULT, notes.result(end, has_schema=has_schema, more=more))
+        return end.status
+
+
+def _name_session(named: NamedSession) -> None:
+    """Let lists and `resume` know the session by the id the caller chose, unless it has a name."""
+    if named.name != named.thread_id and named.thread_id not in read_names(named.home):
+        with suppress(UserError):
+            save_name(named.home, named.thread_id, named.name)
+
+
+def _make_patch(states: WorkspaceStates, task: str) -> _Patch:
+    try:
+        return _Patch(states.patch_of(task))
+    except (OSError, UserError) as error:
+        return _Patch(None, _reason(error))
+
+
+def _stored_result(path: Path) -> dict[str, Any]:
+    try:
+        return as_object(decode_json(path.read_bytes()))
+    except (OSError, ValueError):
+        return {}
+
+
+def _reason(error: OSError | UserError) -> str:
+    return os_reason(error) if isinstance(error, OSError) else str(error)
+
+
+def _text(path: str) -> str:
+    return os.fsencode(path).decode(errors="replace")
+
+
+def _warn(message: str) -> None:
+    with suppress(OSError):
+        print(f"warning: {sanitize_line(message)}", file=sys.stderr)

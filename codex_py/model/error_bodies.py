@@ -1,0 +1,125 @@
+"""What the body of an error says: its message, its code, and which failure that is. Servers have many forms for it.
+
+Text from outside is bounded, on one line and without control characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Set
+from typing import Any, Final
+
+from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.failures import FailureCode
+
+TOO_LONG: Final = "context_length_exceeded"
+NO_QUOTA: Final = frozenset({"usage_limit_reached", "insufficient_quota", "usage_not_included"})
+_MAX_MESSAGE: Final = 500
+# The same in the words of llama.cpp, of vLLM, of Anthropic and of those who copied OpenAI's sentence without its code.
+_TOO_LONG_TYPES: Final = frozenset({TOO_LONG, "exceed_context_size_error", "request_too_large"})
+_TOO_LONG_MESSAGES: Final = (
+    "maximum context length",
+    "exceeds the available context size",
+    "exceeds the context window",
+    *("prompt is too long", "exceed context limit"),
+)
+
+# Patterns stay text: compiling them is work for the day something fails, not for every start.
+_TITLE: Final = r"(?i)<title[^<>]{0,200}>([^<]{0,800})"
+_PAGE: Final = r"(?i)<(?:html|!doctype html|body)\b"
+_NO_LOGIN: Final = frozenset(
+    {"authentication_error", "invalid_api_key", "permission_error", "permission_denied", "invalid_authentication"}
+)
+_REFUSALS: Final = frozenset(
+    {"invalid_prompt", "cyber_policy", "bio_policy", "content_filter", "content_policy_violation", "refusal"}
+)
+_RATE: Final = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests"})
+_OVERLOADS: Final = frozenset(
+    {"server_is_overloaded", "overloaded_error", "server_error", "api_error", "slow_down", "internal_server_error"}
+)
+
+
+def failure_in(code: str, words: Set[str], status: int = 0) -> FailureCode:
+    """Which failure an error is, by the server's words for it and the status of its answer, 0 within a stream."""
+    if code == TOO_LONG or status == 413:
+        return "context_length"
+    if status in (401, 403):
+        return "auth"
+    if words & NO_QUOTA or status == 402:
+        return "quota"
+    if status == 429 or words & _RATE:
+        return "rate_limit"
+    if status in (408, 504, 524):
+        return "timeout"
+    if status >= 500 or status in (409, 425) or words & _OVERLOADS:
+        return "overloaded"
+    if words & _NO_LOGIN:
+        return "auth"
+    if words & _REFUSALS:
+        return "refused"
+    if status in (404, 405) or "model_not_found" in words:
+        return "config"
+    # A failure within a stream that names no reason passes.
+    return "internal" if status or words else "overloaded"
+
+
+def on_one_line(text: str, limit: int = _MAX_MESSAGE) -> str:
+    """Text from outside for a message: printable, single spaces, at most `limit` characters."""
+    text = text[: limit * 4]
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def error_object(body: bytes) -> dict[str, Any]:
+    """The error in a JSON body: the object under `error`, or the body itself for the servers that have none."""
+    if body.lstrip()[:1] not in (b"{", b"["):
+        return {}
+    try:
+        decoded = decode_json(body.decode("utf-8", "replace"))
+    except ValueError:
+        return {}
+    # Google's come in an array of one.
+    value = as_object(decoded) or as_object(next(iter(as_list(decoded)), None))
+    error = value.get("error")
+    if isinstance(error, str):
+        return {**value, "message": error}
+    return as_object(error) or value
+
+
+def codes_of(error: Mapping[str, Any]) -> set[str]:
+    """The words of the server for what kind of error it is."""
+    return {value for key in ("code", "type") if isinstance(value := error.get(key), str)}
+
+
+def code_of(error: Mapping[str, Any], message: str) -> str:
+    """The word for an error; `TOO_LONG` for every request that was longer than the model can read."""
+    if codes_of(error) & _TOO_LONG_TYPES or any(words in message.lower() for words in _TOO_LONG_MESSAGES):
+        return TOO_LONG
+    return on_one_line(str(error.get("code") or error.get("type") or ""), 60)
+
+
+def message_of(error: Mapping[str, Any]) -> str:
+    """What an error says, on one line; empty where it says nothing."""
+    for key in ("message", "detail", "msg"):
+        value = error.get(key)
+        if isinstance(value, str) and (line := on_one_line(value)):
+            return line
+        # FastAPI's validation errors: a list of objects with a `msg` each, and the field that it is about.
+        found = [as_object(item) for item in as_list(as_object(value).get("detail", value))[:10]]
+        texts = [[*map(str, as_list(item.get("loc"))[1:2]), str(item["msg"])] for item in found if item.get("msg")]
+        if line := on_one_line("; ".join(map(": ".join, texts))):
+            return line
+        if line := on_one_line(str(as_object(value).get("message") or "")):
+            return line
+    return ""
+
+
+def plain_text(body: bytes) -> str:
+    """What a body says that is no error object; of a web page its title."""
+    text = body.decode("utf-8", "replace")
+    if "<" not in text[:200]:
+        return on_one_line(text)
+    found = re.search(_TITLE, text)
+    if found and (title := on_one_line(found[1], 200)):
+        return f"an HTML page titled “{title}”"
+    return "an HTML page" if found or re.search(_PAGE, text) else on_one_line(text)

@@ -1,0 +1,210 @@
+"""`exec --artifacts DIR`: the files of a run, however it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.fake_responses import FakeResponses, api_error, call, completed, hang, say, tokens
+from tests.support.home import Place
+from tests.support.process import run, start
+
+FULL_ACCESS = 'sandbox_mode = "danger-full-access"\n'
+NAMES = ["changes.patch", "events.jsonl", "result.json", "transcript.md"]
+
+
+def result_of(directory: Path) -> dict[str, Any]:
+    return json.loads((directory / "result.json").read_bytes())
+
+
+def git(repo: Path, *arguments: str, stdin: bytes = b"") -> bytes:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+    return subprocess.run(["git", *identity, *arguments], cwd=repo, input=stdin, check=True, capture_output=True).stdout
+
+
+def commit_files(place: Place, **files: bytes) -> None:
+    for name, content in files.items():
+        place.write(name, content)
+    git(place.repo, "add", "-A")
+    git(place.repo, "commit", "-qm", "start")
+
+
+def tree_of(directory: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file below a directory, with whether it may be run, and its content."""
+    found: dict[str, tuple[int, bytes]] = {}
+    for path in sorted(directory.rglob("*")):
+        if ".git" in path.relative_to(directory).parts or (path.is_dir() and not path.is_symlink()):
+            continue
+        content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+        found[str(path.relative_to(directory))] = (path.lstat().st_mode & 0o100, content)
+    return found
+
+
+def test_a_run_leaves_its_result_its_events_and_its_transcript(place: Place, tmp_path: Path) -> None:
+    out = tmp_path / "deep/out"
+    with FakeResponses([say("all good"), completed(tokens(1000, 50))]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "--artifacts", out, "check it")
+    assert (ended.status, sorted(path.name for path in out.iterdir())) == (0, NAMES)
+    result = result_of(out)
+    assert (result["status"], result["code"], result["exit_status"]) == ("ok", None, 0)
+    assert (result["answer"], result["structured_output"], result["files_changed"]) == ("all good", None, [])
+    assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (1000, 50)
+    assert result["cost_usd"] == result["usage"]["cost_usd"]
+    assert result["session_id"] == ended.events[0]["thread_id"]
+    assert result["durations"]["total_seconds"] >= result["durations"]["turn_seconds"] >= 0
+    assert set(result["versions"]) == {"codex_py", "python", "system"}
+    assert (out / "events.jsonl").read_bytes() == ended.stdout
+    assert (out / "changes.patch").read_bytes() == b""
+    transcript = (out / "transcript.md").read_text()
+    assert "> check it" in transcript
+    assert "all good" in transcript
+
+
+def test_the_patch_makes_the_same_files_of_the_state_before(place: Place, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    commit_files(place, text=b"one\ntwo\n", gone=b"old\n", binary=bytes(range(256)) * 20, **{"sub/dir/file": b"x\n"})
+    place.write("dirty", b"mine before\n")
+    place.write("text", b"one, changed before\ntwo\n")
+    before = tmp_path / "before"
+    subprocess.run(["cp", "-a", place.repo, before], check=True)
+    commands = (
+        "printf 'three\\n' >> text; rm gone; head -c 5000 /dev/urandom > binary; chmod +x sub/dir/file; "
+        "ln -s text link; mkdir -p new/ünï && printf 'no newline' > 'new/ünï/with space'; head -c 300 /dev/urandom > "
+        '\'new/q"uote\'; printf "later\\n" >> dirty; git add -A; git -c user.name=t -c user.email=t@t commit -qm x'
+    )
+    with FakeResponses([call("c1", "exec_command", {"cmd": commands})], [say("done")]) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        ended = run(place, "exec", "--artifacts", out, "change things")
+    assert ended.status == 0
+    patch = (out / "changes.patch").read_bytes()
+    assert b"changed before" not in [line[1:] for line in patch.splitlines() if line[:1] == b"+"]
+    git(before, "apply", "--check", "-", stdin=patch)
+    git(before, "apply", "-", stdin=patch)
+    assert tree_of(before) == tree_of(place.repo)
+    files = {entry["path"]: entry["kind"] for entry in result_of(out)["files_changed"]}
+    assert files == {
+        "text": "update",
+        "gone": "delete",
+        "binary": "update",
+        "sub/dir/file": "update",
+        "link": "add",
+        "new/ünï/with space": "add",
+        'new/q"uote': "add",
+        "dirty": "update",
+    }
+    assert result_of(out)["files_left_out"] == []
+
+
+@pytest.mark.parametrize("directory", ["out", "."])
+def test_the_files_of_the_run_are_no_part_of_the_patch(directory: str, place: Place) -> None:
+    commit_files(place, text=b"one\n")
+    with FakeResponses([call("c1", "exec_command", {"cmd": "echo two >> text"})], [say("done")]) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        run(place, "exec", "--artifacts", directory, "change it")
+    assert [entry["path"] for entry in result_of(place.repo / directory)["files_changed"]] == ["text"]
+
+
+def test_outside_of_git_there_is_a_patch_too(place: Place, tmp_path: Path) -> None:
+    work, before = tmp_path / "work", tmp_path / "before"
+    for directory in (work, before):
+        directory.mkdir()
+        (directory / "a").write_text("one\n")
+    with FakeResponses([call("c1", "exec_command", {"cmd": "echo two >> a; echo b > b"})], [say("done")]) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        arguments = ("--skip-git-repo-check", "-C", work, "--ephemeral", "--artifacts", tmp_path / "out")
+        assert run(place, "exec", *arguments, "change it").status == 0
+    git(before, "apply", "-", stdin=(tmp_path / "out/changes.patch").read_bytes())
+    assert tree_of(before) == tree_of(work)
+    assert "> change it" in (tmp_path / "out/transcript.md").read_text()
+    assert list((place.codex_home / "exec-runs").iterdir()) == []
+
+
+def test_a_failed_run_says_why(place: Place, tmp_path: Path) -> None:
+    with FakeResponses(
+        [call("c1", "exec_command", {"cmd": "echo 1 > made"})], api_error(400, "no such parameter")
+    ) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        ended = run(place, "exec", "--artifacts", tmp_path, "go")
+    result = result_of(tmp_path)
+    assert (ended.status, result["status"], result["code"], result["exit_status"]) == (1, "failed", "internal", 1)
+    assert "no such parameter" in result["message"]
+    assert (result["answer"], [entry["path"] for entry in result["files_changed"]]) == (None, ["made"])
+    assert json.loads((tmp_path / "events.jsonl").read_text().splitlines()[-1])["error"]["code"] == "internal"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_stopped_run_leaves_its_files(number: signal.Signals, status: int, place: Place, tmp_path: Path) -> None:
+    with FakeResponses([call("c1", "exec_command", {"cmd": "echo 1 > made"})], [hang(threading.Event())]) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        with start(place, "exec", "--artifacts", tmp_path, "go") as running:
+            model.wait_for(2)
+            running.send_signal(number)
+            ended = running.wait()
+    result = result_of(tmp_path)
+    assert (ended.status, result["status"], result["code"]) == (status, "failed", "interrupted")
+    assert [entry["path"] for entry in result["files_changed"]] == ["made"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name in NAMES) == NAMES
+
+
+def test_a_run_that_cannot_begin_leaves_a_result(place: Place, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    place.configure("model = 3\n")
+    ended = run(place, "exec", "--artifacts", out, "go")
+    assert (ended.status, result_of(out)["code"], result_of(out)["exit_status"]) == (2, "config", 2)
+    place.configure("")
+    ended = run(place, "exec", "--artifacts", out, "go")
+    assert (result_of(out)["code"], result_of(out)["status"]) == ("auth", "failed")
+
+
+def test_a_directory_that_cannot_be_is_refused(place: Place) -> None:
+    place.use_model("http://127.0.0.1:9")
+    place.write("file", "x")
+    for path in ("file", "file/below"):
+        ended = run(place, "exec", "--artifacts", path, "go")
+        assert (ended.status, ended.out) == (2, "")
+        assert f"cannot write to `{path}`" in ended.err
+
+
+def test_the_patch_has_what_a_killed_run_has_changed_too(place: Place, tmp_path: Path) -> None:
+    first = [call("c1", "exec_command", {"cmd": "echo 1 > one"})]
+    second = [call("c2", "exec_command", {"cmd": "echo 2 > two"})]
+    command = ("exec", "--session-id", "job", "--artifacts", tmp_path / "out", "do it")
+    with FakeResponses(first, [hang(threading.Event())], second, [say("done")]) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        with start(place, *command) as running:
+            model.wait_for(2)
+            os.kill(running.pid, signal.SIGKILL)
+            running.wait()
+        assert not (tmp_path / "out/result.json").exists()
+        assert run(place, *command).status == 0
+    assert [entry["path"] for entry in result_of(tmp_path / "out")["files_changed"]] == ["one", "two"]
+
+
+def test_a_stored_answer_comes_with_its_files_in_another_directory(place: Place, tmp_path: Path) -> None:
+    with FakeResponses([call("c1", "exec_command", {"cmd": "echo 1 > one"})], [say("done")]) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        run(place, "exec", "--session-id", "job", "--artifacts", tmp_path / "a", "do it")
+        written = {name: (tmp_path / "a" / name).stat().st_mtime_ns for name in NAMES}
+        run(place, "exec", "--session-id", "job", "--artifacts", tmp_path / "a", "do it")
+        assert {name: (tmp_path / "a" / name).stat().st_mtime_ns for name in NAMES} == written
+        run(place, "exec", "--session-id", "job", "--artifacts", tmp_path / "b", "do it")
+    first, second = result_of(tmp_path / "a"), result_of(tmp_path / "b")
+    assert second == {**first, "is_stored": True}
+    assert (tmp_path / "b/changes.patch").read_bytes() == (tmp_path / "a/changes.patch").read_bytes() != b""
+    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == NAMES
+
+
+def test_a_structured_answer_is_in_the_result_as_json(place: Place, tmp_path: Path) -> None:
+    schema = place.write("schema.json", json.dumps({"type": "object", "required": ["n"]}))
+    with FakeResponses([say('{"n": 1}')]) as model:
+        place.use_model(model.base_url)
+        run(place, "exec", "--output-schema", schema, "--artifacts", tmp_path / "out", "count")
+    assert result_of(tmp_path / "out")["structured_output"] == {"n": 1}
