@@ -37,7 +37,7 @@ _TAIL_SHOWN: Final = 1000
 class SkillAccess(Protocol):
     """Loads skills for the model by their names, and searches them."""
 
-    async def use(self, requested: SkillCall) -> str:
+    async def use(self, call: SkillCall) -> str:
         """The text of a skill. Raises `ToolError`."""
         ...
 
