@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.support.fake_responses import FakeResponses, call, custom_call, repeat, say
 from tests.support.home import Place
+from tests.support.hostile import hostile_repository
 from tests.support.process import Finished, run
 
 WRITES = ("-s", "workspace-write")
@@ -219,6 +221,74 @@ def test_what_a_command_made_and_a_patch_changed_then_is_removed(place: Place) -
     turn(place, shell("echo one > new.txt"), [custom_call("d", "apply_patch", patch)])
     assert (place.repo / "new.txt").read_text() == "two\n"
     assert rewind(place, 1) == nothing(deleted=["new.txt"])
+
+
+# Runs codex-py; whenever it is about to open that directory, or to rename something, a link may stand in its place.
+SWAPPING = """
+import os, sys
+link, directory = os.fsencode(sys.argv.pop(1)), os.fsencode(sys.argv.pop(1))
+events, swaps = 0, [(directory, directory + b".away"), (link, directory)]
+
+def audit(event, of):
+    global events, swaps
+    is_open = event == "open" and of[0] == os.path.basename(directory)
+    if swaps and (is_open or event in ("os.rename", "os.mkdir")):
+        todo, swaps = swaps, []
+        events += 1
+        if events % 3 == 0:
+            for source, target in todo:
+                os.rename(source, target)
+            todo = [(target, source) for source, target in reversed(todo)]
+        swaps = todo
+
+sys.addaudithook(audit)
+from codex_py.cli.entry import main
+main()
+"""
+
+
+UNTRACKED = 600
+
+
+def test_a_hostile_repository_runs_nothing_and_nothing_outside_is_written(place: Place) -> None:
+    hostile = hostile_repository(place)
+    outside = place.home / "outside"
+    outside.mkdir()
+    odd = ["line\nbreak", "-rf", "\x1b[31m", "*", "$(touch ran)", "deep\n/\n"]
+    for name in odd:
+        place.write(f"src/{name}", "odd\n")
+    for number in range(UNTRACKED):
+        place.write(f"many/{number % 7}/{number}", f"{number}\n")
+    before = tree(place.repo)
+    turn(
+        place,
+        shell("rm -r src many a b; echo x > c; echo x > sub/file; printf x > 'new\nname'; mkdir src; echo > src/x"),
+    )
+    after = tree(place.repo)
+    assert after != before
+
+    link = place.repo / "link"
+    link.symlink_to(outside)
+    [session] = place.rollouts()
+    argv = [sys.executable, "-c", SWAPPING, str(link), str(place.repo / "src")]
+    argv += ["sessions", "rewind", session.stem[-36:], "--to", "1", "--files"]
+    ended = subprocess.run(argv, cwd=place.repo, env=place.env, check=False, capture_output=True, text=True)
+    assert ended.returncode in (0, 1), ended.stderr
+    assert ("Traceback" in ended.stderr, list(outside.iterdir())) == (False, [])
+    if link.is_symlink():
+        link.unlink()
+    else:
+        (place.repo / "src").unlink()
+        (place.repo / "src.away").rename(place.repo / "src")
+    rewind(place, 1, "--files")
+    rewind(place, "latest", "--files")
+    rewind(place, 1, "--files")
+
+    names = set(tree(place.repo))
+    assert {name: entry for name, entry in tree(place.repo).items() if name in before} == before
+    assert names - before.keys() <= {"src/x"}
+    assert (list(outside.iterdir()), hostile.ran(), list(place.home.rglob("ran"))) == ([], [], [])
+    assert not list(place.repo.rglob(".codex-py-rewind-*"))
 
 
 def test_nothing_is_written_through_a_link_in_place_of_a_directory_with_a_repository(place: Place) -> None:

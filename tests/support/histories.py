@@ -207,8 +207,10 @@ class History:
                 place.unlink()
             place.mkdir(exist_ok=True)
             self.git("init", "-q", cwd=place)
-            (place / "a").write_bytes(self.random.randbytes(30))
-            (place / "b.txt").write_bytes(self.random.randbytes(3000))
+            for name, size in (("a", 30), ("b.txt", 3000)):
+                # What is there may be a link to a file elsewhere.
+                (place / name).unlink(missing_ok=True)
+                (place / name).write_bytes(self.random.randbytes(size))
             self.git("add", "-A", cwd=place)
             self.git("commit", "-qm", "first", cwd=place)
         self.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(source), "module")
