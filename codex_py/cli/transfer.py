@@ -67,7 +67,8 @@ def import_file(
     directory = working_directory(str(cwd)) if cwd is not None else None
     taken = import_session(home, source, cwd=directory, user_home=os.environ.get("HOME", ""))
     if taken.damaged:
-        print_note(f"{taken.damaged} lines were damaged, and left out")
+        lines = "1 line was" if taken.damaged == 1 else f"{taken.damaged} lines were"
+        print_note(f"{lines} damaged, and left out")
     if as_json:
         print_json({"id": taken.id, "path": str(taken.path), "damaged": taken.damaged}, sys.stdout)
     else:

@@ -44,12 +44,13 @@ Head: TypeAlias = re.Match[bytes]
 
 
 class RolloutRecord(NamedTuple):
-    """One line. `ordinal` counts on from the line before where the line has none."""
+    """One line. `ordinal` counts on from the line before where the line has none. `metadata` is Codex CLI's."""
 
     timestamp: str
     ordinal: int
     record_type: str
     payload: dict[str, Any]
+    metadata: object = None
 
 
 def read_head(line: bytes) -> Head | None:
@@ -78,9 +79,8 @@ def decode_record(line: bytes, following: int) -> RolloutRecord | None:
     record_type, payload, ordinal = value.get("type"), as_object(value.get("payload")), value.get("ordinal")
     if not isinstance(record_type, str) or not payload:
         return None
-    return RolloutRecord(
-        str(value.get("timestamp", "")), ordinal if isinstance(ordinal, int) else following, record_type, payload
-    )
+    number = ordinal if isinstance(ordinal, int) else following
+    return RolloutRecord(str(value.get("timestamp", "")), number, record_type, payload, value.get("metadata"))
 
 
 def records_within(line: bytes) -> list[bytes]:

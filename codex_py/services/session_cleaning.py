@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -18,13 +18,36 @@ _MIN_SECRET: Final = 8
 _AUTH_FILE: Final = "auth.json"
 
 
+def path_pattern(directory: str) -> re.Pattern[str]:
+    """Where a directory stands in a text, alone or before the rest of a path: not inside a longer name.
+
+    It may follow `file://`, or a line break that is escaped as in JSON.
+    """
+    begins = r"(?:(?<![\w/.-])|(?<=file://)|(?<=\\[nrt]))"
+    return re.compile(rf"{begins}{re.escape(directory)}(?=[/\s\"'`:;,)\]}}>\\]|<|$)")
+
+
+def replace_texts(value: Any, replace: Callable[[str], str]) -> Any:
+    """A JSON value with all of its texts and names replaced, but not content encrypted by the provider."""
+    if isinstance(value, str):
+        return replace(value)
+    if isinstance(value, list):
+        return [replace_texts(item, replace) for item in as_list(cast("object", value))]
+    if isinstance(value, dict):
+        return {
+            replace(key): item if key == "encrypted_content" else replace_texts(item, replace)
+            for key, item in as_object(cast("object", value)).items()
+        }
+    return value
+
+
 class TextCleaner:
     """Takes secrets out of texts: known ones by their value, others by their shape."""
 
     def __init__(self, redactor: Redactor, user_home: str) -> None:
         self._redactor = redactor
         home = user_home.rstrip("/")
-        self._home = re.compile(rf"(?<![\w/.-]){re.escape(home)}(?=[/\s\"'`:;,)\]}}\\]|$)") if len(home) > 1 else None
+        self._home = path_pattern(home) if len(home) > 1 else None
         self._home_text = home
 
     def clean(self, text: str) -> str:
@@ -46,19 +69,7 @@ class TextCleaner:
         text = raw.decode("utf-8", "replace")
         if self._is_clean(text):
             return raw
-        return encode_json(self._clean_value(value))
-
-    def _clean_value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.clean(value)
-        if isinstance(value, list):
-            return [self._clean_value(item) for item in as_list(cast("object", value))]
-        if isinstance(value, dict):
-            return {
-                key: item if key == "encrypted_content" else self._clean_value(item)
-                for key, item in as_object(cast("object", value)).items()
-            }
-        return value
+        return encode_json(replace_texts(value, self.clean))
 
 
 def session_cleaner(home: Path, config: Config, env: Mapping[str, str]) -> TextCleaner:

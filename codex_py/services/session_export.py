@@ -102,7 +102,8 @@ def _records(path: Path, choice: ExportChoice, cleaner: TextCleaner) -> Iterator
             continue
         if (payload := _chosen(record, choice)) is not None:
             found = {"timestamp": record.timestamp, "ordinal": record.ordinal, "type": record.record_type}
-            yield cleaner.clean_record({**found, "payload": payload})
+            more = {} if record.metadata is None else {"metadata": record.metadata}
+            yield cleaner.clean_record({**found, "payload": payload, **more})
 
 
 def _begin_of(path: Path, since: int) -> int:

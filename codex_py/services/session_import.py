@@ -6,25 +6,50 @@ policies of its turns nor its instructions count here.
 
 from __future__ import annotations
 
+import io
 import os
 import re
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, cast
+
+import zstandard
 
 from codex_py.errors import UserError
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, timestamp, uuid7
+from codex_py.rollout.files import home_of
 from codex_py.rollout.format import encode_line, rollout_path
-from codex_py.rollout.records import MAX_ORDINAL
-from codex_py.text.files import os_reason
+from codex_py.rollout.records import MAX_ORDINAL, all_records, any_file_of
+from codex_py.services.session_cleaning import path_pattern, replace_texts
+from codex_py.text.files import os_reason, read_lines
+from codex_py.text.sanitize import sanitize_line
 
 _MAX_LINE: Final = 64 << 20
-_LEFT_OUT: Final = ("base_instructions", "instructions", "forked_from_id", "forked_from_ordinal_exclusive")
-_POLICIES: Final = ("approval_policy", "sandbox_policy", "permission_profile", "user_instructions")
-_STAMP: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[0-9.:Z+-]{0,20}")
 _MAX_DOCUMENT: Final = 256 << 20
+_MAX_FILE: Final = 2 << 30
+_PARENT: Final = "forked_from_id"
+_PARENT_END: Final = "forked_from_ordinal_exclusive"
+_LEFT_OUT: Final = ("base_instructions", "instructions", _PARENT, _PARENT_END)
+_POLICIES: Final = (
+    "approval_policy",
+    "approvals_reviewer",
+    "sandbox_policy",
+    "permission_profile",
+    "user_instructions",
+    "developer_instructions",
+    "collaboration_mode",
+)
+# An agent's session would be hidden as one of a parent that is not here.
+_OF_AGENTS: Final = ("source", "parent_thread_id", "thread_source", "agent_nickname", "agent_role")
+# What is in force, policies among it, as Codex CLI notes it.
+_SETTINGS_EVENT: Final = "thread_settings_applied"
+_STAMP: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[0-9.:Z+-]{0,20}")
 _SKIPPED: Final = b" ,\t\r"
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 class ImportedSession(NamedTuple):
@@ -39,10 +64,30 @@ class ImportedSession(NamedTuple):
 def import_session(home: Path, source: Path, *, cwd: Path | None, user_home: str) -> ImportedSession:
     """Read a file as a new session; with `cwd` it works there from now on. Raises `UserError`."""
     try:
-        with source.open("rb") as stream:
+        with _opened(source) as stream:
             return _Import(home, source, cwd, user_home).take(stream)
     except OSError as error:
-        raise UserError(f"cannot import `{source}`: {os_reason(error)}") from error
+        raise _refused(source, os_reason(error)) from error
+    except zstandard.ZstdError as error:
+        raise _refused(source, "its compression is damaged") from error
+
+
+def _refused(source: Path, reason: str, hint: str | None = None) -> UserError:
+    return UserError(f"cannot import `{sanitize_line(str(source))}`: {reason}", hint=hint)
+
+
+def _opened(source: Path) -> BinaryIO:
+    """The file, unpacked if it is compressed, as Codex CLI leaves old sessions."""
+    descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(descriptor, "rb")
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode) or not stat.S_ISREG(status.st_mode):
+        file.close()
+        raise _refused(source, "it is not a regular file")
+    if file.peek(len(_ZSTD_MAGIC))[: len(_ZSTD_MAGIC)] != _ZSTD_MAGIC:
+        return file
+    packed = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=True)
+    return io.BufferedReader(cast("io.RawIOBase", packed), 1 << 20)
 
 
 class _Import:
@@ -53,9 +98,10 @@ class _Import:
         self._user_home = user_home
         self._id = str(uuid7())
         self._from = ""
+        self._moved: re.Pattern[str] | None = None
         self._damaged = 0
 
-    def take(self, stream: Iterable[bytes]) -> ImportedSession:
+    def take(self, stream: BinaryIO) -> ImportedSession:
         records = self._records(stream)
         head = next(records, None)
         if head is None and self._source.stat().st_size <= _MAX_DOCUMENT:
@@ -63,52 +109,88 @@ class _Import:
             records = self._document()
             head = next(records, None)
         if head is None or head["type"] != "session_meta":
-            raise UserError(
-                f"cannot import `{self._source}`: it is no session",
-                hint="`codex-py sessions export --format json` writes one, and so does Codex CLI",
-            )
+            hint = "`codex-py sessions export --format json` writes one, and so does Codex CLI"
+            raise _refused(self._source, "it is no session", hint)
         meta = as_object(head["payload"])
-        self._from = str(meta.get("cwd") or "")
+        self._set_directory(meta.get("cwd"))
         path = rollout_path(self._home, self._id, when=_stamp(meta.get("timestamp")))
         make_private_dir(path.parent)
         draft = path.with_name(f".{path.name}.part")
         try:
-            count = self._write(draft, meta, records)
+            count = self._write(draft, meta, chain(self._inherited(meta), records))
+            if not count:
+                raise _refused(self._source, "there is nothing in it but the first line")
             draft.rename(path)
         finally:
             draft.unlink(missing_ok=True)
         return ImportedSession(self._id, path, count, self._damaged)
 
+    def _set_directory(self, cwd: object) -> None:
+        self._from = cwd if isinstance(cwd, str) else ""
+        if self._cwd is None and not os.path.isabs(self._mapped_directory(self._from)):  # noqa: PTH117
+            raise _refused(self._source, "it does not say where it worked", "name a directory by `--cwd DIR`")
+        # `/` and `~` mean too much elsewhere in a text.
+        if self._cwd is not None and self._from not in ("", "/", "~", str(self._cwd)):
+            self._moved = path_pattern(self._from)
+
+    def _inherited(self, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """What a fork goes on from, which stands in another file."""
+        parent, end = meta.get(_PARENT), meta.get(_PARENT_END)
+        if not isinstance(parent, str) or not isinstance(end, int):
+            return
+        homes = (home_of(self._source), self._home)
+        path = next((found for home in homes if (found := any_file_of(home, parent)) is not None), None)
+        if path is None:
+            reason = f"it goes on from session `{sanitize_line(parent[:80])}`, which is not there"
+            raise _refused(self._source, reason, "import it where both are, or import an export of it")
+        for record in all_records(path):
+            if record.ordinal < end:
+                found = {"timestamp": record.timestamp, "ordinal": record.ordinal, "type": record.record_type}
+                yield {**found, "payload": record.payload, "metadata": record.metadata}
+
     def _write(self, draft: Path, meta: dict[str, Any], records: Iterator[dict[str, Any]]) -> int:
-        remaining = {key: value for key, value in meta.items() if key not in _LEFT_OUT}
-        own = {**remaining, "id": self._id, "session_id": self._id, "cwd": self._place(self._from)}
-        # An agent's session would be hidden as one of a parent that is not here.
-        for key in ("source", "parent_thread_id", "thread_source", "agent_nickname", "agent_role"):
-            own.pop(key, None)
+        own = {key: value for key, value in meta.items() if key not in (*_LEFT_OUT, *_OF_AGENTS)}
+        own = {**self._mapped(own), "id": self._id, "session_id": self._id, "cwd": self._mapped_directory(self._from)}
         own = {**own, "source": "cli", "base_instructions": {"text": ""}}
+        count = last = 0
         with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW), "wb") as file:
             file.write(encode_line(0, "session_meta", encode_json(own), timestamp=_stamp(meta.get("timestamp"))))
-            last = 0
             for record in records:
-                if record["type"] == "session_meta":
+                if record["type"] == "session_meta" or record["payload"].get("type") == _SETTINGS_EVENT:
                     continue
                 ordinal = record.get("ordinal")
-                last = ordinal if isinstance(ordinal, int) and last < ordinal < MAX_ORDINAL else last + 1
+                last = ordinal if type(ordinal) is int and last < ordinal < MAX_ORDINAL else last + 1
                 payload = encode_json(self._payload(record["type"], record["payload"]))
+                if isinstance(record.get("metadata"), dict):
+                    # Codex CLI has it behind the payload.
+                    payload += b',"metadata":' + encode_json(self._mapped(record["metadata"]))
                 file.write(encode_line(last, record["type"], payload, timestamp=_stamp(record.get("timestamp"))))
-        return last
+                count += 1
+        return count
 
     def _payload(self, record_type: str, payload: dict[str, Any]) -> dict[str, Any]:
         if record_type != "turn_context":
-            return payload
-        remaining = {key: value for key, value in payload.items() if key not in _POLICIES}
-        return {**remaining, "cwd": self._place(str(payload.get("cwd") or ""))} if "cwd" in payload else remaining
+            return self._mapped(payload)
+        remaining = self._mapped({key: value for key, value in payload.items() if key not in _POLICIES})
+        return (
+            {**remaining, "cwd": self._mapped_directory(str(payload.get("cwd") or ""))}
+            if "cwd" in payload
+            else remaining
+        )
 
-    def _place(self, directory: str) -> str:
+    def _mapped(self, value: dict[str, Any]) -> dict[str, Any]:
+        """With the paths below the directory of the session as they are below the new one."""
+        pattern, directory = self._moved, str(self._cwd)
+        if pattern is None or self._from.encode() not in encode_json(value):
+            return value
+        return as_object(replace_texts(value, lambda text: pattern.sub(lambda _: directory, text)))
+
+    def _mapped_directory(self, directory: str) -> str:
         """Where a directory of the session lies here."""
         if self._cwd is not None:
             inside = directory.removeprefix(self._from) if directory.startswith(f"{self._from}/") else ""
-            return f"{self._cwd}{inside}"
+            mapped = os.path.normpath(f"{self._cwd}{inside}")
+            return mapped if mapped.startswith(f"{str(self._cwd).rstrip('/')}/") else str(self._cwd)
         if directory == "~" or directory.startswith("~/"):
             return f"{self._user_home}{directory[1:]}"
         return directory
@@ -125,12 +207,13 @@ class _Import:
             if record is not None:
                 yield record
 
-    def _records(self, stream: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-        for raw in stream:
+    def _records(self, stream: BinaryIO) -> Iterator[dict[str, Any]]:
+        size = 0
+        for raw in read_lines(stream, limit=_MAX_LINE):
+            size += len(raw)
+            if size > _MAX_FILE:
+                raise _refused(self._source, f"it is larger than {_MAX_FILE >> 20} MiB")
             line = raw.strip()
-            if len(line) > _MAX_LINE:
-                self._damaged += 1
-                continue
             if line.startswith(b'{"format":'):
                 line = line.partition(b'"records":[')[2]
             line = line.strip(_SKIPPED)
@@ -144,10 +227,9 @@ class _Import:
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
-    try:
+    with suppress(ValueError, RecursionError):
         return _checked(as_object(decode_json(line)))
-    except (ValueError, RecursionError):
-        return None
+    return None
 
 
 def _checked(record: dict[str, Any]) -> dict[str, Any] | None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+import zstandard
 
 from tests.support.fake_responses import FakeResponses, call, custom_call, repeat, say
 from tests.support.home import Place
 from tests.support.process import run
 
 KEY = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
+UNKNOWN = "0199a213-81c0-7800-8aa1-bbab2a035a53"
 PATCH = "*** Begin Patch\n*** Add File: new.py\n+print('<b>')\n*** End Patch\n"
 
 
@@ -46,6 +51,8 @@ def test_markdown_has_what_was_said_and_folded_calls_without_secrets(place: Plac
     assert "```diff\n" in text
     assert "+print('<b>')" in text
     assert (KEY in text, str(place.home) in text, "~/" in text) == (False, False, True)
+    whole = export(place, session, "--format", "jsonl")
+    assert (KEY in whole, str(place.home) in whole, "~/.codex" in whole or '"~/' in whole) == (False, False, True)
     assert "$ echo" not in export(place, session, "--no-tools")
     assert "<details><summary><code>$ echo" in (less := export(place, session, "--redact-more"))
     assert "[left out]" in less
@@ -110,6 +117,146 @@ def test_an_import_takes_no_permissions_and_leaves_its_directory_alone(place: Pl
     assert not any(word in stored for word in ("obey", "danger-full-access", "approval_policy"))
 
 
+OLD = "/somewhere/else/repo"
+MESSAGE = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"see {OLD}/a.py, {OLD}2"}]}
+
+
+def theirs(**meta: object) -> list[dict[str, Any]]:
+    """A rollout as Codex CLI writes it: with roots, settings, metadata, and paths in items of events."""
+    policies = {"approval_policy": "never", "sandbox_policy": {"type": "danger-full-access"}}
+    begun = {"type": "task_started", "turn_id": "t1", "model_context_window": 1000}
+    settings = {"cwd": OLD, "runtime_workspace_roots": [OLD], **policies}
+    said = {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "look", "text_elements": []}]}
+    ran = {"type": "CommandExecution", "id": "c1", "command": ["ls"], "cwd": f"file://{OLD}/sub"}
+    changed = {"type": "FileChange", "id": "d", "changes": {f"{OLD}/new.py": {"type": "add", "content": "1\n"}}}
+    arguments = json.dumps({"cmd": f"ls\n{OLD}/sub", "workdir": f"{OLD}/sub"})
+    called = {"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": "c1"}
+    head = {"id": UNKNOWN, "cwd": OLD, "runtime_workspace_roots": [OLD], "originator": "codex_exec", **meta}
+    found = [
+        ("session_meta", head),
+        ("event_msg", begun),
+        ("turn_context", {"turn_id": "t1", "cwd": f"{OLD}/sub", "model": "gpt-5.5", **policies}),
+        ("event_msg", {"type": "thread_settings_applied", "thread_settings": settings}),
+        ("response_item", MESSAGE),
+        ("event_msg", {"type": "item_completed", "turn_id": "t1", "item": said}),
+        ("response_item", called),
+        ("event_msg", {"type": "item_completed", "turn_id": "t1", "item": ran}),
+        ("event_msg", {"type": "item_completed", "turn_id": "t1", "item": changed}),
+        ("response_item", {"type": "reasoning", "summary": [], "encrypted_content": f"{OLD}/x"}),
+        ("token_usage_record", {"thread_id": UNKNOWN}),
+    ]
+    lines = [
+        {"timestamp": "2026-11-23T11:58:58.490Z", "ordinal": number, "type": name, "payload": payload}
+        for number, (name, payload) in enumerate(found)
+    ]
+    lines[4]["metadata"] = {"history_sequence": 3, "root": OLD}
+    return lines
+
+
+def write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    return path
+
+
+def take(place: Place, file: Path, *arguments: str) -> str:
+    """Import a file; what the new session's file holds."""
+    taken = run(place, "sessions", "import", str(file), "--json", *arguments)
+    assert taken.status == 0, taken.err
+    return Path(json.loads(taken.out)["path"]).read_text()
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_a_rollout_of_codex_is_taken_with_its_paths_mapped(place: Place, is_compressed: bool) -> None:
+    file = write_lines(place.home / "rollout.jsonl", theirs())
+    if is_compressed:
+        packed = place.home / "rollout.jsonl.zst"
+        packed.write_bytes(zstandard.ZstdCompressor().compress(file.read_bytes()))
+        file = packed
+    stored = take(place, file, "--cwd", str(place.repo))
+    records = [json.loads(line) for line in stored.splitlines()]
+    assert f"see {place.repo}/a.py, {OLD}2" in stored
+    assert stored.replace(f"{OLD}2", "").count(OLD) == 1  # what the provider has encrypted
+    assert f'"cwd":"file://{place.repo}/sub"' in stored
+    assert f'"{place.repo}/new.py":' in stored
+    assert [record["payload"]["cwd"] for record in records[:3] if "cwd" in record["payload"]] == [
+        str(place.repo),
+        f"{place.repo}/sub",
+    ]
+    assert [record["metadata"] for record in records if "metadata" in record] == [
+        {"history_sequence": 3, "root": str(place.repo)}
+    ]
+    assert not any(word in stored for word in ("approval_policy", "danger-full-access", "thread_settings_applied"))
+    with FakeResponses([say("ok")], excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        assert run(place, "exec", "resume", records[0]["payload"]["id"], "more").status == 0
+    said = [text for text in model.requests[0].texts("user") if not text.startswith("<")]
+    assert said == [f"see {place.repo}/a.py, {OLD}2", "more"]
+
+
+def test_a_rollout_keeps_its_paths_where_no_directory_is_named(place: Place) -> None:
+    stored = take(place, write_lines(place.home / "rollout.jsonl", theirs()))
+    assert f"see {OLD}/a.py, {OLD}2" in stored
+    assert [json.loads(line)["payload"].get("cwd") for line in stored.splitlines()[:3]] == [OLD, None, f"{OLD}/sub"]
+
+
+def test_a_directory_of_an_import_does_not_lead_out_of_the_one_that_is_named(place: Place) -> None:
+    lines = theirs()
+    lines[2]["payload"]["cwd"] = f"{OLD}/../../../etc"
+    stored = take(place, write_lines(place.home / "rollout.jsonl", lines), "--cwd", str(place.repo))
+    assert json.loads(stored.splitlines()[2])["payload"]["cwd"] == str(place.repo)
+
+
+def test_a_fork_of_codex_is_taken_with_what_it_goes_on_from(place: Place) -> None:
+    day = place.home / "elsewhere/sessions/2026/11/23"
+    child = UNKNOWN.replace("0199", "0200")
+    fork = theirs(id=child, forked_from_id=UNKNOWN, forked_from_ordinal_exclusive=6)
+    fork = [fork[0], *({**line, "ordinal": line["ordinal"] + 6} for line in fork[4:5])]
+    file = write_lines(day / f"rollout-2026-11-23T12-00-00-{child}.jsonl", fork)
+    alone = run(place, "sessions", "import", str(file))
+    assert (alone.status, alone.err.count("\n")) == (1, 1)
+    assert f"it goes on from session `{UNKNOWN}`, which is not there" in alone.err
+    assert place.rollouts() == []
+
+    write_lines(day / f"rollout-2026-11-23T11-00-00-{UNKNOWN}.jsonl", theirs())
+    records = [json.loads(line) for line in take(place, file).splitlines()]
+    assert [record["ordinal"] for record in records] == [0, 1, 2, 4, 5, 10]
+    assert not any("forked" in key for key in records[0]["payload"])
+
+
+def deep(levels: int) -> list[dict[str, Any]]:
+    lines = theirs()
+    lines[4]["payload"] = json.loads('{"a":' * levels + f'"{OLD}"' + "}" * levels)
+    return lines
+
+
+def test_odd_values_of_an_import_are_no_trouble(place: Place) -> None:
+    lines = theirs()
+    lines[1]["ordinal"] = True
+    lines[2]["payload"]["cwd"] = 5
+    lines[5] = {"type": "event_msg", "payload": {}, "timestamp": 5, "ordinal": -(10**30), "metadata": "x"}
+    stored = take(place, write_lines(place.home / "odd.jsonl", [*lines, *lines]), "--cwd", str(place.repo))
+    ordinals = [json.loads(line)["ordinal"] for line in stored.splitlines()]
+    assert ordinals == sorted(set(ordinals))
+    assert run(place, "sessions", "show", json.loads(stored.splitlines()[0])["payload"]["id"]).status == 0
+    ended = run(place, "sessions", "import", str(write_lines(place.home / "deep.jsonl", deep(700))), "-C", ".")
+    assert (ended.status in (0, 1, 2), "Traceback" in ended.err, ended.err.count("\n") <= 1) == (True, False, True)
+
+
+@pytest.mark.parametrize("name", ["nosuch.json", "directory", "fifo", "/dev/zero", "one", "cut.zst", "nowhere"])
+def test_a_file_that_cannot_be_taken_is_refused_in_one_line(place: Place, name: str) -> None:
+    (place.home / "directory").mkdir()
+    os.mkfifo(place.home / "fifo")
+    write_lines(place.home / "one", theirs()[:1])
+    write_lines(place.home / "nowhere", theirs(cwd="relative"))
+    packed = zstandard.ZstdCompressor(write_checksum=True).compress((place.home / "nowhere").read_bytes())
+    (place.home / "cut.zst").write_bytes(packed[:-4] + b"oops")
+    ended = run(place, "sessions", "import", str(place.home / name))
+    assert (ended.status in (1, 2), ended.err.count("\n"), ended.out) == (True, 1, "")
+    assert ended.err.startswith("error: cannot import `")
+    assert place.rollouts() == []
+
+
 @pytest.mark.parametrize("content", [b"", b"hello\n", b"{}", b'{"records":[]}', b"\xff\xfe\n", b'[{"type":"x"}]'])
 def test_what_is_no_session_is_refused(place: Place, content: bytes) -> None:
     (place.home / "no.json").write_bytes(content)
@@ -140,3 +287,19 @@ def test_words_are_found_in_what_was_said_and_done(place: Place, words: str, whe
     elsewhere.mkdir()
     assert run(place, "sessions", "search", words, "--repo", "-C", str(elsewhere), "--json").out == "[]\n"
     assert run(place, "sessions", "search", f"{words} nowhere", "--json").out == "[]\n"
+
+
+def test_paths_of_the_home_are_shortened_wherever_they_stand(place: Place) -> None:
+    home = str(place.home)
+    changes = {f"{home}/a.py": {"type": "add", "content": ""}}
+    arguments = json.dumps({"cmd": f"cd x\n{home}/run", "workdir": f"file://{home}/x", "other": f"{home}2"})
+    lines = theirs()
+    lines[8]["payload"]["item"]["changes"] = changes
+    lines[6]["payload"]["arguments"] = arguments
+    stored = take(place, write_lines(place.home / "rollout.jsonl", lines))
+    whole = export(place, json.loads(stored.splitlines()[0])["payload"]["id"], "--format", "json")
+    assert whole.replace(f"{home}2", "").count(home) == 0
+    assert all(text in whole for text in ('"~/a.py":', "\\\\n~/run", "file://~/x", f"{home}2"))
+    assert [record["metadata"] for record in json.loads(whole)["records"] if "metadata" in record] == [
+        {"history_sequence": 3, "root": OLD}
+    ]

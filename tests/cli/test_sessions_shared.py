@@ -187,3 +187,20 @@ def test_each_program_finds_what_the_other_put_away(shared: Place) -> None:
         ours(shared, "exec", "resume", path.stem[-36:], "b")
 
     assert model.requests[1].texts("assistant") == ["one"]
+
+
+def test_a_session_of_theirs_is_imported_into_another_directory(shared: Place) -> None:
+    other = shared.home / "other"
+    other.mkdir()
+    with FakeResponses(*first_turn(), [say("two")], excuse=EXCUSED) as model:
+        configure_both(shared, model)
+        theirs(shared, "exec", "use $lint on it")
+        [path] = shared.rollouts()
+        taken = run(shared, "sessions", "import", str(path), "--cwd", str(other))
+        assert (taken.status, taken.err) == (0, "")
+        ours(shared, "exec", "-C", str(other), "--skip-git-repo-check", "resume", taken.out.strip(), "next")
+
+    there, here = model.requests[1:]
+    moved = [(name, text.replace(str(shared.repo), str(other))) for name, text in plain(there.input[1:])]
+    assert plain(here.input)[: len(moved) + 1] == [*moved, ("message", "done ✓")]
+    assert here.texts("user")[-1] == "next"
