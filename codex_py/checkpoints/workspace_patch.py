@@ -50,7 +50,7 @@ class WorkspacePatch(NamedTuple):
 class WorkspaceStates:
     """The states of a workspace before tasks, by the tasks' keys, kept in `directory` until `forget`.
 
-    `excluded` are directories in which nothing is work of the task. Blocks: for a thread.
+    `moved` are directories that were elsewhere then: the path before, and now. Blocks: for a thread.
     """
 
     def __init__(
@@ -63,12 +63,14 @@ class WorkspaceStates:
         policy: SandboxPolicy,
         excluded: Sequence[Path],
     ) -> None:
+        """`excluded` are directories in which nothing is work of the task."""
         self._store = CheckpointStore(directory)
         self._photographer = Photographer(self._store, env, caps_of(settings))
         self._env = env
         self._cwd = cwd
         self._policy = policy
         self._excluded = tuple(f"{path}/" for path in excluded)
+        self.moved: Sequence[tuple[str, str]] = ()
 
     def note_start(self, task: str) -> None:
         """Put the state before a task on record, unless an earlier run of the task has. Raises `OSError`."""
@@ -81,7 +83,7 @@ class WorkspaceStates:
         name = self._names().get(task)
         if name is None:
             raise UserError("the files before the task are not on record")
-        return self._patch(load_snapshot(self._store, name), self._take())
+        return self._patch(self._load(name), self._take())
 
     def forget(self) -> None:
         """Remove everything on record."""
@@ -92,6 +94,14 @@ class WorkspaceStates:
             return {key: str(value) for key, value in as_object(json.loads(self._store.read_note(_NOTE))).items()}
         except ValueError:
             return {}
+
+    def _load(self, name: str) -> Snapshot:
+        snapshot = load_snapshot(self._store, name)
+        if not self.moved:
+            return snapshot
+        content = as_object(json.loads(self._store.get(name)))
+        roots = [{**root, "path": mapped_path(str(root["path"]), self.moved)} for root in content["roots"]]
+        return Snapshot(name, self._store, {**content, "roots": roots})
 
     def _take(self) -> Snapshot:
         area = area_of(self._cwd, self._policy, self._cwd)._replace(excluded=self._excluded, whole_tree=True)
@@ -147,6 +157,14 @@ class WorkspaceStates:
             return git("diff", *_DIFF, *_DIFF_PREFIXES, "refs/heads/before", "refs/heads/after")
         finally:
             shutil.rmtree(top, ignore_errors=True)
+
+
+def mapped_path(path: str, moved: Sequence[tuple[str, str]]) -> str:
+    """Where a path is now, after directories were moved."""
+    for old, new in moved:
+        if path == old or path.startswith(f"{old.rstrip('/')}/"):
+            return new + path[len(old.rstrip("/")) :]
+    return path
 
 
 def _import_stream(trees: Sequence[Sequence[bytes]]) -> Iterator[bytes]:

@@ -43,7 +43,7 @@ _ORIGINATOR: Final = "codex_exec"
 # How the Python SDK calls itself: its reader ends at a line of 64 KiB, whatever the line says.
 _READS_SHORT_LINES: Final = "codex_sdk_py"
 # Options of runs that others start, repeat and collect.
-_COLLECTED_FLAGS: Final = ("session_id", "again", "artifacts")
+_COLLECTED_FLAGS: Final = ("session_id", "again", "artifacts", "session_dir", "cwd_map")
 _OF_REVIEW: Final = ("uncommitted", "base", "commit", "title")
 # No provider takes a tenth of this, and a device never ends.
 _MAX_SCHEMA_BYTES: Final = 8 * 1024 * 1024
@@ -235,6 +235,13 @@ def exec_parser() -> Parser:
         "--session-id", metavar="ID", help="open or create this session; a task it has answered is not asked again"
     )
     runs.add_argument("--again", action="store_true", help="with --session-id: ask the model all the same")
+    runs.add_argument("--session-dir", metavar="DIR", help="keep sessions, checkpoints, logs there, not in $CODEX_HOME")
+    runs.add_argument(
+        "--cwd-map",
+        action="append",
+        metavar="OLD=NEW",
+        help="the session was made elsewhere: the directory OLD is NEW now; may be given again",
+    )
     runs.add_argument(
         "--artifacts", metavar="DIR", help="write result.json, changes.patch, transcript.md and events.jsonl there"
     )

@@ -8,12 +8,12 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codex_py.checkpoints.workspace_patch import WorkspacePatch, WorkspaceStates
+from codex_py.checkpoints.workspace_patch import WorkspacePatch, WorkspaceStates, mapped_path
 from codex_py.core.build import ResumeTarget, SessionRequest, open_session
 from codex_py.core.session_settings import choose_policy
 from codex_py.errors import UsageError, UserError
@@ -29,12 +29,14 @@ from codex_py.exec.artifacts import (
     plain_transcript,
 )
 from codex_py.exec.named_session import GO_ON, RUNS, NamedSession, named_session, task_key
-from codex_py.exec.run import ExecRequest, RunEnd, failure_of, print_stored, run_exec
-from codex_py.paths import make_private_dir, replace_private
+from codex_py.exec.run import ExecRequest, RunEnd, end_in_time, failure_of, print_stored, run_exec
+from codex_py.paths import is_directory, make_private_dir, real_path, replace_private
 from codex_py.protocol.encoding import as_object, decode_json, uuid7
 from codex_py.protocol.failures import exit_status
-from codex_py.rollout.listing import find_session, load_summary, read_names, save_name
+from codex_py.protocol.policy import DangerFullAccess
+from codex_py.rollout.listing import SessionQuery, find_session, list_sessions, load_summary, read_names, save_name
 from codex_py.rollout.reader import load_session
+from codex_py.sandbox.policy import writable_roots
 from codex_py.services.session_cleaning import session_cleaner
 from codex_py.services.session_export import ExportChoice
 from codex_py.services.session_markdown import export_markdown
@@ -67,6 +69,55 @@ def check_run_flags(options: argparse.Namespace) -> None:
         )
 
 
+def read_cwd_map(arguments: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """The directories of `--cwd-map`: before, and now. Raises `UsageError`."""
+    pairs: list[tuple[str, str]] = []
+    for argument in arguments:
+        old, equals, new = argument.partition("=")
+        if not equals or not old.startswith("/"):
+            raise UsageError(f"`--cwd-map` needs OLD=NEW, not `{argument}`", hint="OLD is an absolute path")
+        if not is_directory(Path(new)) or not new:
+            raise UsageError(f"`--cwd-map` names `{new}`, which is not a directory here")
+        pairs.append((os.path.normpath(old), real_path(new)))
+    return tuple(pairs)
+
+
+def _placed(session: SessionRequest, chosen: str | None, moved: Sequence[tuple[str, str]]) -> SessionRequest:
+    """The request with the sessions of `--session-dir`, which commands do not see, and after a move."""
+    if chosen is not None:
+        directory = _session_directory(chosen, session)
+        sandbox = session.loaded.config.sandbox
+        hidden = sandbox.replace(deny_read=(*sandbox.deny_read, str(directory)))
+        loaded = session.loaded.replace(config=session.loaded.config.replace(sandbox=hidden))
+        session = session.replace(session_dir=directory, loaded=loaded)
+    target = session.resume
+    if target is not None and target.thread_id is None and not target.any_directory and moved:
+        before = mapped_path(str(session.cwd), [(new, old) for old, new in moved])
+        found = list_sessions(session.state_home, SessionQuery(session.cwd))
+        if not found:
+            session = session.replace(resume=target.replace(cwd=Path(before)))
+    return session
+
+
+def _session_directory(chosen: str, session: SessionRequest) -> Path:
+    directory = Path(real_path(Path(chosen).absolute()))
+    policy = choose_policy(session.loaded, session.extra_roots)
+    if not isinstance(policy, DangerFullAccess):
+        roots = [root.path for root in writable_roots(policy, session.cwd, session.env, home=session.home)]
+        holder = next((root for root in roots if directory == root or root in directory.parents), None)
+        if holder is not None:
+            raise UsageError(
+                f"cannot keep sessions in `{chosen}`: commands may write to `{holder}`", hint="name another directory"
+            )
+    try:
+        make_private_dir(directory)
+    except OSError as error:
+        raise UsageError(f"cannot keep sessions in `{chosen}`: {os_reason(error)}") from error
+    if not is_directory(directory) or not os.access(directory, os.W_OK | os.X_OK):
+        raise UsageError(f"cannot keep sessions in `{chosen}`: it is not a directory that you may write to")
+    return directory
+
+
 def run_collected(options: argparse.Namespace, prepare: Prepare) -> int:
     """Run as `exec` does, in the session of `--session-id`, and write the files of `--artifacts`, however it ends."""
     artifacts = ArtifactDirectory(options.artifacts) if options.artifacts is not None else None
@@ -74,9 +125,13 @@ def run_collected(options: argparse.Namespace, prepare: Prepare) -> int:
     try:
         with _raising_signals():
             check_run_flags(options)
+            moved = read_cwd_map(options.cwd_map or ())
             session, request = prepare()
-            named = None if options.session_id is None else named_session(session.home, options.session_id)
-            return _CollectedRun(session, request, named, artifacts, notes).run(again=options.again)
+            session = _placed(session, options.session_dir, moved)
+            named = None if options.session_id is None else named_session(session.state_home, options.session_id)
+            run = _CollectedRun(session, request, named, artifacts, notes)
+            run.moved = moved
+            return run.run(again=options.again)
     except UserError as error:
         code = failure_of(error)
         # The files of the run that has the session are its own.
@@ -143,9 +198,10 @@ class _CollectedRun:
         self._artifacts = artifacts
         self._notes = notes
         self._task = task_key(request.prompt, request.images, request.output_schema)
-        runs = session.home / RUNS
+        runs = session.state_home / RUNS
         self._directory = named.directory if named is not None else runs / f"run-{uuid7()}"
         self._rollout: Path | None = None
+        self.moved: Sequence[tuple[str, str]] = ()
 
     def run(self, *, again: bool) -> int:
         """Print the stored answer, or run, or go on with an earlier run; give back the exit status."""
@@ -156,7 +212,8 @@ class _CollectedRun:
                 if found.answer is not None:
                     return self._repeat(self._named, found.answer)
                 if found.is_open:
-                    self._request = self._request.replace(prompt=GO_ON, images=())
+                    moves = "".join(f"\nWhat was in `{old}` is in `{new}` now." for old, new in self.moved)
+                    self._request = self._request.replace(prompt=GO_ON + moves, images=())
             return self._run(resumes=resumes)
 
     def _run(self, *, resumes: bool) -> int:
@@ -168,9 +225,10 @@ class _CollectedRun:
         if named is not None:
             resume = ResumeTarget(thread_id=named.thread_id) if resumes else session.resume
             session = session.replace(resume=resume, thread_id=named.thread_id)
-        request = self._request.replace(task=self._task, watch=self._notes)
+        request = self._request.replace(task=self._task, watch=self._notes, give_up=self._give_up)
         try:
             end = asyncio.run(self._in_session(session, request))
+            self._finish_despite_signals()
             if named is not None:
                 named.note_failure(self._task, failed=end.overruled)
                 _name_session(named)
@@ -186,6 +244,22 @@ class _CollectedRun:
                     self._directory.rmdir()
         return end.status
 
+    def _finish_despite_signals(self) -> None:
+        """From here on only files are written, which a signal does not stop, but for a time only."""
+
+        def hasten(number: int, _: object) -> None:
+            if number == signal.SIGTERM:
+                end_in_time(self._give_up)
+
+        for number in _SIGNALS:
+            signal.signal(number, hasten)
+
+    def _give_up(self) -> None:
+        """Write what there is of the files: the rest takes too long."""
+        if self._artifacts is not None and self._notes is not None:
+            end = RunEnd(128 + signal.SIGTERM, "interrupted", "stopped before it could end as it should")
+            self._write(self._artifacts, self._notes, end, _Patch(None, "there was no time to write it"))
+
     async def _in_session(self, session: SessionRequest, request: ExecRequest) -> RunEnd:
         async with open_session(session) as opened:
             gc.freeze()
@@ -195,7 +269,7 @@ class _CollectedRun:
 
     def _note_start(self, artifacts: ArtifactDirectory) -> tuple[WorkspaceStates | None, str]:
         session = self._session
-        own = [session.home]
+        own = [session.home, session.state_home]
         inside = artifacts.path in (session.cwd, *session.cwd.parents)
         own += [artifacts.path / name for name in NAMES] if inside else [artifacts.path]
         try:
@@ -208,6 +282,7 @@ class _CollectedRun:
                 policy=choose_policy(session.loaded, session.extra_roots),
                 excluded=own,
             )
+            states.moved = self.moved
             states.note_start(self._task)
         except (OSError, UserError) as error:
             return None, _reason(error)
@@ -238,7 +313,7 @@ class _CollectedRun:
         if self._rollout is not None:
             with suppress(UserError, OSError):
                 cleaner = session_cleaner(session.home, session.loaded.config, session.env)
-                summary = load_summary(session.home, self._rollout)
+                summary = load_summary(session.state_home, self._rollout)
                 export_markdown(summary, ExportChoice(), cleaner, pieces.append)
                 return b"".join(pieces)
         return plain_transcript(self._request.prompt, end)

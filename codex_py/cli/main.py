@@ -53,7 +53,7 @@ _TAKE_VALUE: Final = (
     *("-c", "--config", "--enable", "--disable", "-p", "--profile", "-C", "--cd", "-m", "--model", "-i", "--image"),
     *("--base", "--commit", "--title", "--turn", "-a", "--ask-for-approval"),
     *("--max-usd", "--max-tokens", "--max-requests", "--max-seconds"),
-    *("--session-id", "--artifacts"),
+    *("--session-id", "--artifacts", "--session-dir", "--cwd-map"),
     *("--local-provider", "-s", "--sandbox", "--add-dir", "--output-schema", "--color", "-o", "--output-last-message"),
 )
 

@@ -152,7 +152,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
         override=lambda op, now: _overridden(request, tool_context, client, op, now),
         skills=_session_skills(request, settings, tool_env, command_lines, keys=keys, servers=servers),
         mcp=mcp,
-        report_crash=lambda error: report_crash(config.log_dir or request.home / "log", error),
+        report_crash=lambda error: report_crash(config.log_dir or request.state_home / "log", error),
         stored=stored,
         warnings=(
             *request.loaded.warnings,
@@ -206,7 +206,7 @@ def _checkpoints(request: SessionRequest, thread_id: str) -> SessionCheckpoints:
     def load(warn: Callable[[str], None]) -> Checkpointer:
         from codex_py.checkpoints.session import TurnCheckpoints  # only for who changes files
 
-        return TurnCheckpoints(request.home, thread_id, request.env, settings, warn=warn)
+        return TurnCheckpoints(request.state_home, thread_id, request.env, settings, warn=warn)
 
     return SessionCheckpoints(load)
 
@@ -257,8 +257,8 @@ def _stored_session(request: SessionRequest) -> tuple[StoredSession | None, Inhe
         return None, None
     from codex_py.core.resume import inherited_from, load_stored  # only to resume
 
-    cwd = None if target.any_directory else request.cwd
-    stored = load_stored(request.home, name=target.thread_id, cwd=cwd, through_turn=target.turn)
+    cwd = None if target.any_directory else target.cwd or request.cwd
+    stored = load_stored(request.state_home, name=target.thread_id, cwd=cwd, through_turn=target.turn)
     return stored, inherited_from(stored) if request.forks else None
 
 
@@ -306,6 +306,7 @@ def _session_skills(
         configured_mcp=servers.skill_keys if servers else frozenset(),
         command_lines=command_lines,
         roots_for=roots_for,
+        ledger_home=request.state_home,
         keep_ledger=config.skills.ledger and not request.ephemeral,
         # The default denials name no `SKILL.md`.
         checks_plain=bool(config.sandbox.deny_read),

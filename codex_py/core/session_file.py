@@ -127,7 +127,7 @@ class SessionFile:
 
     @property
     def home(self) -> Path:
-        return self._request.home
+        return self._request.state_home
 
     def open(self, thread_id: str, *, instructions: str, warn: Callable[[str], None]) -> Recorder:
         """The recorder of the session itself."""
@@ -137,7 +137,7 @@ class SessionFile:
         if stored is not None and self._inherited is None:
             return RolloutRecorder.resume(stored, warn=warn)
         meta = self._meta(thread_id, instructions).replace(forked_from_id=stored.meta.id if stored else None)
-        return RolloutRecorder.create(request.home, meta, warn=warn, inherited=self._inherited)
+        return RolloutRecorder.create(request.state_home, meta, warn=warn, inherited=self._inherited)
 
     def open_agent(
         self,
@@ -154,7 +154,7 @@ class SessionFile:
         if stored is not None:
             return RolloutRecorder.resume(stored, warn=warn)
         meta = self._meta(thread_id, instructions).replace(source="subagent", subagent=source)
-        return RolloutRecorder.create(self._request.home, meta, warn=warn)
+        return RolloutRecorder.create(self._request.state_home, meta, warn=warn)
 
     def _meta(self, thread_id: str, instructions: str) -> SessionMeta:
         request = self._request

@@ -17,12 +17,14 @@ class ResumeTarget(Value):
     """Which stored session to go on with: by id or name, else the newest one, of this directory or of any.
 
     With `fork` a new session goes on in its place, from the end of turn `turn` (counted from 1), else of the last one.
+    `cwd` is the directory that the newest session is looked for in, in place of that of the request.
     """
 
     thread_id: str | None = None
     any_directory: bool = False
     fork: bool = False
     turn: int | None = None
+    cwd: Path | None = None
 
 
 class SessionRequest(Value):
@@ -37,7 +39,7 @@ class SessionRequest(Value):
     `source` is the kind of program that session lists show, `instructions` stand in place of the base instructions.
     With `install_dependencies` MCP servers that named skills need are added without a question. `follows` says that the
     user has left another session for this one. `limits` are what this run may spend. `thread_id` is the id of a new
-    session; without it one is made.
+    session; without it one is made. `session_dir` has what is kept of sessions, in place of `home`.
     """
 
     loaded: LoadedConfig
@@ -61,6 +63,12 @@ class SessionRequest(Value):
     more_servers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     limits: BudgetLimits = BudgetLimits()
     thread_id: str = ""
+    session_dir: Path | None = None
+
+    @property
+    def state_home(self) -> Path:
+        """Where sessions, checkpoints, logs and the ledger of skills are."""
+        return self.session_dir or self.home
 
     @property
     def chooses_never(self) -> bool:

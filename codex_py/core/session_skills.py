@@ -49,6 +49,7 @@ class SkillSettings(Value):
     roots_for: Callable[[Path], SkillRootsRequest]
     command_lines: CommandLineReader
     keep_ledger: bool = True
+    ledger_home: Path | None = None
     never_install: tuple[str, ...] = ()
     may_read: Callable[[Path], bool] = bool
     checks_plain: bool = True
@@ -88,7 +89,7 @@ class SessionSkills:
 
     def __init__(self, settings: SkillSettings, cwd: Path, *, is_clone: bool = False) -> None:
         self._is_clone = is_clone
-        self.ledger = TurnLedger(settings.roots.home, is_on=settings.keep_ledger)
+        self.ledger = TurnLedger(settings.ledger_home or settings.roots.home, is_on=settings.keep_ledger)
         self.guide: SkillGuide | None = None
         self._settings = settings
         self._cwd: Path = cwd

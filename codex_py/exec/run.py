@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -107,6 +108,7 @@ class Ending:
         return _NO_ANSWER if self._needs_answer and not (end.last_message or "").strip() else None
 
 
+_SECONDS_TO_END: Final = 4.0
 _EXIT_STATUS: Final[dict[int, int]] = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
@@ -114,7 +116,8 @@ class ExecRequest(Value):
     """The task of one run, and where its results go.
 
     `short_messages` says that the reader of the JSON lines cannot read lines of 64 KiB, not even for the answer.
-    `task` is recorded with the prompt; `watch` is sent every event that is shown.
+    `task` is recorded with the prompt; `watch` is sent every event that is shown. `give_up` is called when a run that
+    was told to end has not ended in time, just before the process ends.
     """
 
     prompt: str
@@ -128,6 +131,7 @@ class ExecRequest(Value):
     hide_reasoning: bool = False
     task: str = ""
     watch: Show | None = None
+    give_up: Callable[[], None] | None = None
 
 
 class RunEnd(Value):
@@ -180,6 +184,8 @@ async def run_exec(session: Session, request: ExecRequest) -> RunEnd:
     outcome = _Outcome()
 
     def interrupt() -> None:
+        if outcome.signal == signal.SIGTERM and not outcome.interrupted:
+            end_in_time(request.give_up)
         # A second interrupt would cut off the recording of the first. After the turn only hooks are waited for.
         if not outcome.interrupted or outcome.is_over:
             outcome.interrupted = True
@@ -249,6 +255,21 @@ def print_stored(stored: StoredSession, request: ExecRequest, answer: str) -> Ru
     outcome.completed = True
     _deliver(request, outcome, answer)
     return RunEnd(outcome.status, None, answer=answer)
+
+
+def end_in_time(give_up: Callable[[], None] | None) -> None:
+    """End the process soon, whatever it is busy with: who sends SIGTERM sends SIGKILL some seconds later."""
+
+    def end() -> None:
+        try:
+            if give_up is not None:
+                give_up()
+        finally:
+            os._exit(_EXIT_STATUS[signal.SIGTERM])
+
+    timer = threading.Timer(_SECONDS_TO_END, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _both(first: Show, second: Show) -> Show:

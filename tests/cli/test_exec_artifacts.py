@@ -208,3 +208,21 @@ def test_a_structured_answer_is_in_the_result_as_json(place: Place, tmp_path: Pa
         place.use_model(model.base_url)
         run(place, "exec", "--output-schema", schema, "--artifacts", tmp_path / "out", "count")
     assert result_of(tmp_path / "out")["structured_output"] == {"n": 1}
+
+
+def test_a_run_that_does_not_end_in_time_leaves_its_files_all_the_same(place: Place, tmp_path: Path) -> None:
+    # The hook at the end of the session waits for longer than a pod is given.
+    hooks = json.dumps({"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "sleep 1000"}]}]}})
+    place.use_model("http://127.0.0.1:9")
+    with FakeResponses([call("c1", "exec_command", {"cmd": "trap '' TERM INT HUP; echo on; sleep 1000"})]) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        (place.codex_home / "hooks.json").write_text(hooks)
+        with start(place, "exec", "--artifacts", tmp_path, "go") as running:
+            model.wait_for(1)
+            running.wait_until(lambda seen: b"sleep 1000" in seen.stderr)
+            running.send_signal(signal.SIGTERM)
+            ended = running.wait(timeout=20)
+    result = result_of(tmp_path)
+    assert (ended.status, result["code"]) == (143, "interrupted")
+    [rollout] = place.rollouts()
+    assert b'"turn_aborted"' in rollout.read_bytes()
