@@ -16,7 +16,8 @@ from codex_py.paths import PLUGIN_CACHE, is_directory, make_private_dir
 from codex_py.plugins.manifests import Plugin, inside, plugin_directory, read_json, read_manifest, read_plugin
 from codex_py.plugins.record import forget_record, record_plugin
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.services.plugin_fetch import copy_plugin, fetch, git_source
+from codex_py.services.git_fetch import git_source
+from codex_py.services.plugin_fetch import copy_plugin, fetch
 from codex_py.skills.namespace import MANIFEST_DIRECTORIES
 
 _MARKETS: Final = (".agents/plugins/marketplace.json", ".claude-plugin/marketplace.json")
