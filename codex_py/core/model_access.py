@@ -18,6 +18,7 @@ from codex_py.core.session_settings import choose_policy
 from codex_py.errors import ConfigError, ModelError
 from codex_py.model.credentials import Credentials
 from codex_py.model.metering import BudgetLimits, DayLog, Meter, Span
+from codex_py.model.pace import PACE_VARIABLE, Pace
 from codex_py.model.prices import TABLE, ModelPrice, PriceQuery, PriceTable, Rate, own_price
 from codex_py.model.providers import LOCAL_PROVIDERS, Provider, resolve_provider
 from codex_py.paths import make_private_dir, open_private
@@ -68,7 +69,9 @@ def open_pool(
         return _connected(request, other, found)
 
     first = _connected(request, provider, credentials)
-    return ModelPool(first, meter=meter, price_of=prices.find, connect=connect)
+    pace_file = request.env.get(PACE_VARIABLE)
+    pace = Pace(Path(pace_file)) if pace_file else None
+    return ModelPool(first, meter=meter, price_of=prices.find, connect=connect, pace=pace)
 
 
 def session_budgets(request: SessionRequest) -> Sequence[tuple[Span, BudgetLimits]]:

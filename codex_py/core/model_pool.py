@@ -5,12 +5,15 @@ Every request of the session and its agents passes here, so this is where they a
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple, TypeAlias
 
+from codex_py.errors import ModelError
 from codex_py.model.client import Completed, ModelClient, Prompt, ResponseEvent, TurnState
 from codex_py.model.metering import Meter, request_cost
+from codex_py.model.pace import Pace
 from codex_py.model.prices import ModelPrice
 from codex_py.model.providers import Provider
 from codex_py.model.retry import RetryBudget
@@ -33,15 +36,19 @@ Connect: TypeAlias = Callable[[str], Connected]
 class ModelPool:
     """`connect` opens the client of a provider by its id; it raises `UserError` for one that cannot be asked.
 
-    `price_of` looks up the price of a model with a service tier.
+    `price_of` looks up the price of a model with a service tier. `pace` is shared with other processes: a server that
+    asks one of them to wait is asked by none of them until then.
     """
 
-    def __init__(self, first: Connected, *, meter: Meter, price_of: PriceOf, connect: Connect) -> None:
+    def __init__(
+        self, first: Connected, *, meter: Meter, price_of: PriceOf, connect: Connect, pace: Pace | None = None
+    ) -> None:
         self._first = first.provider.id
         self._clients = {first.provider.id: first}
         self.meter: Final = meter
         self._price_of = price_of
         self._connect = connect
+        self._pace = pace
         self._watchers: list[tuple[Callable[[Sequence[str]], None], Callable[[str], None]]] = []
 
     def provider(self, provider_id: str) -> Provider:
@@ -72,10 +79,9 @@ class ModelPool:
         """As `ModelClient` says; `Completed` says what the request cost. Raises `ModelError` at the end of a budget."""
         provider, client, _ = self._opened(prompt.provider)
         meter = self.meter
-        if meter.has_limit("usd"):
-            await meter.admit(prompt, self._price(provider, prompt))
-        else:
-            await meter.admit(prompt, None)
+        if self._pace is not None:
+            await self._pace.wait()
+        await meter.admit(prompt, self._price(provider, prompt) if meter.has_limit("usd") else None)
         try:
             async with aclosing(client.stream(prompt, turn_state=turn_state)) as events:
                 async for event in events:
@@ -83,6 +89,10 @@ class ModelPool:
                         spent = meter.note(prompt, event.usage, self._price(provider, prompt))
                         event = event.replace(cost=request_cost(prompt, provider.id, event.usage, spent))
                     yield event
+        except ModelError as error:
+            if self._pace is not None and error.retry_after is not None:
+                self._pace.note_limit(time.time() + error.retry_after)
+            raise
         finally:
             meter.settle(prompt)
 
