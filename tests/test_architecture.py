@@ -89,6 +89,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
     "ui": {"protocol", "text", "config", "core", "services", "render", "rollout", "skills"},
     "exec": {"protocol", "text", "config", "core", "render", "rollout"},
     "server": {"protocol", "text", "config", "core", "services", "rollout", "render"},
+    "batch": {"protocol", "text", "model", "services"},
     "cli": {
         "protocol",
         "text",
@@ -108,6 +109,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "ui",
         "exec",
         "server",
+        "batch",
     },
 }
 # The core knows these by the protocols of `core/ports.py`; the one module that imports them puts sessions together.
@@ -135,9 +137,9 @@ COMMAND_LINES: Final = {
     ("cli/skills_test.py", "test_skill"),
 }
 
-# What happens while a module is imported, and has to: httpx is imported without its own command line, and an interrupt
-# ends the console script before there is anything to tell.
-AT_IMPORT: Final = {"cli/entry.py", "model/http.py"}
+# What happens while a module is imported, and has to: httpx is imported without its own command line, an interrupt
+# ends the console script before there is anything to tell, and the library's fork server can only import.
+AT_IMPORT: Final = {"batch/preloaded.py", "cli/entry.py", "model/http.py"}
 
 # Imports that wait for their first use: (module, what it imports there).
 LAZY: Final = {
@@ -553,7 +555,7 @@ def test_the_program_keeps_its_shape(modules: list[Module]) -> None:
     )
     inner = sum(len(module.inner_imports) for module in modules)
     lengths = sorted(lines for m in modules if (lines := m.source.count("\n")) > 3)
-    assert (blocks <= 9, inner <= 44, len(lengths) <= 493, lengths[len(lengths) // 2] >= 120) == (True,) * 4
+    assert (blocks <= 9, inner <= 44, len(lengths) <= 507, lengths[len(lengths) // 2] >= 120) == (True,) * 4
 
 
 def test_public_classes_have_names_of_their_own(modules: list[Module]) -> None:

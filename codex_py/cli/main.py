@@ -21,6 +21,10 @@ from codex_py.text.sanitize import sanitize_line
 # is imported when it is asked for: start-up pays for one, not for all.
 COMMANDS: Final = {
     "exec": ("codex_py.cli.exec:run", "do one task and exit: for scripts, CI and one-liners"),
+    "batch": (
+        "codex_py.cli.batch:run",
+        "do many tasks, each in a clean copy of its repository, and collect the results",
+    ),
     "login": ("codex_py.cli.login:run", "sign in with ChatGPT, or keep an API key"),
     "logout": ("codex_py.cli.login:run_logout", "forget the login of this machine"),
     "models": ("codex_py.cli.models:run", "list the models that a provider offers"),

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn, cast
 
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.errors import UsageError, UserError
@@ -70,6 +70,34 @@ class Parser(argparse.ArgumentParser):
     def flags(self) -> list[str]:
         """Every flag that the help lists."""
         return [name for action in self._actions if action.help != argparse.SUPPRESS for name in action.option_strings]
+
+    def long_options(self) -> dict[str, Literal["flag", "value", "list"]]:
+        """Every long option that the help lists, without its dashes; a `list` may be repeated."""
+        return {
+            name.removeprefix("--"): "flag" if action.nargs == 0 else "list" if action.default == [] else "value"
+            for action in self._actions
+            if action.help != argparse.SUPPRESS
+            for name in action.option_strings
+            if name.startswith("--")
+        }
+
+    def hide(self, *names: str) -> None:
+        """Leave these flags out of the help."""
+        for action in self._actions:
+            if action.dest in names:
+                action.help = argparse.SUPPRESS
+
+    def written(self, parsed: argparse.Namespace) -> list[str]:
+        """The flags of this parser that `parsed` has values for, as arguments in one word each."""
+        words: list[str] = []
+        for action in self._actions:
+            name = next((name for name in action.option_strings if name.startswith("--")), None)
+            value: object = getattr(parsed, action.dest, action.default)
+            if name is None or value == action.default:
+                continue
+            values = cast("list[object]", value) if isinstance(value, list) else [value]
+            words += [name] if action.nargs == 0 else [f"{name}={part}" for part in values]
+        return words
 
     def read(self, arguments: Sequence[str], *, words_first: bool = False) -> argparse.Namespace:
         """The values of a command line, flags and words in any order; raise `UsageError` for what is wrong in it.
@@ -161,10 +189,10 @@ def add_budget_flags(parser: Parser) -> None:
     """Add the flags that limit what this run may spend."""
     group = parser.add_argument_group("budget of this run, agents included")
     spend = "end the turn before it costs more than this many US dollars"
-    group.add_argument("--max-usd", metavar="USD", type=_amount, help=spend)
-    group.add_argument("--max-tokens", metavar="N", type=_count, help="or takes more tokens, of input and output")
-    group.add_argument("--max-requests", metavar="N", type=_count, help="or makes more requests, retries included")
-    group.add_argument("--max-seconds", metavar="N", type=_amount, help="or takes longer")
+    group.add_argument("--max-usd", metavar="USD", type=amount, help=spend)
+    group.add_argument("--max-tokens", metavar="N", type=count, help="or takes more tokens, of input and output")
+    group.add_argument("--max-requests", metavar="N", type=count, help="or makes more requests, retries included")
+    group.add_argument("--max-seconds", metavar="N", type=amount, help="or takes longer")
 
 
 def read_limits(options: argparse.Namespace) -> BudgetLimits:
@@ -177,7 +205,8 @@ def read_limits(options: argparse.Namespace) -> BudgetLimits:
     )
 
 
-def _amount(text: str) -> float:
+def amount(text: str) -> float:
+    """A number above 0, for `type` of a flag."""
     try:
         value = float(text)
     except ValueError:
@@ -187,7 +216,8 @@ def _amount(text: str) -> float:
     return value
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A whole number above 0, for `type` of a flag."""
     if not (text.isascii() and text.removeprefix("-").isdigit()):
         raise argparse.ArgumentTypeError(f"needs a whole number, not `{text}`")
     if int(text) <= 0:

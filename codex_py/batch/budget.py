@@ -1,0 +1,62 @@
+"""The budget of a whole batch: each run gets a share that it cannot exceed, so that all together stay below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from codex_py.batch.records import TaskRecord
+
+# Less than this buys no request.
+_MIN_USD: Final = 0.000_01
+
+
+class BatchBudget:
+    """`limit` is in US dollars; None for no limit. What earlier runs of the batch have spent counts."""
+
+    def __init__(self, limit: float | None, records: Mapping[str, TaskRecord]) -> None:
+        self._limit = limit
+        self._spent = sum(record.cost_usd or 0.0 for record in records.values())
+        self._reserved: dict[str, float] = {}
+        # Tasks that a share of the budget was too little for: they run alone, with all that is left.
+        self._needs_all: set[str] = set()
+
+    @property
+    def spent(self) -> float:
+        """What the batch has cost, as far as it is known."""
+        return self._spent
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether nothing is left that a task could be given."""
+        return self._limit is not None and self._free() < _MIN_USD
+
+    def may_start(self, task_id: str, *, running: int) -> bool:
+        """Whether a task may start beside those that run."""
+        if self._limit is None:
+            return True
+        return not self.is_used_up and not (running and task_id in self._needs_all)
+
+    def reserve(self, task_id: str, *, slots: int) -> float | None:
+        """The share of a task that starts now, when so many could; None for no limit."""
+        if self._limit is None:
+            return None
+        share = self._free() if task_id in self._needs_all else self._free() / max(1, slots)
+        self._reserved[task_id] = share
+        return share
+
+    def settle(self, task_id: str, before: float | None, now: float | None) -> None:
+        """A run has ended; a session counts all its runs, so `before` is what is counted already."""
+        self._reserved.pop(task_id, None)
+        if now is not None:
+            self._spent += max(0.0, now - (before or 0.0))
+
+    def grants_more(self, task_id: str) -> bool:
+        """Whether a task that ended at its share can go on, alone, with what is left then."""
+        if self._limit is None or self.is_used_up or task_id in self._needs_all:
+            return False
+        self._needs_all.add(task_id)
+        return True
+
+    def _free(self) -> float:
+        return (self._limit or 0.0) - self._spent - sum(self._reserved.values())

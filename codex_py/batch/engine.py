@@ -1,0 +1,112 @@
+"""What runs the commands of tasks: the protocol of engines, and the one that starts a process for each.
+
+A command is a `codex-py` command line; its stdout is read line by line, and its stderr is a file beside its artifacts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from codex_py.errors import UserError
+from codex_py.text.files import os_reason
+
+_STOP_SECONDS: Final = 8.0
+_LINE_BYTES: Final = 1024 * 1024
+OnLine = Callable[[bytes], None]
+
+
+class Job(NamedTuple):
+    """A command line of `codex-py`, with files for its stdin and its messages."""
+
+    arguments: tuple[str, ...]
+    cwd: Path
+    stdin: Path | None
+    log: Path
+
+
+class Engine(Protocol):
+    """Runs jobs; as many at once as it is asked to."""
+
+    async def run(self, job: Job, on_line: OnLine | None) -> int:
+        """Run a job to its end; gives its exit status, or minus the signal that ended it. Cancelling stops it.
+
+        Without `on_line` its stdout goes where its stderr goes. Raises `UserError` where it cannot be started.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Stop everything that still runs."""
+        ...
+
+
+class ProcessEngine:
+    """Starts a process for each job, which ends with this one."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = dict(env)
+
+    async def run(self, job: Job, on_line: OnLine | None) -> int:
+        """As `Engine` says."""
+        # Modules of the current directory are not ours: `-P`.
+        command = (sys.executable, "-P", "-m", "codex_py.batch.worker", str(os.getpid()), *job.arguments)
+        try:
+            with (job.stdin or Path(os.devnull)).open("rb") as stdin, job.log.open("ab") as log:
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    cwd=job.cwd,
+                    env=self._env,
+                    stdin=stdin,
+                    stdout=asyncio.subprocess.PIPE if on_line else log,
+                    stderr=log,
+                    start_new_session=True,
+                    limit=_LINE_BYTES,
+                )
+        except OSError as error:
+            raise UserError(f"cannot start a process: {os_reason(error)}") from error
+        try:
+            if on_line is not None and process.stdout is not None:
+                await read_lines(process.stdout, on_line)
+            return await process.wait()
+        finally:
+            if process.returncode is None:
+                await stop_process(process.pid, process.wait)
+
+    async def aclose(self) -> None:
+        """As `Engine` says: each job was stopped when its task was cancelled."""
+
+
+async def read_lines(stream: asyncio.StreamReader, on_line: OnLine) -> None:
+    """Pass on each line of a job; lines beyond a megabyte are left out."""
+    while True:
+        try:
+            line = await stream.readline()
+        except ValueError:
+            continue
+        if not line:
+            return
+        on_line(line)
+
+
+async def stop_process(pid: int, wait: Callable[[], object]) -> None:
+    """End a process as a supervisor does: a request, then force. What it started is its own to stop."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    waiting = asyncio.ensure_future(_awaited(wait))
+    done, _ = await asyncio.wait([waiting], timeout=_STOP_SECONDS)
+    if not done:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        await waiting
+
+
+async def _awaited(wait: Callable[[], object]) -> None:
+    result = wait()
+    if asyncio.iscoroutine(result):
+        await result

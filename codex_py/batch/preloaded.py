@@ -1,0 +1,28 @@
+"""Loads what runs need, into the parent that they are forked from; imported there and nowhere else.
+
+The modules are named, not imported by statements: a front end does not know the command line above it.
+"""
+
+from __future__ import annotations
+
+import gc
+from contextlib import suppress
+from importlib import import_module
+from typing import Final
+
+_MODULES: Final = (
+    *("codex_py.cli.main", "codex_py.cli.exec", "codex_py.cli.exec_runs", "codex_py.checkpoints.session"),
+    *("codex_py.core.rule_files", "codex_py.core.session_sandbox", "codex_py.core.tool_runtime"),
+    *("codex_py.core.resume", "codex_py.core.mentions", "codex_py.core.skill_guide", "codex_py.model.model_list"),
+    *("codex_py.skills.implicit", "codex_py.skills.scan", "codex_py.shell.reading", "codex_py.text.frontmatter"),
+    *("codex_py.tools.command_runs", "codex_py.tools.patching", "codex_py.tools.typed_input"),
+    *("concurrent.futures.thread", "importlib.resources", "resource", "termios", "tree_sitter_bash", "yaml"),
+)
+
+for _name in _MODULES:
+    # Each run reports for itself what it misses.
+    with suppress(ImportError):
+        import_module(_name)
+# What the collector does not look at stays shared with the forks.
+gc.collect()
+gc.freeze()

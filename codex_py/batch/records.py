@@ -1,0 +1,158 @@
+"""The state of a batch: the files below its output directory, and nothing else.
+
+`OUT/ID/result.json` and the files beside it are of `exec --artifacts`; `OUT/ID/task.json` is what the batch adds. Each
+is replaced in one step, so that a kill at any moment leaves the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from codex_py.batch.tasks import Task
+from codex_py.errors import UsageError, UserError
+from codex_py.paths import lock, open_private, replace_private
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
+from codex_py.text.files import os_reason
+
+RESULT: Final = "result.json"
+RECORD: Final = "task.json"
+PROMPT: Final = "prompt.md"
+LOG: Final = "output.log"
+JUDGE_LOG: Final = "judge.log"
+WORK: Final = "work"
+_BATCH: Final = "batch.json"
+_LOCK: Final = ".lock"
+
+Status: TypeAlias = Literal["pending", "ok", "failed"]
+Verdict: TypeAlias = Literal["", "pass", "fail"]
+
+
+class TaskRecord(NamedTuple):
+    """What is known of a task. A `pending` one with attempts was running when the batch was stopped."""
+
+    digest: str = ""
+    status: Status = "pending"
+    code: str = ""
+    message: str = ""
+    attempts: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    files_changed: int = 0
+    verdict: Verdict = ""
+    judge_status: int | None = None
+    commit: str = ""
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether it counts as a failure of the batch."""
+        return self.status == "failed" or self.verdict == "fail"
+
+
+class RunResult(NamedTuple):
+    """What the batch reads of a `result.json`."""
+
+    ok: bool
+    code: str
+    message: str
+    cost_usd: float | None
+    files_changed: int
+
+
+class OutputDirectory:
+    """The output directory, held by one batch at a time."""
+
+    def __init__(self, path: Path, batch_id: str) -> None:
+        self.path: Final = path
+        self._batch_id = batch_id
+
+    def task_directory(self, task: Task) -> Path:
+        """Where the files of a task are."""
+        return self.path / task.id
+
+    def session_id(self, task: Task) -> str:
+        """The session of a task: the same in every run of this batch, and another one if the task is changed."""
+        return str(uuid.uuid5(uuid.UUID(self._batch_id), f"{task.id}\0{task.digest}"))
+
+    def read_record(self, task: Task) -> TaskRecord:
+        """The record of a task; a new one where there is none that can be read."""
+        fields = _read_object(self.path / task.id / RECORD)
+        if fields.get("status") not in ("pending", "ok", "failed") or not isinstance(fields.get("attempts"), int):
+            return TaskRecord()
+        return TaskRecord(**{name: fields[name] for name in TaskRecord._fields if name in fields})
+
+    def write_record(self, task: Task, record: TaskRecord) -> None:
+        """Replace the record of a task."""
+        replace_private(self.path / task.id / RECORD, encode_json({"id": task.id, **record._asdict()}) + b"\n")
+
+    def read_result(self, task: Task) -> RunResult | None:
+        """What the run of a task has left; None where there is nothing of this task's session."""
+        fields = _read_object(self.path / task.id / RESULT)
+        session = fields.get("session") or fields.get("session_id")
+        # A run that fails before its session begins has none.
+        if session != self.session_id(task) and (session is not None or fields.get("status") != "failed"):
+            return None
+        cost = fields.get("cost_usd")
+        return RunResult(
+            ok=fields.get("status") == "ok",
+            code=str(fields.get("code") or ""),
+            message=str(fields.get("message") or ""),
+            cost_usd=float(cost) if isinstance(cost, int | float) else None,
+            files_changed=len(as_list(fields.get("files_changed"))),
+        )
+
+    def read_model(self, task: Task) -> str:
+        """The model that has done a task; empty where that is not known."""
+        return str(_read_object(self.path / task.id / RESULT).get("model") or "")
+
+
+@contextmanager
+def opened_output(path: Path, description: Sequence[str]) -> Generator[OutputDirectory, None, None]:
+    """Create or open the output directory of a batch. Raises `UserError` where another batch has it.
+
+    `description` is written down beside the identity of the batch.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = open_private(path / _LOCK, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to `{path}`: {os_reason(error)}", hint="name a directory with `--out`"
+        ) from error
+    try:
+        if not lock(descriptor):
+            raise UserError(f"another batch is at work in `{path}`", hint="wait for it, or choose another `--out`")
+        yield OutputDirectory(path, _batch_id(path, description))
+    finally:
+        os.close(descriptor)
+
+
+def _batch_id(path: Path, description: Sequence[str]) -> str:
+    file = path / _BATCH
+    batch_id = _read_object(file).get("batch_id")
+    try:
+        return str(uuid.UUID(str(batch_id)))
+    except ValueError:
+        pass
+    if file.exists():
+        raise UserError(f"`{file}` is damaged", hint="delete it to begin a new batch, or restore it")
+    others = [entry.name for entry in os.scandir(path) if entry.name != _LOCK]
+    if others:
+        raise UsageError(
+            f"`{path}` has other files, `{sorted(others)[0]}` among them",
+            hint="name a new or empty directory with `--out`",
+        )
+    batch_id = str(uuid.uuid4())
+    replace_private(file, encode_json({"batch_id": batch_id, "arguments": list(description)}) + b"\n", sync=True)
+    return batch_id
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        return as_object(decode_json(path.read_bytes()))
+    except (OSError, ValueError):
+        return {}

@@ -1,0 +1,341 @@
+"""`codex-py batch`, as a script sees it: what runs, what is left, and what the same command does again."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.fake_responses import FakeResponses, Request, api_error, call, hang, repeat, say, tokens
+from tests.support.home import Place
+from tests.support.process import Finished, run, start
+from tests.support.script import Stream
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def write_tasks(place: Place, rows: list[dict[str, Any]], name: str = "tasks.jsonl") -> str:
+    path = place.home.parent / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def run_batch(place: Place, out: Path, *arguments: str, model: FakeResponses | None = None) -> Finished:
+    if model is not None:
+        place.use_model(model.base_url)
+    return run(place, "batch", "--out", str(out), *arguments)
+
+
+def report_of(out: Path) -> dict[str, dict[str, str]]:
+    with (out / "report.csv").open(newline="") as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
+
+
+def serving(*script: Any) -> FakeResponses:
+    """A model for many sessions."""
+    return FakeResponses(*script, excuse={"threads"})
+
+
+def prompt_of(request: Request) -> str:
+    return request.texts("user")[-1]
+
+
+def answering(request: Request) -> Stream:
+    return [say(f"answer to {prompt_of(request)}")]
+
+
+def test_each_task_runs_once_and_its_files_are_below_out(place: Place, out: Path) -> None:
+    tasks = write_tasks(
+        place, [{"id": "a", "prompt": "first"}, {"id": "b", "prompt": "second", "repo": str(place.repo)}]
+    )
+    with serving(repeat(answering)) as model:
+        done = run_batch(place, out, tasks, model=model)
+        again = run_batch(place, out, tasks)
+        assert (done.status, again.status, len(model.requests)) == (0, 0, 2), done.err + again.err
+    results = {name: json.loads((out / name / "result.json").read_text()) for name in ("a", "b")}
+    assert {name: (result["status"], result["answer"]) for name, result in results.items()} == {
+        "a": ("ok", "answer to first"),
+        "b": ("ok", "answer to second"),
+    }
+    assert {name: row["status"] for name, row in report_of(out).items()} == {"a": "ok", "b": "ok"}
+    assert (out / "b/work/README.md").is_file()
+    assert 'href="a/transcript.md"' in (out / "report.html").read_text()
+
+
+def test_a_row_sets_options_of_exec_and_a_template_fills_its_prompt(place: Place, out: Path) -> None:
+    table = place.home.parent / "tasks.csv"
+    table.write_text('id,module,model,config\n1,"a,b",gpt-5.1,model_verbosity="low"\n2,c,,\n')
+    with serving(repeat(answering)) as model:
+        done = run_batch(place, out, str(table), "--prompt", "test {module} {{so}}", "--jobs", "1", model=model)
+        assert done.status == 0, done.err
+        asked = [(prompt_of(request), request.body["model"]) for request in model.requests]
+        assert asked == [("test a,b {so}", "gpt-5.1"), ("test c {so}", "gpt-5.1-codex")]
+        assert model.requests[0].body["text"]["verbosity"] == "low"
+
+
+def test_a_list_of_repositories_is_a_batch(place: Place, out: Path) -> None:
+    other = place.home.parent / "other"
+    subprocess.run(["git", "clone", "-q", place.repo, other], check=True, env=place.env)
+    listed = place.home.parent / "repos.txt"
+    listed.write_text(f"# all of them\n{place.repo}\nfile://{other}\n")
+    with serving(repeat(answering)) as model:
+        done = run_batch(place, out, "--repos", str(listed), "--prompt", "migrate {id}", model=model)
+        assert done.status == 0, done.err
+        assert sorted(map(prompt_of, model.requests)) == ["migrate other", "migrate repo"]
+    assert (out / "other/work/README.md").is_file()
+
+
+def test_failed_tasks_are_done_again_and_only_those_asked_for(place: Place, out: Path) -> None:
+    rows = [{"id": name, "prompt": name} for name in ("good", "refused", "later")]
+    tasks, broken = write_tasks(place, rows), {"refused", "later"}
+
+    def answer(request: Request) -> Any:
+        if prompt_of(request) in broken:
+            return api_error(403, "not for you") if prompt_of(request) == "refused" else api_error(400, "wrong")
+        return answering(request)
+
+    with serving(repeat(answer)) as model:
+        first = run_batch(place, out, tasks, model=model)
+        codes = {name: row["code"] for name, row in report_of(out).items()}
+        assert (first.status, codes) == (1, {"good": "", "refused": "auth", "later": "internal"}), first.err
+        assert "1 of 3 tasks done; 2 failed (1 auth, 1 internal)" in first.err
+        broken.clear()
+        asked = len(model.requests)
+        none = run_batch(place, out, tasks, "--retry", "none")
+        assert (none.status, len(model.requests)) == (1, asked)
+        run_batch(place, out, tasks, "--retry", "auth")
+        assert {name: row["status"] for name, row in report_of(out).items()} == {
+            "good": "ok",
+            "refused": "ok",
+            "later": "failed",
+        }
+        assert run_batch(place, out, tasks).status == 0
+        assert len(model.requests) == asked + 2
+
+
+def test_one_interrupt_lets_running_tasks_end_and_the_same_command_goes_on(place: Place, out: Path) -> None:
+    tasks = write_tasks(place, [{"id": str(number), "prompt": f"p{number}"} for number in range(3)])
+    release = threading.Event()
+    with serving([hang(release), say("one")], repeat(answering)) as model:
+        place.use_model(model.base_url)
+        with start(place, "batch", tasks, "--out", out, "--jobs", "1") as running:
+            model.wait_for(1)
+            running.send_signal(signal.SIGINT)
+            running.wait_until(lambda it: b"letting the running tasks end" in it.stderr)
+            release.set()
+            stopped = running.wait()
+        assert (stopped.status, len(model.requests)) == (130, 1)
+        assert Counter(row["status"] for row in report_of(out).values()) == {"ok": 1, "pending": 2}
+        assert run_batch(place, out, tasks).status == 0
+        assert len(model.requests) == 3
+
+
+def test_two_interrupts_stop_what_runs_and_the_same_command_goes_on(place: Place, out: Path) -> None:
+    tasks = write_tasks(place, [{"id": "a", "prompt": "long"}])
+    with serving([hang(60.0), say("never")], repeat(lambda _: [say("done")])) as model:
+        place.use_model(model.base_url)
+        with start(place, "batch", tasks, "--out", out) as running:
+            model.wait_for(1)
+            running.send_signal(signal.SIGINT)
+            running.wait_until(lambda it: b"letting the running tasks end" in it.stderr)
+            running.send_signal(signal.SIGINT)
+            assert running.wait().status == 130
+        assert report_of(out)["a"]["status"] == "pending"
+        done = run_batch(place, out, tasks)
+        assert (done.status, report_of(out)["a"]["status"]) == (0, "ok"), done.err
+
+
+def test_no_task_is_lost_when_the_batch_is_killed(place: Place, out: Path) -> None:
+    tasks = write_tasks(place, [{"id": str(number), "prompt": f"p{number}"} for number in range(4)])
+    with serving(answering, [hang(60.0), say("never")], repeat(answering)) as model:
+        place.use_model(model.base_url)
+        with start(place, "batch", tasks, "--out", out, "--jobs", "1") as running:
+            model.wait_for(2)
+            running.popen.kill()
+            running.wait()
+        done = run_batch(place, out, tasks)
+        assert done.status == 0, done.err
+        # The one that was cut off goes on in its session.
+        assert Counter(request.texts("user")[-1][:2] for request in model.requests)["p0"] == 1
+    assert {row["status"] for row in report_of(out).values()} == {"ok"}
+
+
+def test_a_worker_that_is_killed_is_replaced(place: Place, out: Path) -> None:
+    tasks = write_tasks(place, [{"id": "a", "prompt": "p"}])
+    with serving([hang(60.0), say("never")], repeat(lambda _: [say("done")])) as model:
+        place.use_model(model.base_url)
+        with start(place, "batch", tasks, "--out", out) as running:
+            model.wait_for(1)
+            for pid in worker_pids(running.pid):
+                os.kill(pid, signal.SIGKILL)
+            done = running.wait()
+    assert (done.status, report_of(out)["a"]["attempts"]) == (0, "2"), done.err
+    assert "a: crash; again" in done.err
+
+
+def worker_pids(batch: int) -> list[int]:
+    """The processes that run tasks of this batch: children of its fork server, and their own sessions' leaders."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit():
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    return [pid for pid, parent in parents.items() if parents.get(parent) == batch and os.getsid(pid) == pid]
+
+
+def test_a_rate_limit_of_one_task_holds_all(place: Place, out: Path) -> None:
+    tasks = write_tasks(place, [{"id": str(number), "prompt": f"p{number}"} for number in range(3)])
+    limited = api_error(429, "slow down", headers={"retry-after": "2"})
+    with serving(lambda _: limited, repeat(answering)) as model:
+        done = run_batch(place, out, tasks, "--jobs", "1", "--json", model=model)
+        assert done.status == 0, done.err
+        times = [request.received_at for request in model.requests]
+    assert len(times) == 4
+    assert times[1] - times[0] >= 2.0
+    assert [event["type"] for event in done.events][:2] == ["batch.started", "task.started"]
+    assert done.events[-1]["type"] == "batch.ended"
+    assert done.events[-1]["ok"] == 3
+
+
+def test_the_batch_stops_at_so_many_failures(place: Place, out: Path) -> None:
+    tasks = write_tasks(place, [{"id": str(number), "prompt": f"p{number}"} for number in range(4)])
+    with serving(repeat(lambda _: api_error(403, "no"))) as model:
+        done = run_batch(place, out, tasks, "--jobs", "1", "--max-failures", "2", model=model)
+        assert (done.status, len(model.requests)) == (1, 2), done.err
+    assert Counter(row["status"] for row in report_of(out).values()) == {"failed": 2, "pending": 2}
+
+
+def test_the_batch_costs_no_more_than_it_may(place: Place, out: Path) -> None:
+    rows = [{"id": str(number), "prompt": f"p{number}", "model": "gpt-5.1-codex"} for number in range(4)]
+    priced = "[models.'gpt-5.1-codex']\ninput_usd = 1.0\noutput_usd = 1.0\n"
+    answer = [say("done"), {"type": "response.completed", "response": {"id": "r", "usage": tokens(400_000, 0)}}]
+    with serving(repeat(lambda _: answer)) as model:
+        place.use_model(model.base_url)
+        place.configure((place.codex_home / "config.toml").read_text() + priced)
+        done = run_batch(place, out, write_tasks(place, rows), "--jobs", "1", "--max-usd", "1.0")
+    spent = sum(float(row["cost_usd"] or 0) for row in report_of(out).values())
+    assert done.status == 75, done.err
+    assert 0 < spent <= 1.3
+    assert "`--max-usd` is used up" in done.err
+
+
+def test_the_judge_decides_and_the_branch_is_left_without_a_push(place: Place, out: Path) -> None:
+    hook = place.write(".git/hooks/post-checkout", "#!/bin/sh\ntouch RAN\n")
+    hook.chmod(0o755)
+    rows = [{"id": name, "prompt": name, "repo": str(place.repo)} for name in ("good", "bad")]
+
+    def answer(request: Request) -> Stream:
+        name = request.texts("user")[-1]
+        if any(entry["type"] == "function_call_output" for entry in request.input):
+            return [say("done")]
+        return [call("c1", "exec_command", {"cmd": f"echo {name} > made.txt"})]
+
+    with serving(repeat(answer)) as model:
+        arguments = ("-s", "workspace-write", "--judge", "grep -q good made.txt", "--branch", "b/{id}", "--commit")
+        done = run_batch(place, out, write_tasks(place, rows), *arguments, model=model)
+    report = report_of(out)
+    assert {name: (row["status"], row["verdict"]) for name, row in report.items()} == {
+        "good": ("ok", "pass"),
+        "bad": ("ok", "fail"),
+    }, done.err
+    assert done.status == 1
+    made = git(place, "show", "b/good:made.txt")
+    assert (made, git(place, "log", "--format=%s", "-1", "b/bad")) == ("good\n", "bad: bad\n")
+    assert git(place, "status", "--short") == ""
+    assert not list(out.rglob("RAN"))
+    assert not (place.repo / "RAN").exists()
+
+
+def test_rows_of_swe_bench_write_predictions(place: Place, out: Path) -> None:
+    base = git(place, "rev-parse", "HEAD").strip()
+    row = {
+        "instance_id": "demo__demo-1",
+        "repo": str(place.repo),
+        "base_commit": base,
+        "problem_statement": "fix {it}",
+        "test_patch": "x",
+        "version": "1.0",
+    }
+
+    def answer(request: Request) -> Stream:
+        if any(entry["type"] == "function_call_output" for entry in request.input):
+            return [say("done")]
+        return [call("c1", "exec_command", {"cmd": "echo fixed > fix.txt"})]
+
+    with serving(repeat(answer)) as model:
+        done = run_batch(place, out, write_tasks(place, [row]), "-s", "workspace-write", model=model)
+        assert prompt_of(model.requests[0]) == "fix {it}"
+    assert done.status == 0, done.err
+    [prediction] = map(json.loads, (out / "predictions.jsonl").read_text().splitlines())
+    assert sorted(prediction) == ["instance_id", "model_name_or_path", "model_patch"]
+    assert prediction["instance_id"] == "demo__demo-1"
+    assert "+fixed" in prediction["model_patch"]
+
+
+def test_one_batch_at_a_time_has_the_output(place: Place, out: Path) -> None:
+    tasks = write_tasks(place, [{"id": "a", "prompt": "p"}])
+    release = threading.Event()
+    with serving([hang(release), say("done")]) as model:
+        place.use_model(model.base_url)
+        with start(place, "batch", tasks, "--out", out) as running:
+            model.wait_for(1)
+            second = run_batch(place, out, tasks)
+            release.set()
+            assert running.wait().status == 0
+    assert (second.status, second.err) == (
+        1,
+        f"error: another batch is at work in `{out}`; wait for it, or choose another `--out`\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "error: no tasks; name a JSONL or CSV file, or `--repos FILE --prompt PROMPT`"),
+        (["nowhere.jsonl"], "error: cannot read `nowhere.jsonl`: no such file or directory"),
+        (["--repos", "r"], "error: `--repos` needs `--prompt`"),
+        (["t", "--branch", "b"], "error: `--branch NAME` and `--commit` go together"),
+        (["t", "--branch", "a..b", "--commit"], "error: `a..b` is not a name of a branch"),
+        (["t", "--jobs", "0"], "error: `--jobs` needs a whole number above 0, not `0`; see `codex-py batch --help`"),
+        (["t", "--retry", "sometimes"], "error: `sometimes` is no code of a failure; "),
+        (["t", "--cd", "/"], "error: `--cd` does not go with `batch`: each task has a directory of its own"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(place: Place, out: Path, arguments: list[str], message: str) -> None:
+    done = run_batch(place, out, *arguments)
+    assert (done.status, done.err.count("\n"), done.out) == (2, 1, "")
+    assert done.err.startswith(message)
+    assert not out.exists()
+
+
+def test_wrong_rows_are_named_and_nothing_runs(place: Place, out: Path) -> None:
+    rows = [{"id": "../x", "prompt": "p"}, {"id": "a"}, {"id": "b", "prompt": "p", "sandbox": "none"}]
+    done = run_batch(place, out, write_tasks(place, rows))
+    assert (done.status, len(done.err.splitlines())) == (2, 3)
+    assert ["row 1" in done.err, "row 2" in done.err, "row 3" in done.err] == [True] * 3
+    assert not out.exists()
+
+
+def test_a_directory_with_other_files_is_left_alone(place: Place, out: Path) -> None:
+    out.mkdir()
+    (out / "precious").write_text("mine")
+    done = run_batch(place, out, write_tasks(place, [{"id": "a", "prompt": "p"}]))
+    assert (done.status, "`precious` among them" in done.err) == (2, True)
+
+
+def git(place: Place, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=place.repo, env=place.env, check=True, capture_output=True, text=True
+    ).stdout
