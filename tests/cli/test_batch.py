@@ -9,12 +9,12 @@ import signal
 import subprocess
 import threading
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.drills.batch import task_pids
 from tests.support.fake_responses import FakeResponses, Request, api_error, call, hang, repeat, say, tokens
 from tests.support.home import Place
 from tests.support.process import Finished, run, start
@@ -178,21 +178,11 @@ def test_a_worker_that_is_killed_is_replaced(place: Place, out: Path) -> None:
         place.use_model(model.base_url)
         with start(place, "batch", tasks, "--out", out) as running:
             model.wait_for(1)
-            for pid in worker_pids(running.pid):
+            for pid in task_pids(running.pid):
                 os.kill(pid, signal.SIGKILL)
             done = running.wait()
     assert (done.status, report_of(out)["a"]["attempts"]) == (0, "2"), done.err
     assert "a: crash; again" in done.err
-
-
-def worker_pids(batch: int) -> list[int]:
-    """The processes that run tasks of this batch: children of its fork server, and their own sessions' leaders."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError):
-            if entry.name.isdigit():
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    return [pid for pid, parent in parents.items() if parents.get(parent) == batch and os.getsid(pid) == pid]
 
 
 def test_a_rate_limit_of_one_task_holds_all(place: Place, out: Path) -> None:

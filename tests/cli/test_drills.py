@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.drills.batch import batch_drill
 from tests.drills.crash import crash_drill
 from tests.drills.disk import disk_drill
 from tests.drills.mutations import mutated, recorded
@@ -22,6 +23,12 @@ DRILL = Path(__file__).parents[2] / "scripts" / "drill"
 def test_killed_sessions_lose_nothing_and_repeat_nothing(tmp_path: Path, seed: int) -> None:
     report = crash_drill(tmp_path, rounds=3, seed=seed)
     assert (report.rounds, report.problems) == (3, [])
+
+
+def test_a_batch_that_is_killed_ends_every_task_once(tmp_path: Path) -> None:
+    report = batch_drill(tmp_path, rounds=24, seed=1, kills=2)
+    assert (report.rounds, report.problems) == (24, [])
+    assert report.counts["kills of the batch"] == 1
 
 
 def test_a_disk_that_fills_up_costs_the_record_and_not_the_work(tmp_path: Path) -> None:

@@ -1,0 +1,231 @@
+"""A batch against a model that limits, cuts and delays, killed again and again: every task ends once.
+
+The batch itself and processes of its tasks are killed in turn, at moments spread over the work; then the same command
+goes on. A task with a result may not be asked for again, and the report of the last run must be right.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from tests.drills.report import Report
+from tests.support.home import Place, make_place
+from tests.support.process import COMMAND
+
+_JOBS: Final = 16
+_LIMITED: Final = 0.05
+_CUT: Final = 0.02
+_CRASH: Final = 0.01
+_LATENCY: Final = (0.05, 0.4)
+_TICK: Final = 0.05
+_HANGS_AFTER: Final = 900.0
+
+
+class ScriptedModel:
+    """A server of the Responses API. Each prompt is `task N`, and its answer `answer N`."""
+
+    def __init__(self, seed: int) -> None:
+        self.asked: list[str] = []
+        self.answered: list[str] = []
+        self.latency = 0.0
+        self.crashes = 0
+        self.lock = threading.Lock()
+        self.random = random.Random(seed)
+        handler = type("Handler", (_Handler,), {"model": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    model: ScriptedModel
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._send(404, b"{}")
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        prompts = [text for entry in body["input"] if entry.get("role") == "user" for text in _texts(entry)]
+        prompt = next(text for text in reversed(prompts) if text.startswith("task "))
+        model = self.model
+        with model.lock:
+            model.asked.append(prompt)
+            chance, latency = model.random.random(), model.random.uniform(*_LATENCY)
+            model.latency += latency
+        if chance < _LIMITED:
+            self._send(429, b'{"error":{"message":"slow down"}}', retry_after="1")
+            return
+        time.sleep(latency)
+        if chance < _LIMITED + _CRASH:
+            model.crashes += 1
+            self._send(500, b'{"error":{"message":"crashed"}}')
+            return
+        text = prompt.replace("task", "answer")
+        message = {"type": "message", "id": "msg_1", "role": "assistant"}
+        item = {**message, "content": [{"type": "output_text", "text": text, "annotations": []}]}
+        usage = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
+        events: list[dict[str, Any]] = [
+            {"type": "response.created", "response": {"id": "resp_1"}},
+            {"type": "response.output_item.done", "item": item},
+            {"type": "response.completed", "response": {"id": "resp_1", "usage": usage}},
+        ]
+        if chance < _LIMITED + _CRASH + _CUT:
+            events, self.close_connection = events[:1], True
+        content = b"".join(b"event: %s\ndata: %s\n\n" % (e["type"].encode(), json.dumps(e).encode()) for e in events)
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        # A body that is shorter than announced is an answer that was cut.
+        self.send_header("content-length", str(len(content) + (100 if self.close_connection else 0)))
+        self.end_headers()
+        self.wfile.write(content)
+        self.wfile.flush()
+        if len(events) > 1:
+            with model.lock:
+                model.answered.append(prompt)
+
+    def _send(self, status: int, content: bytes, *, retry_after: str = "") -> None:
+        self.send_response(status)
+        if retry_after:
+            self.send_header("retry-after", retry_after)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+def _texts(entry: dict[str, Any]) -> list[str]:
+    return [part.get("text", "") for part in entry["content"]]
+
+
+def batch_drill(root: Path, *, rounds: int, seed: int, kills: int = 20) -> Report:
+    """`rounds` tasks, with so many kills."""
+    report, place, out = Report(rounds), make_place(root), root / "out"
+    model = ScriptedModel(seed)
+    place.use_model(model.url, request_max_retries=20, stream_max_retries=20)
+    tasks = root / "tasks.jsonl"
+    tasks.write_text("".join(f'{{"id": "t{number}", "prompt": "task {number}."}}\n' for number in range(rounds)))
+    drill = _Drill(place, out, tasks, model, report, random.Random(seed))
+    try:
+        drill.run([rounds * (number + 1) // (kills + 1) for number in range(kills)])
+    finally:
+        model.close()
+    report.counts["seconds of latency a job"] = round(model.latency / _JOBS)
+    report.counts["requests"] = len(model.asked)
+    report.counts["MB of the coordinator at most"] = round(drill.peak)
+    drill.check(rounds)
+    return report
+
+
+class _Drill:
+    def __init__(
+        self, place: Place, out: Path, tasks: Path, model: ScriptedModel, report: Report, chance: random.Random
+    ) -> None:
+        self._argv = [COMMAND, "batch", str(tasks), "--out", str(out), "--jobs", str(_JOBS)]
+        self._place = place
+        self._out = out
+        self._model = model
+        self._report = report
+        self._random = chance
+        self._done_before: dict[str, int] = {}
+        self.peak = 0.0
+
+    def run(self, moments: list[int]) -> None:
+        """Kill at these numbers of answers, the batch and a task in turn; then let it end."""
+        until = time.monotonic() + _HANGS_AFTER
+        while time.monotonic() < until:
+            process = subprocess.Popen(
+                self._argv, env=self._place.env, cwd=self._place.repo, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            )
+            reader = threading.Thread(target=process.stderr.read if process.stderr else print, daemon=True)
+            reader.start()
+            while process.poll() is None and time.monotonic() < until:
+                self._measure(process.pid)
+                if moments and len(self._model.answered) >= moments[0]:
+                    moments.pop(0)
+                    if len(moments) % 2 == 0:
+                        self._kill_batch(process)
+                        break
+                    self._kill_task(process.pid)
+                time.sleep(_TICK)
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            if process.returncode >= 0:
+                if process.returncode:
+                    self._report.problems.append(f"the batch ended with {process.returncode}")
+                return
+        self._report.problems.append("the batch did not end")
+
+    def check(self, tasks: int) -> None:
+        """What must hold at the end."""
+        problems, model = self._report.problems, self._model
+        with (self._out / "report.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        if len({row["id"] for row in rows}) != tasks or len(rows) != tasks:
+            problems.append(f"the report has {len(rows)} rows")
+        problems += [f"{row['id']} is {row['status']}: {row['message']}" for row in rows if row["status"] != "ok"]
+        for number in range(tasks):
+            result = json.loads((self._out / f"t{number}/result.json").read_text())
+            if result["answer"] != f"answer {number}.":
+                problems.append(f"t{number} has the answer {result['answer']!r}")
+        for prompt, position in self._done_before.items():
+            if prompt in model.asked[position:]:
+                problems.append(f"`{prompt}` was asked for again")
+        self._report.counts["tasks answered more than once"] = len(model.answered) - len(set(model.answered))
+
+    def _kill_batch(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
+        self._report.counts["kills of the batch"] += 1
+        # Its runs end by themselves; what they have recorded by then counts.
+        for path in self._out.glob("t*/result.json"):
+            with suppress(ValueError, OSError):
+                if json.loads(path.read_text())["status"] == "ok":
+                    self._done_before.setdefault(f"task {path.parent.name[1:]}.", len(self._model.asked))
+
+    def _kill_task(self, batch: int) -> None:
+        if pids := task_pids(batch):
+            with suppress(ProcessLookupError):
+                os.kill(self._random.choice(pids), signal.SIGKILL)
+                self._report.counts["kills of a task"] += 1
+
+    def _measure(self, pid: int) -> None:
+        with suppress(OSError, StopIteration):
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            self.peak = max(self.peak, int(next(line for line in lines if "VmHWM" in line).split()[1]) / 1024)
+
+
+def task_pids(batch: int) -> list[int]:
+    """The processes that run tasks of a batch: sessions of their own, forked by a child of it."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit():
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    found: list[int] = []
+    for pid, parent in parents.items():
+        with suppress(ProcessLookupError):
+            if parents.get(parent) == batch and os.getsid(pid) == pid:
+                found.append(pid)
+    return found
