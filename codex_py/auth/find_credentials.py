@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from codex_py.auth.login_store import AUTH_FILE, StoreType, open_store, read_login
+from codex_py.auth.login_store import AUTH_FILE, PROVIDER_KEYS_FILE, StoreType, open_store, read_login
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.model.credentials import FROM_COMMAND, Credentials
-from codex_py.model.providers import OPENAI_URL, Provider, checked_url
+from codex_py.model.providers import HOSTED, OPENAI_URL, Provider, checked_url
 from codex_py.programs import program_finder
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
@@ -49,14 +49,15 @@ def find_credentials(
 ) -> Credentials:
     """Find the credentials for `provider`.
 
-    For the user's own provider: its `env_key`, its token, its command, in this order, or none at all. For one that
-    needs an OpenAI key: `CODEX_API_KEY`, `OPENAI_API_KEY`, then the stored login, in `auth.json` of `home` (whose
-    permissions are tightened) or in the keyring. Raises `UserError` when credentials are missing, invalid or not
-    allowed.
+    For the user's own provider: its `env_key`, its token, its command, in this order, or none at all; for a hosted one
+    a stored key stands in for the variable. For one that needs an OpenAI key: `CODEX_API_KEY`, `OPENAI_API_KEY`, then
+    the stored login, in `auth.json` of `home` (whose permissions are tightened) or in the keyring. Raises `UserError`
+    when credentials are missing, invalid or not allowed.
     """
-    login = _own_login(provider, env)
+    rules = rules or LoginRules()
+    login = _own_login(provider, env, home, rules)
     if login is None:
-        login = _openai_login(provider, env, home, rules or LoginRules()) if provider.needs_key else Credentials()
+        login = _openai_login(provider, env, home, rules) if provider.needs_key else Credentials()
     return for_provider(login, provider, env)
 
 
@@ -97,9 +98,30 @@ def check_workspace(account: str, rules: LoginRules) -> None:
         )
 
 
-def _own_login(provider: Provider, env: Mapping[str, str]) -> Credentials | None:
+def stored_key(name: str, *, home: Path, rules: LoginRules) -> Credentials | None:
+    """The key that is stored for a hosted provider, by the name of its variable."""
+    if rules.store == "file":
+        path = home / PROVIDER_KEYS_FILE
+        keys, where, source = read_login(path), f"`{path}`", path.name
+    else:
+        store = open_store(rules.store, home, PROVIDER_KEYS_FILE)
+        keys, where, source = store.load(), store.where, store.name
+    key = keys.get(name)
+    checked = check_key(key, where) if isinstance(key, str) else ""
+    return Credentials(checked, source=source) if checked else None
+
+
+def _own_login(provider: Provider, env: Mapping[str, str], home: Path, rules: LoginRules) -> Credentials | None:
     if name := provider.api_key_env:
         key = check_key(env.get(name, ""), f"the environment variable `{name}`")
+        if not key and (hosted := HOSTED.get(provider.id)) and hosted.env_key == name:
+            if found := stored_key(name, home=home, rules=rules):
+                return found
+            raise LoginNeeded(
+                f"missing environment variable `{name}` with the key for the model provider `{provider.id}`",
+                hint=provider.env_key_instructions
+                or f"set `{name}`, or store a key with `codex-py login --with-api-key --provider {provider.id}`",
+            )
         if not key:
             raise UserError(
                 f"missing environment variable `{name}` with the key for the model provider `{provider.id}`",

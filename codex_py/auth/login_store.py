@@ -26,8 +26,14 @@ StoreType: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
 
 AUTH_FILE: Final = "auth.json"
 MCP_FILE: Final = "mcp-auth.json"
+# Keys of providers other than OpenAI, by the names of their variables. Codex CLI has no such file.
+PROVIDER_KEYS_FILE: Final = "provider-keys.json"
 # The names that Codex CLI uses, so that both programs find the same entry.
-_SERVICES: Final = {AUTH_FILE: "Codex Auth", MCP_FILE: "Codex MCP Credentials"}
+_SERVICES: Final = {
+    AUTH_FILE: "Codex Auth",
+    MCP_FILE: "Codex MCP Credentials",
+    PROVIDER_KEYS_FILE: "codex-py Provider Keys",
+}
 _MAX_FILE: Final = 1024 * 1024
 _LOCK_FILE: Final = "auth.json.lock"
 _LOCK_SECONDS: Final = 45.0

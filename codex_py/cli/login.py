@@ -33,7 +33,13 @@ from codex_py.cli.typer_command import Json, Overrides, Profile, run_command
 from codex_py.core.model_setup import login_rules
 from codex_py.errors import ModelError, UsageError, UserError
 from codex_py.protocol.encoding import timestamp
-from codex_py.services.login import forget_login
+from codex_py.services.login import (
+    find_keyed_provider,
+    forget_login,
+    keep_provider_key,
+    provider_key_store,
+    stored_provider_keys,
+)
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -73,6 +79,10 @@ def login(
     with_api_key: Annotated[
         bool, typer.Option("--with-api-key", help="Read an API key from stdin and keep it; no browser.")
     ] = False,
+    provider: Annotated[
+        str | None,
+        typer.Option("--provider", metavar="NAME", help="With --with-api-key: whose key it is; OpenAI unless named."),
+    ] = None,
     with_access_token: Annotated[
         bool,
         typer.Option(
@@ -95,17 +105,20 @@ def login(
 ) -> int:
     """Sign in with a ChatGPT account, in a browser on this machine.
 
-    `printenv OPENAI_API_KEY | codex-py login --with-api-key` keeps an API key instead. `codex-py login status` says who
-    is signed in, `codex-py logout` ends it. The login is shared with other programs that use the same CODEX_HOME.
+    `printenv OPENAI_API_KEY | codex-py login --with-api-key` keeps an API key instead, and with `--provider anthropic`
+    that of another provider. `codex-py login status` says who is signed in, `codex-py logout` ends it. The login is
+    shared with other programs that use the same CODEX_HOME.
     """
     if (with_api_key or with_access_token) and (device_auth or no_browser or issuer):
         flag, what = ("--with-api-key", "key") if with_api_key else ("--with-access-token", "token")
         raise UsageError(f"`{flag}` takes a {what} from stdin and signs in nowhere", hint="leave the others out")
     if with_api_key and with_access_token:
         raise UsageError("`--with-api-key` and `--with-access-token` both read stdin", hint="leave one out")
+    if provider is not None and not with_api_key:
+        raise UsageError("`--provider` goes with `--with-api-key`", hint="leave it out to sign in with ChatGPT")
     home = find_login_home(overrides, profile)
     if with_api_key:
-        _save_key(home)
+        _save_key(home, provider or "openai")
         return 0
     if home.rules.method == "api":
         raise UserError(
@@ -134,6 +147,8 @@ def status(
         if os.environ.get(name, "").strip() and home.rules.method != "chatgpt":
             print_note(f"note: the environment variable `{name}` is set, and used before any stored login")
             break
+    for name, key in stored_provider_keys(provider_key_store(home.rules, home.path)).items():
+        print_note(f"note: a key is stored for `{name}`: {masked_key(key)}")
     stored = home.store.load()
     found = stored_credentials(stored, home.store.where, home.rules)
     if found is None:
@@ -175,6 +190,9 @@ def logout(overrides: Overrides = None, profile: Profile = None) -> int:
 
 async def _forget(home: LoginHome) -> None:
     was_there, warning = await forget_login(home.store, home=home.path, env=os.environ)
+    keys = provider_key_store(home.rules, home.path)
+    if await asyncio.to_thread(keys.remove):
+        print_note(f"the keys of providers in {keys.where} are gone")
     if warning:
         print_note(warning)
     print_note(f"signed out: the login in {home.store.where} is gone" if was_there else "not signed in")
@@ -198,7 +216,15 @@ async def _save_tokens(home: LoginHome, issuer: Issuer, tokens: Tokens) -> None:
     _warn_about_keys()
 
 
-def _save_key(home: LoginHome) -> None:
+def _save_key(home: LoginHome, provider: str) -> None:
+    owner = find_keyed_provider(provider)
+    if owner.id != "openai":
+        key = _read_secret(
+            "API key", f"printenv {owner.variable} | codex-py login --with-api-key --provider {owner.id}"
+        )
+        store = asyncio.run(keep_provider_key(owner, key, home=home.path, rules=home.rules))
+        print_note(f"kept the API key {masked_key(key)} for {owner.name} in {store.where}")
+        return
     if home.rules.method == "chatgpt":
         raise UserError("only a ChatGPT login may be used here (`forced_login_method`)", hint="use `codex-py login`")
     key = _read_secret("API key", "printenv OPENAI_API_KEY | codex-py login --with-api-key")

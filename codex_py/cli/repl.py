@@ -145,11 +145,12 @@ class _Host:
     def is_ephemeral(self) -> bool:
         return bool(self._options.ephemeral)
 
-    def use(self, provider: str) -> None:
-        """Use another provider from now on: `offline`, `ollama` or `lmstudio`."""
+    def use(self, provider: str, model: str | None = None) -> None:
+        """Use another provider from now on, whatever settings and flags say."""
         self._options.offline = provider == _OFFLINE
-        self._options.oss = provider != _OFFLINE
+        self._options.oss = False
         self._options.local_provider = None if provider == _OFFLINE else provider
+        self._options.model = model or self._options.model
 
     @property
     def waives_sandbox(self) -> bool:

@@ -110,6 +110,7 @@ DEFAULT_DENIALS: Final = (
 OWN_SECRETS: Final[Mapping[str, str]] = {
     "auth.json": "your login",
     "mcp-auth.json": f"{_LOGINS} MCP servers",
+    "provider-keys.json": "keys of model providers",
     "config.toml": "settings with secrets of other services",
     "*.config.toml": "settings with secrets of other services",
     "trusted_hooks.json": "which hooks run",
@@ -120,7 +121,7 @@ OWN_SECRETS: Final[Mapping[str, str]] = {
     "log": "logs",
 }
 # These stay denied whatever `allow_read` says.
-ALWAYS_DENIED: Final = ("auth.json", "mcp-auth.json")
+ALWAYS_DENIED: Final = ("auth.json", "mcp-auth.json", "provider-keys.json")
 
 
 def default_denials(env: Mapping[str, str], allowed: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from codex_py.auth.find_credentials import KEY_ENV_NAMES, check_key, stored_credentials
-from codex_py.auth.login_store import LoginStore, locked_login, open_store
+from codex_py.auth.find_credentials import KEY_ENV_NAMES, LoginRules, check_key, stored_credentials
+from codex_py.auth.login_store import PROVIDER_KEYS_FILE, LoginStore, locked_login, open_store
 from codex_py.auth.oauth import account_of, issuer_of, key_login, revoke_token, stored_tokens
 from codex_py.config.schema import Config
 from codex_py.core.model_setup import login_rules
-from codex_py.errors import ModelError, UserError
-from codex_py.model.providers import resolve_provider
+from codex_py.errors import ModelError, UsageError, UserError
+from codex_py.model.providers import HOSTED, resolve_provider
+from codex_py.text.nearest import did_you_mean
 
 
 class LoginStatus(NamedTuple):
@@ -61,6 +62,48 @@ async def keep_key(config: Config, key: str, *, home: Path) -> None:
     store = open_store(rules.store, home)
     async with locked_login(home):
         await asyncio.to_thread(store.save, key_login(checked))
+
+
+class KeyedProvider(NamedTuple):
+    """A provider with keys: its id, what it is called, and the variable of its key."""
+
+    id: str
+    name: str
+    variable: str
+
+
+def keyed_providers() -> tuple[KeyedProvider, ...]:
+    """The providers whose key is enough to use them, OpenAI first."""
+    hosted = (KeyedProvider(id_, each.name, each.env_key) for id_, each in HOSTED.items() if each.env_key)
+    return (KeyedProvider("openai", "OpenAI", KEY_ENV_NAMES[1]), *hosted)
+
+
+def find_keyed_provider(provider: str) -> KeyedProvider:
+    """The provider with this id. Raises `UsageError` for one that takes no key of ours."""
+    known = {each.id: each for each in keyed_providers()}
+    if provider not in known:
+        hint = did_you_mean(provider, tuple(known)) or f"known are {', '.join(f'`{name}`' for name in known)}"
+        raise UsageError(f"no key can be stored for the provider `{provider}`", hint=hint)
+    return known[provider]
+
+
+async def keep_provider_key(provider: KeyedProvider, key: str, *, home: Path, rules: LoginRules) -> LoginStore:
+    """Store a checked key of a provider other than OpenAI beside the others; gives back where they are."""
+    store = provider_key_store(rules, home)
+    async with locked_login(home):
+        await asyncio.to_thread(lambda: store.save({**store.load(), provider.variable: key}))
+    return store
+
+
+def stored_provider_keys(store: LoginStore) -> dict[str, str]:
+    """The stored keys of providers by the names of their variables."""
+    known = {each.variable for each in keyed_providers()}
+    return {name: key for name, key in store.load().items() if name in known and isinstance(key, str) and key}
+
+
+def provider_key_store(rules: LoginRules, home: Path) -> LoginStore:
+    """The store of the keys of providers other than OpenAI."""
+    return open_store(rules.store, home, PROVIDER_KEYS_FILE)
 
 
 async def forget_login(store: LoginStore, *, home: Path, env: Mapping[str, str]) -> tuple[bool, str | None]:

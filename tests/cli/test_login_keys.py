@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_issuer import FakeIssuer, make_jwt, make_tokens
+from tests.support.fake_messages import FakeMessages, answer, says
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
 from tests.support.logins import auth_file, mode, read_login, save_login, stored_login
@@ -273,3 +274,45 @@ def test_without_a_working_keyring_only_auto_falls_back_to_the_file(place: Place
 
     assert ended.status == status
     assert auth_file(place).exists() == (status == 0)
+
+
+def test_a_key_of_another_provider_is_stored_beside_the_login_and_used(place: Place) -> None:
+    run(place, "login", "--with-api-key", stdin=KEY.encode())
+    stored = run(place, "login", "--with-api-key", "--provider", "anthropic", stdin=b"sk-ant-0123456789abcdef\n")
+    shown = run(place, "login", "status")
+    with FakeMessages(answer(says("done")), key="sk-ant-0123456789abcdef") as model:
+        place.configure(f'model_provider = "anthropic"\n[model_providers.anthropic]\nbase_url = "{model.base_url}"\n')
+        ended = run(place, "exec", "go")
+    gone = run(place, "logout")
+
+    path = place.codex_home / "provider-keys.json"
+    assert (stored.status, stored.err) == (
+        0,
+        f"kept the API key sk-ant-0***bcdef for Anthropic in `{path}`\n",
+    )
+    assert "note: a key is stored for `ANTHROPIC_API_KEY`: sk-ant-0***bcdef\n" in shown.err
+    assert (ended.status, ended.out) == (0, "done\n")
+    assert "sk-ant" not in ended.err
+    assert not path.exists() and "are gone" in gone.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--with-api-key", "--provider", "antropic"), "did you mean `anthropic`?"),
+        (("--with-api-key", "--provider", "ollama"), "no key can be stored for the provider `ollama`"),
+        (("--provider", "anthropic"), "`--provider` goes with `--with-api-key`"),
+    ],
+)
+def test_a_key_has_a_provider_that_takes_keys(place: Place, arguments: tuple[str, ...], message: str) -> None:
+    ended = run(place, "login", *arguments, stdin=b"sk-ant-0123456789")
+
+    assert (ended.status, message in ended.err) == (2, True)
+    assert not (place.codex_home / "provider-keys.json").exists()
+
+
+def test_without_its_key_a_hosted_provider_says_how_to_store_one(place: Place) -> None:
+    place.configure('model_provider = "anthropic"\n')
+    ended = run(place, "exec", "go")
+
+    assert "`codex-py login --with-api-key --provider anthropic`" in ended.err

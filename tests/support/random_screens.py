@@ -14,6 +14,7 @@ from tests.support.terminal import Terminal
 _QUIET_SECONDS: Final = 0.35
 _STEPS: Final = 14
 _MAX_TURNS: Final = 12
+_MAX_ESCAPES: Final = 6
 _PIECES: Final = (
     "Some words that go on and on ",
     "until the row is full.\n\n",
@@ -82,15 +83,17 @@ def _step(dice: random.Random, terminal: Terminal, *, may_send: bool) -> int:
 
 
 def _settle(terminal: Terminal) -> None:
-    """Close what is open, stop what runs, and empty the input."""
-    for _ in range(3):
+    """Close what is open, stop what runs, and empty the input. Escapes on an empty input may open a list again."""
+    for _ in range(_MAX_ESCAPES):
         terminal.type("\x1b")
         _read_until_quiet(terminal)
-    terminal.wait_for(lambda now: "Esc stops it" not in now.text)
-    # Of a text of several lines each is deleted from its end.
-    terminal.type("\x15\x7f" * 40)
-    terminal.wait_for("Ask anything")
-    _read_until_quiet(terminal)
+        terminal.wait_for(lambda now: "Esc stops it" not in now.text)
+        # Of a text of several lines each is deleted from its end.
+        terminal.type("\x15\x7f" * 40)
+        _read_until_quiet(terminal)
+        if "Ask anything" in terminal.text:
+            return
+    raise AssertionError(f"the input is not in front:\n{terminal.text}")
 
 
 def _read_until_quiet(terminal: Terminal) -> None:

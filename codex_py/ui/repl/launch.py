@@ -109,8 +109,8 @@ class LaunchHost(Protocol):
         """The settings as they are now."""
         ...
 
-    def use(self, provider: str) -> None:
-        """Ask another provider from now on: `offline`, `ollama` or `lmstudio`."""
+    def use(self, provider: str, model: str | None = None) -> None:
+        """Ask another provider from now on, `offline` or a configured one, for `model` or for its usual one."""
         ...
 
     @property

@@ -29,10 +29,11 @@ from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize, without_styles
 from codex_py.ui.repl.commands import commands_now
 from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unknown_command
+from codex_py.ui.repl.first_run import reach_a_model
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions, RewindHost
 from codex_py.ui.repl.panels.askers import LineAsker
 from codex_py.ui.repl.panels.questions import QuestionQueue
-from codex_py.ui.repl.session_start import banner_of, first_destination, reach_a_model, settle_start, way_back
+from codex_py.ui.repl.session_start import banner_of, first_destination, settle_start, way_back
 from codex_py.ui.repl.slash_command import (
     CommandContext,
     Destination,
@@ -75,7 +76,9 @@ async def run_in_lines(host: LaunchHost, launch: LaunchContext, options: LaunchO
                 options = LaunchOptions()
         except LoginNeeded:
             over_ssh = is_over_ssh(launch.env)
-            if not (sys.stdin.isatty() and await reach_a_model(asker, host, talk.run_program, over_ssh=over_ssh)):
+            if not (
+                sys.stdin.isatty() and await reach_a_model(asker, host, launch, talk.run_program, over_ssh=over_ssh)
+            ):
                 raise
             launch = host.read_context()
         except UserError as error:

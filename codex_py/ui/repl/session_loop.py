@@ -25,12 +25,13 @@ from codex_py.ui.repl.actions import Actions
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.ui.repl.chips import Chips, Composed
 from codex_py.ui.repl.commands.settings import warn_of_unknown_model
+from codex_py.ui.repl.first_run import reach_a_model
 from codex_py.ui.repl.launch import LaunchHost, LaunchOptions
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.questions import QuestionQueue
 from codex_py.ui.repl.screen import TerminalScreen
-from codex_py.ui.repl.session_start import banner_of, first_destination, reach_a_model, settle_start, way_back
+from codex_py.ui.repl.session_start import banner_of, first_destination, settle_start, way_back
 from codex_py.ui.repl.session_view import SessionView, StatusKeeper, ViewServices
 from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, Quit
 from codex_py.ui.repl.status_command import StatusCommand
@@ -125,7 +126,8 @@ class SessionLoop:
     async def _set_up(self, destination: Destination) -> Destination:
         """There is no model to ask yet."""
         over_ssh = is_over_ssh(self._launch.env)
-        if not await reach_a_model(self._asker, self._host, self._front.run_program, over_ssh=over_ssh):
+        run_program = self._front.run_program
+        if not await reach_a_model(self._asker, self._host, self._launch, run_program, over_ssh=over_ssh):
             return Quit()
         self._front.launch = self._launch = self._host.read_context()
         return destination

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -15,56 +13,16 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.project import project_files
 from codex_py.core.build import ResumeTarget
 from codex_py.core.session import Session
-from codex_py.errors import UserError
 from codex_py.paths import short_path
 from codex_py.protocol.events import SessionStarted
 from codex_py.render.status import Banner
 from codex_py.render.transcript import recent_turns
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
-from codex_py.ui.repl.panels.forms import Form, FormAsker, Option, Sheet, TextLine, needs_text
+from codex_py.ui.repl.panels.forms import FormAsker, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
 from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, Quit
 
-FirstChoice: TypeAlias = Literal["browser", "code", "key", "local", "offline", "quit"]
-
 _MAX_FILES: Final = 4
-
-WELCOME: Final[Sheet[FirstChoice]] = Sheet(
-    title="Welcome to codex-py",
-    subject=(
-        TextLine("A coding agent for your terminal. It needs a model to talk to, and there is no key or login yet."),
-        TextLine("How do you want to begin?"),
-    ),
-    options=(
-        Option("b", "Sign in with ChatGPT", "browser", "opens your browser"),
-        Option("d", "Sign in with a code", "code", "for machines without a browser"),
-        Option("k", "Paste an API key", "key", "kept on this machine, readable by you alone"),
-        Option("l", "Use a local model", "local", "Ollama or LM Studio, on this machine"),
-        Option("o", "Look around offline", "offline", "built-in rules, no AI, nothing leaves this machine"),
-        Option("q", "Quit", "quit"),
-    ),
-    refusal="quit",
-    escape="quit",
-)
-
-_FAR_BROWSER: Final[Option[FirstChoice]] = WELCOME.options[0]._replace(
-    note="shows the address; its browser comes back to this machine"
-)
-
-KEY_FORM: Final = Form(
-    "API key",
-    (TextLine("From https://platform.openai.com/api-keys. It is not shown while you type."),),
-    hidden=True,
-    check=needs_text,
-    enter="keep it",
-)
-
-
-def welcome_sheet(*, over_ssh: bool) -> Sheet[FirstChoice]:
-    """The question how to begin. Over ssh the browser is on another machine, and a code works with it."""
-    if not over_ssh:
-        return WELCOME
-    return WELCOME._replace(options=(_FAR_BROWSER, *WELCOME.options[1:]), default=1)
 
 
 async def ask_for_trust(
@@ -106,21 +64,6 @@ def _what_it_allows(loaded: LoadedConfig, cwd: Path, home: Path) -> tuple[TextLi
         lines.append("• its own settings (.codex/config.toml) would count; it has none now")
     lines.append("• MCP servers and hooks that it brings are offered; each is asked about before it runs")
     return tuple(TextLine(line) for line in lines)
-
-
-RunProgram: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
-
-_LOGIN: Final = (sys.executable, "-m", "codex_py.cli.main", "login")
-_LOCAL: Final = Sheet(
-    title="Which local server?",
-    subject=(),
-    options=(
-        Option("o", "Ollama", "ollama"),
-        Option("l", "LM Studio", "lmstudio"),
-        Option("b", "Back", ""),
-    ),
-    refusal="",
-)
 
 
 async def settle_trust(asker: FormAsker, host: LaunchHost, launch: LaunchContext) -> LaunchContext | None:
@@ -186,42 +129,6 @@ _FULL_ACCESS: Final[Sheet[_FullAccess]] = Sheet(
     escape="quit",
     default=2,
 )
-
-
-async def reach_a_model(asker: FormAsker, host: LaunchHost, run_program: RunProgram, *, over_ssh: bool) -> bool:
-    """Let the user choose how to reach one, and set that up; False when they want to leave."""
-    while True:
-        match await asker.choose(welcome_sheet(over_ssh=over_ssh)):
-            case "quit":
-                return False
-            case "offline":
-                host.use("offline")
-                return True
-            case "local":
-                if server := await asker.choose(_LOCAL):
-                    host.use(server)
-                    return True
-            case "key":
-                key = await asker.enter(KEY_FORM)
-                if key is not None:
-                    await _save_key(key)
-                    return True
-            case "browser":
-                if await run_program(_LOGIN) == 0:
-                    return True
-            case "code":
-                if await run_program([*_LOGIN, "--device-auth"]) == 0:
-                    return True
-
-
-async def _save_key(key: str) -> None:
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *_LOGIN, "--with-api-key", stdin=pipe, stdout=asyncio.subprocess.DEVNULL, stderr=pipe
-    )
-    _, complaint = await process.communicate(key.encode() + b"\n")
-    if process.returncode:
-        raise UserError(f"the key could not be saved: {complaint.decode(errors='replace').strip()[:500]}")
 
 
 async def first_destination(asker: FormAsker, launch: LaunchContext, options: LaunchOptions) -> Destination:
