@@ -34,9 +34,14 @@ def encode_json(value: Any) -> bytes:
 def decode_json(raw: bytes | str) -> Any:
     """Read JSON from outside; raise `ValueError` for what is not JSON, `NaN` and `Infinity` included."""
     try:
-        return _DECODER.decode(raw) if isinstance(raw, str) else json.loads(raw, parse_constant=_refuse)
+        return _DECODER.decode(raw if isinstance(raw, str) else raw.decode(_encoding_of(raw), "surrogatepass"))
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def _encoding_of(raw: bytes) -> str:
+    """As `json.loads` finds it, which most often is to be seen at once."""
+    return "utf-8" if raw.startswith(b'{"') else json.detect_encoding(raw)
 
 
 def as_object(value: object) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import PlanStep
-from codex_py.protocol.items import CallOutput, ResponseItem, ToolCall, ToolType
+from codex_py.protocol.items import ResponseItem, ToolCall, ToolType, exchange_of
 
 # What the host says in the user's place begins like this.
 _CONTEXT: Final = r"<[a-z_ ]+>|# AGENTS\.md instructions"
@@ -84,11 +84,8 @@ def output_of(item: ResponseItem) -> str:
 
 def outputs_by_call(items: Iterable[ResponseItem]) -> dict[str, str]:
     """The text of each output among these items, by the id of its call."""
-    return {
-        view.call_id: output_of(item)
-        for item in items
-        if item.type.endswith("_call_output") and isinstance(view := item.view(), CallOutput)
-    }
+    found = ((exchange_of(item), item) for item in items)
+    return {exchange.call_id: output_of(item) for exchange, item in found if exchange and exchange.is_output}
 
 
 def plan_of(steps: object) -> tuple[PlanStep, ...]:

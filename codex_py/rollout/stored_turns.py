@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall, exchange_of
 from codex_py.protocol.readable import (
     arguments_of,
     command_of,
@@ -28,6 +28,9 @@ from codex_py.protocol.readable import (
 from codex_py.protocol.value import Value
 from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.rollout.records import RolloutRecord, read_records
+
+# Within a JSON text the quotes would be escaped, so this key stands for itself.
+_PICTURE: Final = b'"image_url"'
 
 TurnEnd: TypeAlias = Literal["completed", "interrupted", "failed"]
 
@@ -157,6 +160,8 @@ class _Reader:
 
 
 def _past_item(item: ResponseItem, outputs: Mapping[str, str], cwd: Path) -> Iterator[PastItem]:
+    if (exchange := exchange_of(item)) is not None and exchange.is_output:
+        return
     match item.view():
         case Message("assistant", text):
             yield PastItem("", events.MessageDone(without_plan_tags(text)))
@@ -203,6 +208,8 @@ def _call_event(
 
 
 def _pictures(item: ResponseItem) -> Iterator[str]:
+    if _PICTURE not in item.encoded:
+        return
     for part in as_list(item.decode().get("content")):
         url = as_object(part).get("image_url")
         if isinstance(url, str):

@@ -49,6 +49,11 @@ class TurnCounter:
         elif (prompt := user_text(record)) is not None:
             self._begin(record, prompt)
 
+    def forget_prompts(self) -> None:
+        """Drop the text of the newest turn, so that memory does not grow with what users have pasted."""
+        if self.turns:
+            self.turns[-1] = self.turns[-1]._replace(prompt="")
+
     def _begin(self, record: RolloutRecord, prompt: str) -> None:
         # Sent while the turn was running: it belongs to that turn.
         if self._begins is None and self.turns and self.turns[-1].ends is None:
@@ -166,6 +171,7 @@ class _TranscriptReader:
         finished, self.entries[: self._begun] = self.entries[: self._begun], []
         self._unnumbered -= self._begun
         self._begun = 0
+        self._counter.forget_prompts()
         return finished
 
     def feed(self, record: RolloutRecord) -> None:

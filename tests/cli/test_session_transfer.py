@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,14 @@ from tests.support.process import run
 
 KEY = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
 UNKNOWN = "0199a213-81c0-7800-8aa1-bbab2a035a53"
+# Runs `codex-py sessions` and prints the most bytes that its objects have had at a time.
+MEASURED = """
+import sys, tracemalloc
+from codex_py.cli.sessions import run
+tracemalloc.start()
+run(sys.argv[2:])
+print(tracemalloc.get_traced_memory()[1], file=sys.stderr)
+"""
 PATCH = "*** Begin Patch\n*** Add File: new.py\n+print('<b>')\n*** End Patch\n"
 
 
@@ -303,3 +313,21 @@ def test_paths_of_the_home_are_shortened_wherever_they_stand(place: Place) -> No
     assert [record["metadata"] for record in json.loads(whole)["records"] if "metadata" in record] == [
         {"history_sequence": 3, "root": OLD}
     ]
+
+
+@pytest.mark.parametrize("form", ["md", "html", "json", "jsonl"])
+def test_a_long_session_needs_no_more_memory_than_a_short_one(place: Place, form: str) -> None:
+    def peak(turns: int) -> int:
+        lines = theirs()
+        said = json.loads(json.dumps(lines[5]).replace('"look"', json.dumps("x" * 40_000)))
+        begun, message, head = lines[1], lines[4], lines[0]
+        session = f"{UNKNOWN[:-6]}{turns:06}"
+        head = {**head, "payload": {**head["payload"], "id": session}}
+        path = place.codex_home / f"sessions/2026/11/23/rollout-2026-11-23T11-00-00-{session}.jsonl"
+        write_lines(path, [head, *({**line, "ordinal": 0} for line in (begun, message, said) * turns)])
+        arguments = ["sessions", "export", session, "--format", form, "-o", str(place.home / "out")]
+        argv = [sys.executable, "-c", MEASURED, *arguments]
+        ended = subprocess.run(argv, cwd=place.repo, env=place.env, check=True, capture_output=True, text=True)
+        return int(ended.stderr.split()[-1])
+
+    assert peak(450) < peak(150) + 1_500_000
