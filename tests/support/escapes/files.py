@@ -50,7 +50,7 @@ def _through_link(fixture: Fixture) -> None:
 
 
 def _through_directory_link(fixture: Fixture) -> None:
-    link = Path(fixture.work, "link-to-folder")
+    link = Path(fixture.work, "link-to-directory")
     link.symlink_to(fixture.outside)
     _write(link / "new")
 
@@ -73,7 +73,7 @@ def _mapped(fixture: Fixture) -> None:
 def _made_in_repository(fixture: Fixture) -> None:
     """Give a nameless file of the workspace a name among the hooks."""
     file = os.open(fixture.work, os.O_TMPFILE | os.O_WRONLY, 0o755)
-    # Only with a folder given does Python follow the link; the path is absolute, and the folder does not matter.
+    # Only with a directory given does Python follow the link; the path is absolute, and the directory does not matter.
     os.link(f"/proc/self/fd/{file}", f"{fixture.work}/.git/hooks/post-commit", src_dir_fd=file, follow_symlinks=True)
 
 
@@ -255,8 +255,8 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("cut a file outside short", _in(_outside("kept"), lambda path: os.truncate(path, 0))),
     ("remove a file outside", _in(_outside("kept"), os.unlink)),
     ("rename a file outside", lambda fixture: Path(fixture.outside, "kept").rename(f"{fixture.outside}/other")),
-    ("make a folder outside", _in(_outside("folder"), os.mkdir)),
-    ("remove a folder outside", _in(_outside("empty"), os.rmdir)),
+    ("make a directory outside", _in(_outside("directory"), os.mkdir)),
+    ("remove a directory outside", _in(_outside("empty"), os.rmdir)),
     ("move a file from outside", lambda fixture: Path(fixture.outside, "kept").rename(f"{fixture.work}/stolen")),
     ("move a file to outside", _moved_out),
     ("make a link outside", lambda fixture: Path(fixture.outside, "link").symlink_to("/")),
@@ -266,7 +266,7 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("change a time outside", _in(_outside("kept"), lambda path: os.utime(path, (1, 1)))),
     ("set an attribute outside", _in(_outside("kept"), lambda path: os.setxattr(path, "user.x", b"1"))),
     ("write outside through a link", _through_link),
-    ("write outside through a linked folder", _through_directory_link),
+    ("write outside through a linked directory", _through_directory_link),
     ("write outside through a hard link", _through_hard_link),
     ("write outside by way of `..`", lambda fixture: _write(f"{fixture.work}/../outside/new")),
     ("write outside by way of /proc/self/cwd", lambda _: _write("/proc/self/cwd/../outside/new")),
@@ -274,9 +274,9 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("write outside by way of /proc/1/root", lambda fixture: _write(f"/proc/1/root{fixture.outside}/new")),
     ("write outside by opening anew what was opened to read", _reopened),
     ("write outside into a mapped file", _mapped),
-    ("write outside from an open folder", _at_directory),
+    ("write outside from an open directory", _at_directory),
     ("make a nameless file outside", _nameless),
-    ("write to the home folder", lambda _: _write(Path.home() / ".codex-py-attempt")),
+    ("write to the home directory", lambda _: _write(Path.home() / ".codex-py-attempt")),
     ("write to /etc", lambda _: _write("/etc/codex-py-attempt")),
     ("write to /tmp where it is not writable", lambda _: _write("/tmp/codex-py-attempt")),
     ("write to /var/tmp", lambda _: _write("/var/tmp/codex-py-attempt")),
@@ -299,12 +299,12 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("plant a git hook in a nested repository", _in(_work("sub/.git/hooks/pre-commit"), _write)),
     ("swap a nested repository", _swapped_repository),
     ("plant a git hook made without a name", _made_in_repository),
-    ("exchange the repository with another folder", _exchanged_repository),
+    ("exchange the repository with another directory", _exchanged_repository),
     ("plant a configuration for this program", _planted_settings),
-    ("put a folder in the place of a missing `.codex`", _onto_missing),
+    ("put a directory in the place of a missing `.codex`", _onto_missing),
     ("put a link in the place of a missing `.agents`", _linked_skills),
     ("read a secret", lambda fixture: _read(f"{fixture.secret}/key")),
-    ("list a folder of secrets", lambda fixture: os.listdir(fixture.secret)),  # noqa: PTH208
+    ("list a directory of secrets", lambda fixture: os.listdir(fixture.secret)),  # noqa: PTH208
     ("read a secret by way of /proc/self/root", lambda fixture: _read(f"/proc/self/root{fixture.secret}/key")),
     ("read a secret by way of /proc/1/root", lambda fixture: _read(f"/proc/1/root{fixture.secret}/key")),
     ("read a secret through a link", _secret_link),
@@ -313,9 +313,9 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("read a secret file of the workspace", lambda fixture: _read(fixture.env_file)),
     ("read a secret file of the workspace through a hard link", _secret_hard_link),
     ("read a secret file of the workspace after moving it", _secret_moved),
-    ("put a file in a folder of secrets", lambda fixture: _write(f"{fixture.secret}/new")),
+    ("put a file in a directory of secrets", lambda fixture: _write(f"{fixture.secret}/new")),
     ("read a login that has been replaced", lambda fixture: _read(f"{fixture.home}/auth.json")),
-    ("read a replaced login from an open folder beside it", _login_at_directory),
+    ("read a replaced login from an open directory beside it", _login_at_directory),
     ("read a replaced login by way of /proc/1/root", lambda fixture: _read(f"/proc/1/root{fixture.home}/auth.json")),
     ("read a replaced login through a link", _login_link),
     ("read a replaced login through a hard link", _login_hard_link),
@@ -326,17 +326,17 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("read a session of another project", lambda fixture: _read(f"{fixture.home}/sessions/other.jsonl")),
     ("list the sessions of other projects", lambda fixture: os.listdir(f"{fixture.home}/sessions")),  # noqa: PTH208
     ("read our settings by a link", _settings_by_link),
-    ("put a login in the place of ours", lambda fixture: _write(f"{fixture.home}/auth.json")),
+    ("replace our login", lambda fixture: _write(f"{fixture.home}/auth.json")),
     ("read the login in our home", lambda fixture: _read(f"{fixture.own}/auth.json")),
     ("write into our settings", _in(_own("config.toml"), _write)),
-    ("put other settings in the place of ours", _replaced_settings),
+    ("replace our settings", _replaced_settings),
     ("write into our settings through a hard link", _linked_settings),
     ("remove our settings", _in(_own("config.toml"), os.unlink)),
-    ("allow a command by a rule of ours", _in(_own("rules/default.rules"), _write)),
+    ("allow a command by our own rule", _in(_own("rules/default.rules"), _write)),
     ("plant settings for a profile", _in(_own("work.config.toml"), _write)),
     ("plant a skill among ours", _in(_own("skills/planted"), os.mkdir)),
     ("change the mode of our home", _in(_own(""), lambda path: Path(path).chmod(0o777))),
-    ("put another home in the place of ours", _swapped_home),
-    ("move away a folder that leads to our home", _swapped_way),
+    ("replace our home", _swapped_home),
+    ("move away a directory that leads to our home", _swapped_way),
     ("read shared memory of outside", _shared_memory),
 )

@@ -9,12 +9,12 @@ from typing import NamedTuple, TypeAlias
 class Fixture(NamedTuple):
     """Paths and addresses as an attempt gets them; all plain, so that they travel as JSON.
 
-    `work` is writable and holds a repository, `outside` is not; `secret` and `env_file` must not be read. Nor must the
-    login in `home`, replaced once the command runs, and the one in `new_home`, which comes then. `own` is a home of
-    ours in `work`, two folders deep, which must not change. `victim` is a process outside; `datagrams` is a socket file
-    as `unix_socket` is; `abstract` is the name of a socket without the leading NUL; `shared` is a file in the host's
-    shared memory; `terminal` is somebody else's; `mark` is what a process that is left behind is known by. Where the
-    machine has no such thing, `tcp6_port` is 0, and `shared` and `terminal` are empty.
+    `work` is writable and holds a repository, `outside` is not; `secret` and `env_file` must not be read. Nor must
+    the login in `home`, replaced once the command runs, and the one in `new_home`, which comes then. `own` is a
+    home of ours in `work`, two directories deep, which must not change. `victim` is a process outside; `datagrams`
+    is a socket file as `unix_socket` is; `abstract` is the name of a socket without the leading NUL; `shared` is a
+    file in the host's shared memory; `terminal` is somebody else's; `mark` is what a process that is left behind is
+    known by. Where the machine has no such thing, `tcp6_port` is 0, and `shared` and `terminal` are empty.
     """
 
     work: str

@@ -34,7 +34,7 @@ SECRETS: Final = (
 HOME: Final = Path("tools/own")
 
 # What is not held, and why that is known and accepted.
-_NO_MOUNTS: Final = "Landlock grants rights by folder and cannot take one back below it"
+_NO_MOUNTS: Final = "Landlock grants rights by directory and cannot take one back below it"
 _NO_ATTRIBUTES: Final = "Landlock has no say over modes, owners, times and attributes"
 _NO_NAMES: Final = "Landlock would have to hide the names of everything else too"
 _NO_PROCESSES: Final = "without namespaces all processes are seen"
@@ -57,21 +57,21 @@ EXCUSED: Final[dict[str, dict[str, str]]] = {
         "plant a git hook in a nested repository": _NO_MOUNTS,
         "swap a nested repository": _NO_MOUNTS,
         "plant a git hook made without a name": _NO_MOUNTS,
-        "exchange the repository with another folder": _NO_MOUNTS,
+        "exchange the repository with another directory": _NO_MOUNTS,
         "plant a configuration for this program": _NO_MOUNTS,
-        "put a folder in the place of a missing `.codex`": _NO_MOUNTS,
+        "put a directory in the place of a missing `.codex`": _NO_MOUNTS,
         "put a link in the place of a missing `.agents`": _NO_MOUNTS,
         "write into our settings": _NO_MOUNTS,
-        "put other settings in the place of ours": _NO_MOUNTS,
+        "replace our settings": _NO_MOUNTS,
         "write into our settings through a hard link": _NO_MOUNTS,
         "remove our settings": _NO_MOUNTS,
-        "allow a command by a rule of ours": _NO_MOUNTS,
+        "allow a command by our own rule": _NO_MOUNTS,
         "plant settings for a profile": _NO_MOUNTS,
         "plant a skill among ours": _NO_MOUNTS,
         "change the mode of our home": _NO_MOUNTS,
-        "put another home in the place of ours": _NO_MOUNTS,
-        "move away a folder that leads to our home": _NO_MOUNTS,
-        "list a folder of secrets": _NO_NAMES,
+        "replace our home": _NO_MOUNTS,
+        "move away a directory that leads to our home": _NO_MOUNTS,
+        "list a directory of secrets": _NO_NAMES,
         "list the sessions of other projects": _NO_NAMES,
         "see a process outside": _NO_PROCESSES,
         "hold a process outside": _NO_PROCESSES,
@@ -101,7 +101,7 @@ class Outcome(NamedTuple):
 
 
 def run_escape_tests(sandbox: Sandbox, network: NetworkAccess = False) -> list[Outcome]:
-    """Make every attempt in a workspace-write sandbox without temporary folders; takes a few seconds.
+    """Make every attempt in a workspace-write sandbox without temporary directories; takes a few seconds.
 
     `sandbox` must deny reading `UNREADABLE` and `SECRETS`, and its home must be `HOME`. Raises `SandboxUnavailable`
     when there is none.
