@@ -66,7 +66,7 @@ def _described(finding: LintFinding) -> str:
 
 
 def _line_tokens(admin: SkillAdmin) -> dict[str, int]:
-    """What the line of each skill takes in the list that the model is sent."""
+    """The tokens that each skill's line takes in the list that the model is sent."""
     use = render_skills(
         admin.catalog,
         context_window=window_for(admin),

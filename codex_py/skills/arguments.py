@@ -20,7 +20,7 @@ class SkillArguments(NamedTuple):
 
 
 def find_arguments(texts: Sequence[str], name: str, *, picked: bool) -> SkillArguments:
-    """What the first mention of a skill in some texts is followed by.
+    """The words behind the first mention of a skill in some texts.
 
     Behind a mention that opens a text it is all of the text. Behind any other it is the rest of the line, up to the
     next mention that no quotes surround; punctuation right behind the name ends it. A skill that was `picked`, and that

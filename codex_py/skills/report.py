@@ -24,7 +24,7 @@ _USES: Final = ("explicit", "read", "script")
 
 
 class SkillFacts(Value):
-    """What is known of a skill without the ledger. `line_tokens` is what its line in the list takes, 0 when not listed.
+    """Facts about a skill that need no ledger. `line_tokens` is what its line in the list takes, 0 when not listed.
 
     `stale` are messages about what it refers to and is not there, `overlaps` the names of skills described alike.
     """
@@ -39,7 +39,7 @@ class SkillFacts(Value):
 
 
 class UseRecord(Value):
-    """What the ledger says of a skill. `tokens` are all it put into contexts; `exits` are exit codes of its scripts."""
+    """The ledger's record of a skill. `tokens` are all it put into contexts; `exits` are exit codes of its scripts."""
 
     ways: Mapping[str, int]
     outcomes: Mapping[str, int]
@@ -150,7 +150,7 @@ def _judge(facts: SkillFacts, record: UseRecord, period: str) -> SkillAssessment
 
 
 def _verdict(facts: SkillFacts, record: UseRecord) -> tuple[str, str]:
-    """What speaks against leaving a skill as it is, the most urgent first; two empty texts for nothing."""
+    """The most urgent reason against leaving a skill as it is, as a verdict and a sentence; both empty without one."""
     runs, failing = len(record.exits), record.failing
     if failing >= _MIN_FAULTS and failing * 2 >= runs:
         return "fix", f"its scripts failed {failing} of {runs} times"

@@ -187,7 +187,7 @@ class _Search:
             self._queue.append(Directory(path, real, directory.depth + 1))
 
     def _look_deeper(self, directory: Directory, children: list[tuple[str, bool]]) -> None:
-        """Note that there are skills right below the last level that is searched."""
+        """Note that skills lie right below the last level that is searched."""
         for name, is_link in children[:_MAX_PEEKED]:
             path = f"{directory.path}/{name}/{SKILL_FILE}"
             if not is_link and name not in SKIPPED_DIRECTORIES and (there := stamp(path)) is not None:

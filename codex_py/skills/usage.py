@@ -333,8 +333,7 @@ def _set_aside(descriptor: int, path: Path) -> None:
 
 
 def _entries(path: Path, most: int, *, skip: int = 0) -> Iterator[dict[str, Any]]:
-    """The objects on the lines of a ledger, at most so many bytes of them behind the first ones; what cannot be read
-    ends it."""
+    """The objects on the lines of a ledger: at most `most` bytes after the first `skip`; an unreadable file ends it."""
     left = most
     with contextlib.suppress(OSError), _reading(path) as stream:
         if skip:

@@ -25,7 +25,7 @@ class PlaceholderValues(NamedTuple):
     escapes: bool = False
 
     def value(self, found: re.Match[str]) -> str | None:
-        """What stands in the place of a match; None for what is no placeholder of these."""
+        """The text that replaces a match; None if it is no placeholder of these."""
         _, everything, number, name, braced = found.groups()
         if everything:
             return self.everything
