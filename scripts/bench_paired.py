@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,12 +190,13 @@ def measure(case: Case, programs: list[Program], *, rounds: int, cwd: Path) -> d
         return samples
 
 
-def report(case: Case, samples: dict[str, list[Sample]]) -> None:
+def rows_of(case: Case, samples: dict[str, list[Sample]]) -> Iterator[tuple[str, ...]]:
+    """A row for each measure: the case, the measure, the medians, and the ratio ours / peer where there is a peer."""
     for measure_name, unit in (("wall", "ms"), ("cpu", "ms"), ("memory", "MB")):
         medians = [statistics.median(getattr(sample, measure_name) for sample in taken) for taken in samples.values()]
-        row = f"{case.name:<20} {measure_name:<7} " + " ".join(f"{median:9.1f} {unit}" for median in medians)
+        row = (case.name, measure_name, *(f"{median:.1f} {unit}" for median in medians))
         if len(medians) == 2:
             pairs = zip(*samples.values(), strict=True)
             ratios = [getattr(ours, measure_name) / getattr(peer, measure_name) for ours, peer in pairs]
-            row += f"   x{statistics.median(ratios):.2f}"
-        print(row, flush=True)
+            row = (*row, f"x{statistics.median(ratios):.2f}")
+        yield row
