@@ -13,6 +13,15 @@ import typer
 from codex_py.cli import skills_view as view
 from codex_py.cli.console import print_note, print_warnings
 from codex_py.cli.skill_choice import Cwd, Refresh, Target, choose_skills, expanded, look_here
+from codex_py.cli.skills_install import (
+    accept_skill,
+    install_skills,
+    list_outdated,
+    remove_skill,
+    show_difference,
+    sync_skills,
+    update_skills,
+)
 from codex_py.cli.skills_report import report_skills
 from codex_py.cli.skills_test import test_skill
 from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
@@ -50,6 +59,13 @@ def run(arguments: Sequence[str]) -> int:
         "deps": show_needs,
         "rank": rank_skills,
         "search": search_skills,
+        "install": install_skills,
+        "update": update_skills,
+        "outdated": list_outdated,
+        "diff": show_difference,
+        "accept": accept_skill,
+        "remove": remove_skill,
+        "sync": sync_skills,
     }
     return run_commands(commands, arguments, name="skills", about=_ABOUT)
 
@@ -68,6 +84,9 @@ def list_skills(
     found = look_here(cwd, overrides, profile, refresh=refresh)
     view.print_list(found.catalog, sys.stdout, as_json=as_json)
     print_warnings(found.catalog.notes)
+    print_warnings(
+        f"the skill `{edited.path.parent.name}` is used, but {edited.message}" for edited in found.catalog.edited
+    )
     if not (found.catalog.skills or found.catalog.problems):
         roots = (
             ", ".join(f"`{root.path}`" for root in skill_roots(found.sources)) or "none of the usual directories exists"

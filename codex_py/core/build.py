@@ -289,10 +289,14 @@ def _session_skills(
     servers: ServerTable | None,
 ) -> SessionSkills:
     config = request.loaded.config
-    withheld = {name: value for name, value in request.env.items() if name not in tool_env and name not in keys}
 
     def roots_for(cwd: Path) -> SkillRootsRequest:
         return skill_sources(request.loaded, home=request.home, cwd=cwd, env=request.env)
+
+    def load_checker():  # the check of `skills.lock`
+        from codex_py.services.skill_trust import lock_check  # only for who has a `skills.lock`
+
+        return lock_check(request.home, request.env)
 
     skill_settings = SkillSettings(
         roots=roots_for(request.cwd),
@@ -302,17 +306,17 @@ def _session_skills(
         context_window=settings.context_window,
         max_tokens=config.skills.max_context_tokens,
         env=tool_env,
-        withheld_env=withheld,
+        withheld_env={key: value for key, value in request.env.items() if key not in tool_env and key not in keys},
         configured_mcp=servers.skill_keys if servers else frozenset(),
         command_lines=command_lines,
         roots_for=roots_for,
         ledger_home=request.state_home,
         keep_ledger=config.skills.ledger and not request.ephemeral,
-        # The default denials name no `SKILL.md`.
-        checks_plain=bool(config.sandbox.deny_read),
+        checks_plain=bool(config.sandbox.deny_read),  # the default denials name no `SKILL.md`
         ranking=config.skills.ranking == "on",
         suggestions=config.skills.suggestions == "on",
         natural_names=config.skills.natural_names,
+        load_checker=load_checker,
         may_read=read_check(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
     )
     return SessionSkills(skill_settings, request.cwd)

@@ -19,7 +19,7 @@ from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.model import McpNeed, Skill, SkillCatalog
 from codex_py.skills.render import RenderedSkills, render_skills
 from codex_py.skills.roots import PluginSkills, SkillRootsRequest
-from codex_py.skills.service import SkillService, SkillSwitch, idle_rules, load_warnings
+from codex_py.skills.service import SkillChecker, SkillService, SkillSwitch, idle_rules, load_warnings
 from codex_py.skills.usage import TurnLedger, UseWay
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SkillSettings(Value):
     `configured_mcp` are the keys of the MCP servers there are. Files that `may_read` denies are not read for the model;
     `checks_plain` is false where it denies only files that are reached through links. `ranking` says that the list
     keeps what is used here, `suggestions` that the model is pointed to skills the list leaves out.
-    `natural_names` is what a skill does that a message names in words.
+    `natural_names` is what a skill does that a message names in words. `load_checker` loads the check of `skills.lock`.
     """
 
     roots: SkillRootsRequest
@@ -56,6 +56,7 @@ class SkillSettings(Value):
     ranking: bool = True
     suggestions: bool = True
     natural_names: Literal["off", "suggest", "on"] = "suggest"
+    load_checker: Callable[[], SkillChecker] | None = None
 
 
 class MissingVariable(Value):
@@ -94,7 +95,12 @@ class SessionSkills:
         self._settings = settings
         self._cwd: Path = cwd
         home = settings.roots.home
-        self._service = SkillService(home / "cache" / "skills", settings.may_read, checks_plain=settings.checks_plain)
+        self._service = SkillService(
+            home / "cache" / "skills",
+            settings.may_read,
+            checks_plain=settings.checks_plain,
+            load_checker=settings.load_checker,
+        )
         self._catalog = SkillCatalog()
         self._rendered: RenderedSkills | None = None
         self._index: SkillIndex | None = None
@@ -167,6 +173,7 @@ class SessionSkills:
         return (
             *warnings,
             *load_warnings(catalog),
+            *self._service.take_mentions(),
             *idle_rules(catalog.skills, settings.rules, never_install=settings.never_install, certain=True),
             *shortened,
         )

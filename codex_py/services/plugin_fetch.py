@@ -6,6 +6,7 @@ Anything that may not be copied stops the copy: half a plugin is worse than none
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 _MAX_DEPTH: Final = 32
 _CHUNK_BYTES: Final = 1024 * 1024
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 _LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
@@ -111,19 +113,36 @@ def _refusal(inner: str, why: str) -> UserError:
     return UserError(f"the plugin is refused: `{inner}` in it is {why}" if inner else f"the plugin is refused: {why}")
 
 
-def fetch(source: GitSource, directory: Path, env: Mapping[str, str]) -> str:
+def fetch(source: GitSource, directory: Path, env: Mapping[str, str], *, submodules: bool = True) -> str:
     """Check out a repository into a new directory; gives back the commit. Raises `UserError`.
 
-    git runs outside the sandbox, because it needs the network, but starts only the programs that connect to the server.
+    Submodules are never fetched; without `submodules` a repository that has any is refused. git runs outside the
+    sandbox, because it needs the network, but starts only the programs that connect to the server.
     """
     git = GitWriter(directory, env, source.protocols)
     directory.mkdir(mode=0o700)
     git.run("init", "-q", "--template=", ".")
     git.switch_off_filters()
-    git.run("fetch", "-q", "--depth=1", "--no-tags", "--", source.url, source.ref or "HEAD")
-    _check_size(git.run("ls-tree", "-r", "-l", "-z", "FETCH_HEAD"))
-    git.run("checkout", "-q", "--detach", "FETCH_HEAD")
+    commit = _fetch_commit(git, source)
+    listing = git.run("ls-tree", "-r", "-l", "-z", commit)
+    _check_size(listing)
+    if not submodules and any(line.startswith("160000 ") for line in listing.split("\0")):
+        raise UserError("the repository is refused: it has submodules", hint="give a repository with the skill itself")
+    git.run("checkout", "-q", "--detach", commit)
     return git.run("rev-parse", "HEAD").strip()
+
+
+def _fetch_commit(git: GitWriter, source: GitSource) -> str:
+    """Fetch what the source names; the name under which git has it then."""
+    try:
+        git.run("fetch", "-q", "--depth=1", "--no-tags", "--", source.url, source.ref or "HEAD")
+    except UserError:
+        # A server need not give away a commit by its name, and none does by a short one.
+        if source.ref is None or not _COMMIT.fullmatch(source.ref):
+            raise
+        git.run("fetch", "-q", "--tags", "--", source.url, "+refs/heads/*:refs/remotes/source/*")
+        return git.run("rev-parse", "--verify", "--end-of-options", f"{source.ref}^{{commit}}").strip()
+    return "FETCH_HEAD"
 
 
 def _check_size(listing: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from codex_py.core.session_settings import read_check
 from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
 from codex_py.model.providers import resolve_provider
+from codex_py.services.skill_trust import lock_check
 from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.finder import fill_index, find_passages
 from codex_py.skills.index import IndexUnavailable
@@ -46,9 +48,13 @@ def look_at_skills(request: ConfigRequest, *, refresh: bool = False, extra_roots
     sources = skill_sources(loaded, home=request.home, cwd=request.cwd, env=request.env)
     sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
     trouble = sync_bundled(request.home, enabled=sources.bundled)
-    service = SkillService(request.home / "cache" / "skills")
+    service = _skill_service(request.home, request.env)
     catalog = service.catalog(sources, skill_rules(loaded.config), force_reload=refresh)
     return SkillAdmin(request, loaded, sources, catalog, trouble)
+
+
+def _skill_service(home: Path, env: Mapping[str, str]) -> SkillService:
+    return SkillService(home / "cache" / "skills", load_checker=partial(lock_check, home, env))
 
 
 def switch_skills(admin: SkillAdmin, skills: Sequence[Skill], *, enabled: bool, by_path: bool) -> Path:
@@ -135,7 +141,7 @@ class SkillWatch:
     def __init__(self, home: Path, env: Mapping[str, str]) -> None:
         self._home = home
         self._env = env
-        self._service = SkillService(home / "cache" / "skills")
+        self._service = _skill_service(home, env)
         self._seen: dict[tuple[Path, tuple[Path, ...]], SkillCatalog] = {}
 
     def has_changed(self, cwd: Path, loaded: LoadedConfig, extra_roots: Sequence[Path] = ()) -> bool:

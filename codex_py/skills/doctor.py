@@ -120,8 +120,9 @@ def describe_loaded(skill: Skill, catalog: SkillCatalog) -> str:
 
 def _known_verdicts(catalog: SkillCatalog) -> dict[Path, SkillVerdict]:
     verdicts = {problem.path: SkillVerdict(problem.path, False, problem.message) for problem in catalog.problems}
+    edited = {problem.path: problem.message for problem in catalog.edited}
     for skill in catalog.skills:
-        reason = describe_loaded(skill, catalog)
+        reason = "; ".join(filter(None, (describe_loaded(skill, catalog), edited.get(skill.path))))
         verdicts[skill.path] = SkillVerdict(skill.path, catalog.is_enabled(skill), reason, skill.name)
     return verdicts
 

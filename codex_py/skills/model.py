@@ -158,6 +158,7 @@ class _Catalogued(NamedTuple):
     remarks: tuple[SkillProblem, ...] = ()
     notes: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    edited: tuple[SkillProblem, ...] = ()
 
 
 class SkillCatalog(_Catalogued):
@@ -165,7 +166,8 @@ class SkillCatalog(_Catalogued):
 
     `disabled` holds canonical paths. `problems` are the skills that could not be loaded, `remarks` the files that were
     ignored while their skill was loaded, `notes` one line for each limit the search ran into, `replaced` the names of
-    bundled skills that are left out because another skill has the name.
+    bundled skills that are left out because another skill has the name, `edited` the installed skills that differ from
+    their `skills.lock` and are used nevertheless.
     """
 
     def is_enabled(self, skill: Skill) -> bool:

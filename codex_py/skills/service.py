@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from codex_py.paths import is_there, real_path
 from codex_py.protocol.value import Value
@@ -126,6 +126,8 @@ def load_warnings(catalog: SkillCatalog) -> tuple[str, ...]:
 # After this the session starts with the skills there are; what was read is kept, and the next turn goes on.
 _MAX_SECONDS: Final = 2.5
 _MAX_CACHED: Final = 64
+# `skills.lock` reads it; its name stands here so that a start without one imports nothing of that.
+LOCK_FILE: Final = "skills.lock"
 # So much of two files is compared.
 _MAX_COMPARED: Final = 1024 * 1024
 _DENIED: Final = "`sandbox.deny_read` denies reading it"
@@ -135,16 +137,37 @@ _V = TypeVar("_V")
 _Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillSwitch, ...], bool]
 
 
+class SkillChecker(Protocol):
+    """Compares installed skills with their `skills.lock`; loaded where there is such a file."""
+
+    def apply(self, roots: Sequence[SkillRoot], catalog: SkillCatalog) -> SkillCatalog:
+        """The catalogue without the skills that are held back; the same object when there are none."""
+        ...
+
+    def take_mentions(self) -> tuple[str, ...]:
+        """A line for each change that is to be mentioned once."""
+        ...
+
+
 class SkillService:
     """Gives the catalogue for a turn; asking again costs one `stat` a file, and nothing is read that did not change.
 
     `cache` is a directory that stores what was read, or None to keep it in memory only. Files that `may_read`
-    denies are left out; unless `checks_plain`, only files reached through links are asked about.
+    denies are left out; unless `checks_plain`, only files reached through links are asked about. `load_checker` is
+    called where a directory has a `skills.lock`.
     """
 
     def __init__(
-        self, cache: Path | None = None, may_read: Callable[[Path], bool] = bool, *, checks_plain: bool = True
+        self,
+        cache: Path | None = None,
+        may_read: Callable[[Path], bool] = bool,
+        *,
+        checks_plain: bool = True,
+        load_checker: Callable[[], SkillChecker] | None = None,
     ) -> None:
+        self._load_checker = load_checker
+        self._checker: SkillChecker | None = None
+        self._checked: tuple[SkillCatalog, SkillCatalog] | None = None
         self._cache = cache
         self._checks_plain = checks_plain
         self._may_read = may_read
@@ -177,7 +200,24 @@ class SkillService:
             catalog = assemble(scans, rules, follow_links=request.follow_links, may_read=self._may_list)
             known = (scans, catalog)
             _keep(self._assembled, key, known)
-        return known[1]
+        return self._without_held(roots, known[1])
+
+    def take_mentions(self) -> tuple[str, ...]:
+        """A line for each installed skill that was edited since it was installed, the first time only."""
+        return self._checker.take_mentions() if self._checker else ()
+
+    def _without_held(self, roots: Sequence[SkillRoot], catalog: SkillCatalog) -> SkillCatalog:
+        """The catalogue without the skills that differ from a `skills.lock` and have to be agreed to."""
+        if self._load_checker is None or not any(os.path.lexists(f"{root.path}/{LOCK_FILE}") for root in roots):
+            return catalog
+        if self._checker is None:
+            self._checker = self._load_checker()
+        checked = self._checker.apply(roots, catalog)
+        earlier = self._checked
+        if earlier is not None and earlier[0] is catalog and earlier[1] == checked:
+            return earlier[1]
+        self._checked = (catalog, checked)
+        return checked
 
     def take_changes(self) -> tuple[str, ...]:
         """The `SKILL.md` files that have changed, or come, since this was last called, as reached from the root."""

@@ -1,0 +1,393 @@
+"""`codex-py skills install`, `update`, `remove`, `accept`, `outdated`, `diff`, `sync`: skills with a known origin."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from codex_py.cli import skills_install_view as view
+from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note, print_table
+from codex_py.cli.typer_command import Json
+from codex_py.core.session_skills import skill_sources
+from codex_py.errors import UsageError, UserError
+from codex_py.services.skill_install import (
+    SkillDirectory,
+    SourceSkill,
+    StagedSkill,
+    current_hash,
+    find_skills,
+    opened_target,
+    put_in_place,
+    read_entries,
+    record_entry,
+    stage_skill,
+    take_out,
+)
+from codex_py.services.skill_origins import (
+    InstalledSkill,
+    SourceCache,
+    available_hash,
+    capabilities_of,
+    capability_lines,
+    installed_skills,
+    other_lock,
+    project_target,
+    store_tree,
+    stored_tree,
+    tree_diff,
+    user_target,
+)
+from codex_py.services.skill_source import fetch_source, parse_source
+from codex_py.skills.lock import now
+from codex_py.skills.roots import SkillRootsRequest
+from codex_py.skills.vercel_lock import drop_entry, put_entry
+from codex_py.text.nearest import did_you_mean
+from codex_py.text.sanitize import sanitize
+
+Scope: TypeAlias = Literal["user", "project"]
+Cwd: TypeAlias = Annotated[
+    Path | None, typer.Option("--cwd", "-C", "--cd", metavar="DIR", help="As if started in this directory.")
+]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")]
+OneScope: TypeAlias = Annotated[
+    Scope | None, typer.Option("--scope", help="Only skills of the user, or of the project.")
+]
+Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="An installed skill.")]
+Names: TypeAlias = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME...]", help="Installed skills; without a name all of them.")
+]
+
+
+def install_skills(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A git URL (`URL#REF:DIR`), a directory, an archive, `owner/repository` of GitHub, or `npm:NAME`.",
+        ),
+    ],
+    skill: Annotated[
+        list[str] | None, typer.Option("--skill", metavar="NAME", help="Only this skill; repeat it for more.")
+    ] = None,
+    scope: Annotated[Scope, typer.Option("--scope", help="For this user, or for the project.")] = "user",
+    pin: Annotated[bool, typer.Option("--pin", help="Stay at this version: `update` leaves it alone.")] = False,
+    yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what comes, and install nothing.")] = False,
+    cwd: Cwd = None,
+    as_json: Json = False,
+) -> int:
+    """Install skills after showing what they bring. Nothing of the source is run.
+
+    Their origin and content are written to `skills.lock` beside them. Outside of a terminal, `--yes` is needed.
+    """
+    request = _request(cwd)
+    target = project_target(request) if scope == "project" else user_target(request)
+    wanted = parse_source(source, cwd=request.cwd)
+    with _work_directory() as stage:
+        fetched = fetch_source(wanted, stage, os.environ)
+        found = _chosen(find_skills(fetched.top), skill or (), source)
+        if dry_run:
+            for each in found:
+                view.show_staged(stage_skill(each, fetched, stage / "shown", pinned=pin))
+            return 0
+        with opened_target(target) as draft:
+            staged = [stage_skill(each, fetched, draft, pinned=pin) for each in found]
+            for each in staged:
+                _require_free(target, each)
+                view.show_staged(each)
+            names = ", ".join(f"`{each.name}`" for each in staged)
+            them = "it" if len(staged) == 1 else f"these {len(staged)} skills"
+            if not yes and not is_agreed(f"install {them}?", needs=f"installing {names}"):
+                print_note("nothing was installed")
+                return 1
+            records = [_place(request, target, each) for each in staged]
+    if as_json:
+        print_json([view.installed_record(record) for record in records], sys.stdout)
+    return 0
+
+
+def update_skills(
+    names: Names = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only tell what is behind; the exit status is 1 when something is.")
+    ] = False,
+    scope: OneScope = None,
+    yes: Yes = False,
+    cwd: Cwd = None,
+    as_json: Json = False,
+) -> int:
+    """Fetch newer versions of installed skills, show what changes, and put them in place.
+
+    Pinned skills are left as they are. With `--check` nothing is changed.
+    """
+    request = _request(cwd)
+    chosen = _named(request, names or (), scope)
+    with _work_directory() as stage:
+        sources = SourceCache(stage, os.environ)
+        behind, failures = _find_behind(chosen, sources)
+        if check:
+            _print_behind(behind, as_json=as_json)
+            return 1 if behind else 2 if failures else 0
+        if not (behind or failures):
+            print_note("everything is up to date" if chosen else "no skills are installed from a source")
+        declined = [each for each, found in behind if not _update(request, each, found, sources, yes=yes)]
+    return 1 if failures or declined else 0
+
+
+def list_outdated(scope: OneScope = None, cwd: Cwd = None, as_json: Json = False) -> int:
+    """List the installed skills whose source has another version now. Nothing is changed."""
+    request = _request(cwd)
+    with _work_directory() as stage:
+        behind, failures = _find_behind(_named(request, (), scope), SourceCache(stage, os.environ))
+        _print_behind(behind, as_json=as_json)
+    return 1 if failures else 0
+
+
+def remove_skill(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
+    """Remove an installed skill: its files and its entry in `skills.lock`. Edited files are kept aside."""
+    request = _request(cwd)
+    installed = _one(request, name, scope)
+    with opened_target(installed.target) as stage:
+        _keep_edited(request, installed)
+        take_out(installed.target, name, stage)
+        if installed.other:
+            drop_entry(installed.other, name)
+    print_note(f"removed the skill `{name}` from `{installed.target.root}`")
+    if installed.entry.declared.servers:
+        print_note("its MCP servers may still be configured: `codex-py skills deps --orphans` lists them")
+    return 0
+
+
+def accept_skill(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
+    """Agree to an installed skill as it is on disk now: `skills.lock` takes its content and capabilities."""
+    request = _request(cwd)
+    installed = _one(request, name, scope)
+    tree = current_hash(installed.directory)
+    if tree is None:
+        raise UserError(f"the skill `{name}` cannot be read in `{installed.directory}`")
+    if installed.is_ours and tree == installed.entry.tree_hash:
+        print_note(f"the skill `{name}` is what was agreed to already")
+        return 0
+    declared = capabilities_of(installed.directory)
+    for line in capability_lines(installed.entry.declared, declared):
+        print_note(f"  {line}")
+    with opened_target(installed.target):
+        record_entry(installed.target, name, installed.entry.replace(tree_hash=tree, declared=declared, date=now()))
+    store_tree(request.home, installed.directory)
+    print_note(f"accepted the skill `{name}` as it is")
+    return 0
+
+
+def show_difference(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
+    """Show how an installed skill differs from what was agreed to: capabilities first, then the text."""
+    request = _request(cwd)
+    installed = _one(request, name, scope)
+    if not installed.is_edited:
+        is_there = installed.directory.is_dir()
+        print_note(f"the skill `{name}` is " + ("what was agreed to" if is_there else "not there: see `skills sync`"))
+        return 0
+    with _work_directory() as stage:
+        before = stored_tree(request.home, installed.entry.tree_hash)
+        before = before or SourceCache(stage, os.environ).agreed(installed)
+        for line in capability_lines(installed.entry.declared, capabilities_of(installed.directory)):
+            sys.stdout.write(f"{sanitize(line)}\n")
+        if before is None:
+            print_note("the text that was agreed to is not available any more, so it cannot be compared")
+            return 0
+        sys.stdout.write(sanitize(tree_diff(before, installed.directory)))
+    return 0
+
+
+def sync_skills(scope: Scope = "project", cwd: Cwd = None) -> int:
+    """Make the skills what the project's `skills.lock` says: fetch what is missing, put back what was changed.
+
+    Files that are replaced are kept aside. Skills without an entry stay as they are.
+    """
+    request = _request(cwd)
+    target = project_target(request) if scope == "project" else user_target(request)
+    wrong = [
+        each
+        for each in installed_skills(request, os.environ, scope)
+        if each.is_ours and each.target == target and current_hash(each.directory) != each.entry.tree_hash
+    ]
+    if not wrong:
+        print_note(f"everything in `{target.root}` is what the lock says")
+        return 0
+    failures = 0
+    with _work_directory() as work:
+        sources = SourceCache(work, os.environ)
+        for each in wrong:
+            try:
+                _restore(request, each, sources)
+            except UserError as error:
+                failures += 1
+                print_note(f"error: {error}")
+    return 1 if failures else 0
+
+
+def _restore(request: SkillRootsRequest, installed: InstalledSkill, sources: SourceCache) -> None:
+    """Put back the version of the lock. Raises `UserError` when the source does not have it."""
+    found, fetched = sources.available(installed, at_lock=True)
+    with opened_target(installed.target) as stage:
+        staged = stage_skill(found, fetched, stage, pinned=installed.entry.pinned)
+        if staged.entry.tree_hash != installed.entry.tree_hash:
+            raise UserError(
+                f"the skill `{installed.name}` in `{installed.entry.source}` is not the one of the lock",
+                hint="`codex-py skills update` takes the new one",
+            )
+        _keep_edited(request, installed)
+        put_in_place(installed.target, staged._replace(entry=installed.entry))
+    store_tree(request.home, installed.directory)
+    print_note(f"put the skill `{installed.name}` in place, from {view.origin(installed.entry)}")
+
+
+def _request(cwd: Path | None) -> SkillRootsRequest:
+    directory = Path(os.path.expanduser(cwd or Path.cwd())).absolute()  # noqa: PTH111  (Path.expanduser raises)
+    if not directory.is_dir():
+        raise UsageError(f"cannot look from `{cwd}`: it is not a directory")
+    local = load_local_config(cwd=directory)
+    return skill_sources(local.loaded, home=local.home, cwd=directory, env=os.environ)
+
+
+@contextmanager
+def _work_directory() -> Generator[Path, None, None]:
+    with tempfile.TemporaryDirectory(prefix="codex-py-skills-", ignore_cleanup_errors=True) as directory:
+        yield Path(os.path.realpath(directory))
+
+
+def _chosen(found: Sequence[SourceSkill], names: Sequence[str], source: str) -> list[SourceSkill]:
+    """The skills to install. Raises `UserError` for a name that is missing, or that several different skills have."""
+    if not found:
+        raise UserError(f"`{source}` has no skill: there is no `SKILL.md` in it")
+    chosen: dict[str, SourceSkill] = {}
+    for name in dict.fromkeys(names) if names else dict.fromkeys(each.name for each in found):
+        same = [each for each in found if each.name == name]
+        if not same:
+            known = sorted({each.name for each in found})
+            hint = did_you_mean(name, known) or f"there are: {', '.join(known[:20])}"
+            raise UsageError(f"no skill `{name}` in `{source}`", hint=hint)
+        if len(same) > 1 and len({available_hash(each) for each in same}) > 1:
+            places = ", ".join(f"`{each.inner or '.'}`" for each in same)
+            raise UserError(f"several skills are called `{name}`: {places}", hint="give the directory of one as source")
+        chosen[name] = same[0]
+    usable = {name: each for name, each in chosen.items() if not each.problem}
+    if len(names) or not usable:
+        return list(chosen.values())
+    for each in chosen.values():
+        if each.problem:
+            print_note(f"warning: not a skill: `{each.inner or each.name}`: {each.problem}")
+    return list(usable.values())
+
+
+def _require_free(target: SkillDirectory, staged: StagedSkill) -> None:
+    """Raise `UserError` where something is that this program did not install, or a name that differs only in case."""
+    existing = [entry.name for entry in os.scandir(target.root)]
+    clash = next((name for name in existing if name != staged.name and name.casefold() == staged.name.casefold()), None)
+    if clash:
+        raise UserError(f"`{staged.name}` and the installed `{clash}` differ only in case")
+    if staged.name not in existing or staged.name in read_entries(target):
+        return
+    if current_hash(target.root / staged.name) != staged.entry.tree_hash:
+        raise UserError(
+            f"`{target.root / staged.name}` is there already, and no lock says where it came from",
+            hint="move it away, or choose another `--scope`",
+        )
+
+
+def _place(request: SkillRootsRequest, target: SkillDirectory, staged: StagedSkill) -> InstalledSkill:
+    entry = read_entries(target).get(staged.name)
+    if entry is not None:
+        _keep_edited(request, InstalledSkill(staged.name, target, entry, None))
+    put_in_place(target, staged)
+    other = other_lock(request, os.environ, target)
+    installed = InstalledSkill(staged.name, target, staged.entry, other)
+    store_tree(request.home, installed.directory)
+    if other is not None:
+        put_entry(other, staged.name, staged.entry, installed.directory)
+    print_note(f"installed the skill `{staged.name}` in `{installed.directory}`; it counts from the next turn on")
+    return installed
+
+
+def _keep_edited(request: SkillRootsRequest, installed: InstalledSkill) -> None:
+    """Keep a copy of files that are not those of the lock, before they are replaced."""
+    if installed.is_edited:
+        location = store_tree(request.home, installed.directory)
+        if location is None:
+            raise UserError(f"the changed files of `{installed.name}` cannot be kept", hint="copy them away yourself")
+        print_note(f"the changed files of `{installed.name}` are kept in `{location}`")
+
+
+def _named(request: SkillRootsRequest, names: Sequence[str], scope: str | None) -> list[InstalledSkill]:
+    """The installed skills with these names, or all. Raises `UsageError` for a name that none has."""
+    installed = installed_skills(request, os.environ, scope)
+    known = [each.name for each in installed]
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or "only skills that `codex-py skills install` installed have an origin"
+            raise UsageError(f"no installed skill `{name}`", hint=hint)
+    return [each for each in installed if not names or each.name in names]
+
+
+def _one(request: SkillRootsRequest, name: str, scope: str | None) -> InstalledSkill:
+    found = _named(request, [name], scope)
+    if len(found) > 1:
+        roots = ", ".join(f"`{each.target.root}`" for each in found)
+        raise UsageError(f"the skill `{name}` is installed in {roots}", hint="choose with `--scope`")
+    return found[0]
+
+
+def _find_behind(
+    chosen: Sequence[InstalledSkill], sources: SourceCache
+) -> tuple[list[tuple[InstalledSkill, SourceSkill]], int]:
+    """The skills whose source has another version, with its files; and how many sources could not be asked."""
+    behind: list[tuple[InstalledSkill, SourceSkill]] = []
+    failures = 0
+    for each in chosen:
+        if each.entry.pinned:
+            continue
+        try:
+            found, _ = sources.available(each)
+            if available_hash(found) != (each.entry.source_hash or each.entry.tree_hash):
+                behind.append((each, found))
+        except UserError as error:
+            failures += 1
+            print_note(f"error: `{each.name}`: {error}")
+    return behind, failures
+
+
+def _print_behind(behind: Sequence[tuple[InstalledSkill, SourceSkill]], *, as_json: bool) -> None:
+    if as_json:
+        print_json([view.installed_record(each) for each, _ in behind], sys.stdout)
+        return
+    rows = [(each.name, each.scope, each.entry.date or "-", view.origin(each.entry)) for each, _ in behind]
+    print_table(("SKILL", "SCOPE", "INSTALLED", "SOURCE"), rows, sys.stdout)
+    if not behind:
+        print_note("no skill is behind its source")
+
+
+def _update(
+    request: SkillRootsRequest, installed: InstalledSkill, found: SourceSkill, sources: SourceCache, *, yes: bool
+) -> bool:
+    """Show an update, ask, and put it in place; False when the user does not want it. Raises `UserError`."""
+    _, fetched = sources.available(installed)
+    with opened_target(installed.target) as stage:
+        staged = stage_skill(found, fetched, stage, pinned=False)
+        staged = staged._replace(name=installed.name)
+        view.show_update(installed, staged)
+        if not yes and not is_agreed(f"update `{installed.name}`?", needs=f"updating `{installed.name}`"):
+            print_note(f"`{installed.name}` stays as it is")
+            return False
+        _keep_edited(request, installed)
+        put_in_place(installed.target, staged)
+    store_tree(request.home, installed.directory)
+    if installed.other:
+        put_entry(installed.other, installed.name, staged.entry, installed.directory)
+    print_note(f"updated the skill `{installed.name}`; it counts from the next turn on")
+    return True

@@ -1,0 +1,141 @@
+"""Shows people a skill before it is installed or updated. Nothing of it is run.
+
+Texts and names come from others, so every line passes the sanitizer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from codex_py.cli.console import print_note
+from codex_py.services.skill_install import StagedSkill
+from codex_py.services.skill_origins import InstalledSkill, capability_lines, tree_diff
+from codex_py.skills.capabilities import Capabilities, find_commands
+from codex_py.skills.lint import lint
+from codex_py.skills.lock import LockEntry
+from codex_py.skills.parse import parse_skill, read_skill_text
+from codex_py.skills.tree import TreeFile, read_file
+from codex_py.text.sanitize import sanitize
+
+_MAX_FILES: Final = 60
+_MAX_LINES: Final = 40
+_MAX_CHARS: Final = 160
+_MAX_DESCRIPTION: Final = 400
+# Patterns that a person should look at; each may be harmless.
+_SIGNS: Final = (
+    ("downloads and runs", re.compile(r"(curl|wget)\b[^\n|]{0,300}\|\s*(sudo\s+)?(ba|z)?sh\b")),
+    ("encoded payload", re.compile(r"base64\s+(-d|--decode)|b64decode|atob\(|[A-Za-z0-9+/]{400}")),
+    ("raises its rights", re.compile(r"\bsudo\b|danger-full-access|--dangerously|bypass[-_ ]approvals")),
+    ("deletes", re.compile(r"\brm\s+-[a-z]*r[a-z]*f|\brm\s+-[a-z]*f[a-z]*r|shutil\.rmtree|\bmkfs\b|\bdd\s+if=")),
+    ("reads secrets", re.compile(r"~/\.(ssh|aws|gnupg|netrc|kube)|id_rsa|auth\.json|printenv")),
+    ("addresses the agent", re.compile(r"(?i)(ignore|disregard|forget)\s+(all|any|previous|prior|earlier)\b")),
+    ("addresses the agent", re.compile(r"(?i)do not (tell|inform|mention)[^\n]{0,20}\buser|without (asking|telling)")),
+    ("changes start-up files", re.compile(r"\.(ba|z)shrc|crontab|LaunchAgents|systemctl\s+enable")),
+    (
+        "invisible characters",
+        re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\U000e0000-\U000e007f]"),
+    ),
+)
+
+
+def show_staged(staged: StagedSkill) -> None:
+    """Print everything that a new skill brings."""
+    for line in staged_lines(staged):
+        print_note(line)
+
+
+def staged_lines(staged: StagedSkill) -> Iterator[str]:
+    """The lines about a new skill: origin, files, capabilities, addresses, commands, findings."""
+    skill = parse_skill(read_skill_text(staged.directory / "SKILL.md", None))
+    yield f"skill `{staged.name}`: {skill.description[:_MAX_DESCRIPTION]}"
+    yield f"  from: {origin(staged.entry)}"
+    total = sum(file.size for file in staged.files)
+    yield f"  files: {len(staged.files)}, {total} bytes"
+    yield from _some([f"{file.path}  {file.size}" for file in staged.files], _MAX_FILES)
+    yield from capability_summary(staged.declared)
+    commands = find_commands(staged.directory, staged.files)
+    if commands:
+        yield "  shell commands:"
+        yield from _some(commands, _MAX_LINES)
+    signs = list(_signs(staged.directory, staged.files))
+    if signs:
+        yield "  worth a look (found by pattern, may be harmless):"
+        yield from _some(signs, _MAX_LINES)
+    findings = lint(staged.directory)
+    if findings:
+        yield "  lint:"
+        shown = [f"{found.level}: {found.path.relative_to(staged.directory)}: {found.message}" for found in findings]
+        yield from _some(shown, _MAX_LINES)
+
+
+def capability_summary(declared: Capabilities) -> Iterator[str]:
+    """One line for each sort of capability that there is."""
+    for noun, values in (
+        ("scripts", declared.scripts),
+        ("MCP servers", declared.servers),
+        ("environment variables", declared.env_vars),
+        ("allowed tools", declared.allowed_tools),
+        ("hooks", declared.hooks),
+        ("network addresses", declared.addresses),
+    ):
+        if values:
+            yield f"  {noun}: {', '.join(values[:_MAX_LINES])}" + (" …" if len(values) > _MAX_LINES else "")
+
+
+def show_update(installed: InstalledSkill, staged: StagedSkill) -> None:
+    """Print what an update changes: the capabilities, then the text."""
+    print_note(f"skill `{staged.name}`: {origin(installed.entry)} -> {origin(staged.entry)}")
+    lines = capability_lines(installed.entry.declared, staged.declared)
+    for line in lines:
+        print_note(f"  {line}")
+    if not lines:
+        print_note("  no change of its capabilities")
+    print_diff_note(tree_diff(installed.directory, staged.directory))
+
+
+def print_diff_note(diff: str) -> None:
+    """Print a diff on stderr."""
+    for line in sanitize(diff).splitlines():
+        print_note(f"  {line}")
+
+
+def origin(entry: LockEntry) -> str:
+    """Where a skill came from, in one line."""
+    parts = [entry.source]
+    if entry.path:
+        parts.append(f"directory `{entry.path}`")
+    if entry.ref:
+        parts.append(f"at `{entry.ref}`")
+    if entry.commit:
+        parts.append(f"commit {entry.commit[:12]}")
+    if entry.version:
+        parts.append(f"version {entry.version}")
+    return ", ".join(parts)
+
+
+def installed_record(installed: InstalledSkill, entry: LockEntry | None = None, **more: Any) -> dict[str, Any]:
+    """An installed skill as JSON."""
+    shown = entry or installed.entry
+    fields = shown.replace(pending=None).as_json()
+    return {"name": installed.name, "scope": installed.scope, "path": str(installed.directory), **fields, **more}
+
+
+def _signs(directory: Path, files: Sequence[TreeFile]) -> Iterator[str]:
+    for file in files:
+        content = read_file(directory, file)
+        if b"\0" in content[:8192]:
+            yield f"{file.path}: not text"
+            continue
+        for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), 1):
+            sign = next((sign for sign, pattern in _SIGNS if pattern.search(line[:5000])), None)
+            if sign:
+                yield f"{file.path}:{number}: {sign}: {line.strip()[:_MAX_CHARS]}"
+
+
+def _some(lines: Sequence[str], limit: int) -> Iterator[str]:
+    yield from (f"    {line}" for line in lines[:limit])
+    if len(lines) > limit:
+        yield f"    … and {len(lines) - limit} more"

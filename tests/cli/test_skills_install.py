@@ -1,0 +1,413 @@
+"""Installed skills as scripts and people manage them: where they are from, what changed, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_responses import FakeResponses, say
+from tests.support.home import Place
+from tests.support.process import run
+from tests.support.skill_sources import (
+    git,
+    held,
+    lock_of,
+    npm_archive,
+    repository,
+    save,
+    skill_files,
+    skills,
+    usable,
+    write_files,
+)
+from tests.support.terminal import Terminal
+
+NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
+
+
+@pytest.fixture
+def user(place: Place) -> Place:
+    """A place without the bundled skills."""
+    place.configure(NO_BUNDLED)
+    return place
+
+
+def root(place: Place) -> Path:
+    return place.codex_home / "skills"
+
+
+def project_root(place: Place) -> Path:
+    return place.repo / ".agents/skills"
+
+
+def install(place: Place, source: str | Path, *more: str) -> None:
+    ended = skills(place, "install", source, "--yes", *more)
+    assert ended.status == 0, ended.err
+
+
+def test_an_install_shows_what_comes_and_writes_where_it_came_from(user: Place, tmp_path: Path) -> None:
+    files = skill_files(
+        more="allowed-tools: Read, Grep\n", body="Run:\n```sh\ncurl -s https://api.example.com/v1\n```\n"
+    )
+    files["agents/openai.yaml"] = (
+        "dependencies:\n  tools:\n"
+        "    - {type: mcp, value: docs, url: 'https://mcp.example.org/'}\n"
+        "    - {type: env_var, value: SPELL_KEY}\n"
+    )
+    address = repository(user, tmp_path / "source", files)
+    commit = git(user, tmp_path / "source", "rev-parse", "HEAD")
+    ended = skills(user, "install", address, "--yes")
+    assert (ended.status, ended.out) == (0, "")
+    for line in (
+        f"  from: {address}, directory `skills/spell`, commit {commit[:12]}",
+        "    scripts/check.sh  20",
+        "  scripts: scripts/check.sh",
+        "  MCP servers: docs: https://mcp.example.org/",
+        "  environment variables: SPELL_KEY",
+        "  allowed tools: Grep, Read",
+        "  network addresses: api.example.com, mcp.example.org",
+        "    SKILL.md: curl -s https://api.example.com/v1",
+    ):
+        assert line in ended.err.splitlines()
+    entry = lock_of(root(user))["spell"]
+    assert (entry["source"], entry["commit"], entry["path"]) == (address, commit, "skills/spell")
+    assert entry["declared"] == {
+        "addresses": ["api.example.com", "mcp.example.org"],
+        "allowed_tools": ["Grep", "Read"],
+        "env_vars": ["SPELL_KEY"],
+        "hooks": [],
+        "scripts": ["scripts/check.sh"],
+        "servers": ["docs: https://mcp.example.org/"],
+    }
+    assert stat.S_IMODE((root(user) / "spell/scripts/check.sh").stat().st_mode) == 0o755
+    assert "spell" in usable(user)
+
+
+def test_outside_of_a_terminal_an_install_needs_yes_and_in_one_it_asks(user: Place, tmp_path: Path) -> None:
+    address = repository(user, tmp_path / "source")
+    refused = skills(user, "install", address)
+    assert (refused.status, list(root(user).glob("*"))) == (2, [])
+    assert refused.err.splitlines()[0].startswith("skill `spell`")
+    assert "--yes" in refused.err.splitlines()[-1]
+    for answer, status in (("n", 1), ("y", 0)):
+        with Terminal(user, "skills", "install", address) as terminal:
+            terminal.wait_for("install it? [y/N]")
+            terminal.type(f"{answer}\r")
+            assert terminal.wait_for_end() == status
+    assert "spell" in usable(user)
+
+
+@pytest.mark.parametrize("suffix", ["#v1", "#COMMIT", "#SHORT", "#main:skills/spell", "//skills/spell"])
+def test_a_branch_a_tag_a_commit_and_a_directory_can_be_named(user: Place, tmp_path: Path, suffix: str) -> None:
+    address = repository(user, tmp_path / "source")
+    commit = git(user, tmp_path / "source", "rev-parse", "HEAD")
+    git(user, tmp_path / "source", "tag", "v1")
+    install(user, address + suffix.replace("COMMIT", commit).replace("SHORT", commit[:8]))
+    entry = lock_of(root(user))["spell"]
+    assert (entry["commit"], entry["path"]) == (commit, "skills/spell")
+
+
+def test_directories_archives_and_packages_are_sources_too(user: Place, tmp_path: Path) -> None:
+    source = write_files(tmp_path / "source/spell", skill_files()).parent
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for path in source.rglob("*"):
+            archive.write(path, path.relative_to(source))
+    hashes: set[str] = set()
+    for given in (source, tmp_path / "a.zip", npm_archive(source, tmp_path / "pack-1.0.0.tgz")):
+        install(user, given)
+        hashes.add(lock_of(root(user))["spell"]["tree_hash"])
+        assert skills(user, "remove", "spell").status == 0
+    assert len(hashes) == 1
+    assert not (root(user) / "skills.lock").exists()
+
+
+def test_a_marketplace_of_plugins_gives_its_skills(user: Place, tmp_path: Path) -> None:
+    market = tmp_path / "market"
+    write_files(market / "plugins/words/skills/spell", skill_files())
+    write_files(market / "plugins/other/skills/count", skill_files("count"))
+    listing = {"name": "m", "plugins": [{"name": "words", "source": "./plugins/words"}]}
+    write_files(market, {".claude-plugin/marketplace.json": json.dumps(listing)})
+    install(user, market, "--skill", "spell")
+    assert list(lock_of(root(user))) == ["spell"]
+
+
+def test_a_pinned_skill_is_not_behind(user: Place, tmp_path: Path) -> None:
+    address = repository(user, tmp_path / "source")
+    install(user, address, "--pin")
+    write_files(tmp_path / "source/skills/spell", skill_files(body="Other."))
+    save(user, tmp_path / "source")
+    assert skills(user, "update", "--check").status == 0
+    assert lock_of(root(user))["spell"]["pinned"] is True
+
+
+def test_the_user_may_edit_a_skill_and_is_told_once(user: Place, tmp_path: Path) -> None:
+    install(user, repository(user, tmp_path / "source"))
+    with (root(user) / "spell/SKILL.md").open("a") as file:
+        file.write("And once more.\n")
+    warnings: list[bool] = []
+    for _ in range(2):
+        with FakeResponses([say("done")]) as model:
+            user.use_model(model.base_url, NO_BUNDLED)
+            ended = run(user, "exec", "use $spell")
+        assert ended.status == 0, ended.err
+        assert "And once more." in json.dumps(model.requests[0].body)
+        warnings.append("the skill `spell` is used, but it differs from `skills.lock`" in ended.err)
+    assert warnings == [True, False]
+    shown = skills(user, "diff", "spell")
+    assert "+And once more." in shown.out.splitlines()
+
+
+GROWTH: list[tuple[str, Callable[[Path], object]]] = [
+    ("script `scripts/more.sh`", lambda skill: (skill / "scripts/more.sh").write_text("echo\n")),
+    ("script `notes.txt`", lambda skill: (skill / "notes.txt").chmod(0o755)),
+    ("address `evil.example.net`", lambda skill: (skill / "notes.txt").write_text("see http://evil.example.net/\n")),
+    (
+        "variable `TOKEN`",
+        lambda skill: write_files(
+            skill, {"agents/openai.yaml": "dependencies:\n  tools:\n    - {type: env_var, value: TOKEN}\n"}
+        ),
+    ),
+    (
+        "server `s: run me`",
+        lambda skill: write_files(
+            skill,
+            {
+                "agents/openai.yaml": "dependencies:\n  tools:\n"
+                "    - {type: mcp, value: s, transport: stdio, command: run me}\n"
+            },
+        ),
+    ),
+    (
+        "allowed tool `Bash(rm:*)`",
+        lambda skill: (skill / "SKILL.md").write_text(
+            skill_files(more="allowed-tools: Read, Bash(rm:*)\n")["SKILL.md"]
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "change"), GROWTH, ids=[what.split()[0] + str(at) for at, (what, _) in enumerate(GROWTH)]
+)
+def test_a_skill_that_can_do_more_is_held_back_until_it_is_accepted(
+    user: Place, tmp_path: Path, what: str, change: Callable[[Path], object]
+) -> None:
+    files = skill_files(more="allowed-tools: Read\n") | {"notes.txt": "see here\n"}
+    install(user, write_files(tmp_path / "spell", files))
+    change(root(user) / "spell")
+    [reason] = held(user)
+    assert reason.startswith("held back: ")
+    assert what in reason
+    assert "codex-py skills accept spell" in reason
+    assert usable(user) == {}
+    assert "held back" in skills(user, "doctor").out
+    assert skills(user, "accept", "spell").status == 0
+    assert list(usable(user)) == ["spell"]
+    assert held(user) == []
+
+
+def test_a_session_warns_of_a_skill_that_is_held_back_and_does_not_use_it(user: Place, tmp_path: Path) -> None:
+    install(user, repository(user, tmp_path / "source"))
+    (root(user) / "spell/scripts/more.sh").write_text("echo\n")
+    with FakeResponses([say("done")]) as model:
+        user.use_model(model.base_url, NO_BUNDLED)
+        ended = run(user, "exec", "use $spell")
+    assert "held back" in ended.err
+    assert "Read it twice" not in json.dumps(model.requests[0].body)
+    assert "Check the spelling" not in json.dumps(model.requests[0].body)
+
+
+def test_a_change_that_keeps_size_and_time_is_seen(user: Place, tmp_path: Path) -> None:
+    install(user, repository(user, tmp_path / "source"))
+    usable(user)
+    path = root(user) / "spell/scripts/check.sh"
+    before = path.stat()
+    path.write_text(path.read_text().replace("fine", "evil"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert "differs from `skills.lock`" in skills(user, "list").err
+
+
+def test_in_a_project_only_what_git_has_committed_is_used(user: Place, tmp_path: Path) -> None:
+    install(user, repository(user, tmp_path / "source"), "--scope", "project")
+    save(user, user.repo)
+    assert list(usable(user)) == ["spell"]
+    with (project_root(user) / "spell/SKILL.md").open("a") as file:
+        file.write("Planted.\n")
+    assert "not in git's history" in held(user)[0]
+    save(user, user.repo)
+    assert list(usable(user)) == ["spell"]
+    with (project_root(user) / "spell/SKILL.md").open("a") as file:
+        file.write("Planted again.\n")
+    git(user, user.repo, "add", "-A")
+    assert "not in git's history" in held(user)[0]
+    assert skills(user, "sync").status == 0
+    assert "Planted" not in usable(user)["spell"]
+
+
+def test_a_lock_that_cannot_be_read_holds_its_skills_back(user: Place, tmp_path: Path) -> None:
+    install(user, repository(user, tmp_path / "source"))
+    (root(user) / "skills.lock").write_text("<<<<<<< mine\n")
+    assert usable(user) == {}
+    assert "not JSON" in held(user)[0]
+
+
+def test_an_update_shows_text_and_capabilities_and_keeps_what_was_edited(user: Place, tmp_path: Path) -> None:
+    address = repository(user, tmp_path / "source")
+    install(user, address)
+    assert skills(user, "update", "--check").status == 0
+    assert skills(user, "outdated").out == ""
+    files = skill_files(body="Read it once, then ask https://words.example.com/")
+    write_files(tmp_path / "source/skills/spell", files)
+    commit = save(user, tmp_path / "source")
+    behind = skills(user, "update", "--check")
+    assert (behind.status, behind.out.splitlines()[1].split()[0]) == (1, "spell")
+    assert "Read it twice." in usable(user)["spell"]
+    refused = skills(user, "update", "spell")
+    assert refused.status == 2
+    assert "  + address `words.example.com`" in refused.err.splitlines()
+    assert "  -Read it twice." in refused.err.splitlines()
+    (root(user) / "spell/mine.md").write_text("Mine.\n")
+    updated = skills(user, "update", "spell", "--yes")
+    assert updated.status == 0, updated.err
+    assert lock_of(root(user))["spell"]["commit"] == commit
+    assert "Read it once" in usable(user)["spell"]
+    [place] = [line.split("`")[3] for line in updated.err.splitlines() if " are kept in " in line]
+    assert (Path(place) / "mine.md").read_text() == "Mine.\n"
+    assert skills(user, "update", "--check").status == 0
+
+
+def test_an_accepted_edit_is_not_behind_its_source(user: Place, tmp_path: Path) -> None:
+    install(user, repository(user, tmp_path / "source"))
+    (root(user) / "spell/SKILL.md").write_text(skill_files(body="Mine.")["SKILL.md"])
+    assert skills(user, "accept", "spell").status == 0
+    assert skills(user, "update", "--check").status == 0
+
+
+def test_sync_fetches_what_the_lock_of_the_project_names(user: Place, tmp_path: Path) -> None:
+    address = repository(user, tmp_path / "source")
+    install(user, address, "--scope", "project")
+    agreed = lock_of(project_root(user))
+    write_files(tmp_path / "source/skills/spell", skill_files(body="Newer."))
+    save(user, tmp_path / "source")
+    for path in sorted((project_root(user) / "spell").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (project_root(user) / "spell").rmdir()
+    synced = skills(user, "sync")
+    assert synced.status == 0, synced.err
+    assert "Read it twice." in usable(user)["spell"]
+    assert lock_of(project_root(user)) == agreed
+
+
+def test_a_name_that_is_not_installed_is_an_error_with_a_guess(user: Place, tmp_path: Path) -> None:
+    install(user, repository(user, tmp_path / "source"))
+    for command in ("remove", "accept", "diff", "update"):
+        ended = skills(user, command, "spel")
+        assert (ended.status, "spell" in ended.err) == (2, True)
+
+
+def test_a_skill_of_the_users_own_is_not_replaced(user: Place, tmp_path: Path) -> None:
+    write_files(root(user) / "spell", {"SKILL.md": skill_files(body="By hand.")["SKILL.md"]})
+    ended = skills(user, "install", repository(user, tmp_path / "source"), "--yes")
+    assert ended.status == 1
+    assert "is there already" in ended.err
+    assert "By hand." in usable(user)["spell"]
+
+
+def linked(skill: Path) -> None:
+    (skill / "out").symlink_to("../../../../etc/passwd")
+
+
+def absolute(skill: Path) -> None:
+    (skill / "out").symlink_to("/etc/passwd")
+
+
+def clashing(skill: Path) -> None:
+    (skill / "Notes.md").write_text("a")
+    (skill / "notes.md").write_text("b")
+
+
+def option_like(skill: Path) -> None:
+    (skill / "--upload-pack=touch x").write_text("a")
+
+
+def huge(skill: Path) -> None:
+    with (skill / "big.bin").open("wb") as file:
+        file.truncate(1024**3)
+
+
+def piped(skill: Path) -> None:
+    os.mkfifo(skill / "pipe")
+
+
+def misnamed(skill: Path) -> None:
+    (skill / "SKILL.md").write_text(skill_files("../up")["SKILL.md"])
+
+
+def named_like_an_option(skill: Path) -> None:
+    (skill / "SKILL.md").write_text(skill_files("-rf")["SKILL.md"])
+
+
+@pytest.mark.parametrize("spoil", [absolute, clashing, option_like, huge, piped, misnamed, named_like_an_option])
+def test_a_directory_that_cannot_be_a_skill_is_refused_with_one_line(
+    user: Place, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    skill = write_files(tmp_path / "spell", skill_files())
+    spoil(skill)
+    ended = skills(user, "install", skill, "--yes")
+    assert ended.status == 1
+    assert len(ended.err.splitlines()) == 1, ended.err
+    assert usable(user) == {}
+
+
+@pytest.mark.parametrize("spoil", [linked, huge])
+def test_a_repository_that_cannot_be_a_skill_is_refused_with_one_line(
+    user: Place, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    repository(user, tmp_path / "source")
+    spoil(tmp_path / "source/skills/spell")
+    save(user, tmp_path / "source")
+    ended = skills(user, "install", (tmp_path / "source").as_uri(), "--yes")
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1), ended.err
+    assert usable(user) == {}
+
+
+def test_a_repository_with_submodules_is_refused_and_none_is_fetched(user: Place, tmp_path: Path) -> None:
+    address = repository(user, tmp_path / "source")
+    commit = git(user, tmp_path / "source", "rev-parse", "HEAD")
+    git(user, tmp_path / "source", "update-index", "--add", "--cacheinfo", f"160000,{commit},skills/spell/sub")
+    git(user, tmp_path / "source", "commit", "-q", "-m", "sub")
+    ended = skills(user, "install", address, "--yes")
+    assert ended.status == 1
+    assert "it has submodules" in ended.err
+
+
+@pytest.mark.parametrize("source", ["ext::sh -c touch% MARK", "--upload-pack=touch MARK"])
+def test_an_unsafe_address_is_refused_and_runs_nothing(user: Place, source: str) -> None:
+    ended = skills(user, "install", "--yes", "--", source.replace("MARK", str(user.repo / "mark")))
+    assert ended.status == 2
+    assert len(ended.err.splitlines()) == 1, ended.err
+    assert not (user.repo / "mark").exists()
+
+
+def test_an_archive_with_a_path_above_it_is_refused_with_one_line(user: Place, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("../SKILL.md", "x")
+    ended = skills(user, "install", tmp_path / "a.zip", "--yes")
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1), ended.err
+
+
+def test_a_bomb_is_stopped_before_it_is_unpacked(user: Place, tmp_path: Path) -> None:
+    with (
+        zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("SKILL.md", "w", force_zip64=True) as out,
+    ):
+        for _ in range(80):
+            out.write(bytes(1024 * 1024))
+    ended = skills(user, "install", tmp_path / "bomb.zip", "--yes")
+    assert (ended.status, "larger than" in ended.err, len(ended.err.splitlines())) == (1, True, 1)
