@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import stat
 import subprocess
 import time
 from collections.abc import Mapping
@@ -14,12 +15,13 @@ from urllib.parse import urlsplit
 
 from codex_py.auth.login_store import AUTH_FILE, PROVIDER_KEYS_FILE, StoreType, open_store, read_login
 from codex_py.errors import LoginNeeded, UserError
-from codex_py.model.credentials import FROM_COMMAND, Credentials
+from codex_py.model.credentials import FROM_COMMAND, FROM_FILE, Credentials
 from codex_py.model.providers import HOSTED, OPENAI_URL, Provider, checked_url
 from codex_py.programs import program_finder
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
 from codex_py.text.credentials import is_secret_name
+from codex_py.text.files import os_reason
 
 LoginMethod: TypeAlias = Literal["chatgpt", "api"]
 
@@ -134,6 +136,8 @@ def _own_login(provider: Provider, env: Mapping[str, str], home: Path, rules: Lo
         return Credentials(token, source="experimental_bearer_token")
     if provider.auth_command:
         return Credentials(run_token_command(provider, env), source=FROM_COMMAND)
+    if provider.auth_file:
+        return Credentials(read_token_file(provider.auth_file), source=FROM_FILE)
     return None
 
 
@@ -242,6 +246,22 @@ def _secrets(provider: Provider, headers: Mapping[str, str], login: Credentials)
             found += [value, value.rpartition(" ")[2]]
     found += [value for name, value in provider.query_params.items() if is_secret_name(name)]
     return tuple(dict.fromkeys(value for value in found if value))
+
+
+def read_token_file(path: Path) -> str:
+    """The token in a file. Raises `UserError` for one that has none or is not a regular file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            reason = "" if stat.S_ISREG(os.fstat(descriptor).st_mode) else "not a regular file"
+            content = b"" if reason else file.read(_MAX_TOKEN + 3)
+    except OSError as error:
+        reason, content = os_reason(error), b""
+    token = check_key(content.decode("utf-8", "replace"), f"`{path}`")
+    if not token:
+        hint = "see `auth` of the model provider in config.toml"
+        raise UserError(f"cannot read a token from `{path}`: {reason or 'it is empty'}", hint=hint, failure="auth")
+    return token
 
 
 def run_token_command(provider: Provider, env: Mapping[str, str]) -> str:

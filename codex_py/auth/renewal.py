@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.auth.find_credentials import LoginRules, for_provider, run_token_command, stored_credentials
+from codex_py.auth.find_credentials import (
+    LoginRules,
+    for_provider,
+    read_token_file,
+    run_token_command,
+    stored_credentials,
+)
 from codex_py.auth.login_store import LoginStore, locked_login, open_store
 from codex_py.auth.oauth import (
     RefreshReason,
@@ -27,6 +34,9 @@ from codex_py.protocol.value import Value
 
 # After a renewal that failed for a temporary reason, the old token is used this long before the next attempt.
 _PAUSE_SECONDS: Final = 60.0
+# How often, and at what intervals, a file with a refused token is looked at again.
+_FILE_LOOKS: Final = 10
+_FILE_PAUSE: Final = 0.2
 
 
 class LoginContext(Value):
@@ -42,9 +52,49 @@ def find_renewal(credentials: Credentials, context: LoginContext) -> Renewal | N
     """The renewal for these credentials; None if they are never renewed."""
     if credentials.is_chatgpt:
         return LoginRenewal(context)
+    if context.provider.auth_file is not None and credentials.is_renewable:
+        return FileRenewal(context, context.provider.auth_file)
     if context.provider.auth_command and credentials.is_renewable:
         return CommandRenewal(context)
     return None
+
+
+class FileRenewal:
+    """Reads the token file again: when it has changed, and when a token is refused."""
+
+    def __init__(self, context: LoginContext, path: Path) -> None:
+        self._context = context
+        self._path = path
+        self._seen = self._signature()
+
+    def is_due(self, credentials: Credentials) -> bool:
+        return self._signature() != self._seen
+
+    async def renew(self, credentials: Credentials, *, refused: bool) -> Renewed | None:
+        for left in range(_FILE_LOOKS if refused else 1, 0, -1):
+            # Before it is read: what changes meanwhile is read the next time.
+            self._seen = self._signature()
+            try:
+                token = read_token_file(self._path)
+            except UserError as error:
+                if not refused:
+                    # It is being replaced, or gone; the old token may still work.
+                    return None
+                raise ModelError(f"{error}; {error.hint}", retryable=False).counted_as("auth") from error
+            if token != credentials.token:
+                renewed = credentials.replace(token=token, headers={}, secrets=())
+                return Renewed(for_provider(renewed, self._context.provider, self._context.env))
+            if left > 1:
+                # Whoever renews it may be a moment late.
+                await asyncio.sleep(_FILE_PAUSE)
+        return None
+
+    def _signature(self) -> tuple[int, ...]:
+        try:
+            status = os.stat(self._path)  # noqa: PTH116 - before each request
+        except OSError:
+            return ()
+        return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 class CommandRenewal:

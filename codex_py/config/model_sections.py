@@ -35,6 +35,7 @@ _RETRIES = Integer(0, 100)
 PROVIDER_AUTH = Shape(
     {
         "command": Text(),
+        "file": FilePath(),
         "args": ListOf(Text()),
         "cwd": FilePath(),
         "timeout_ms": Integer(1),
@@ -79,7 +80,7 @@ class ProviderConfig(ConfigRecord):
     )
     auth: Mapping[str, Any] | None = setting(
         PROVIDER_AUTH,
-        "a command that prints the bearer token",
+        "a command that prints the bearer token, or a `file` that another program keeps up to date",
         default=None,
         sample={
             "command": "print-token",

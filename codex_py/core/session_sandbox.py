@@ -26,9 +26,14 @@ CLOSED_SOCKETS: Final = (
 
 
 def denied_patterns(loaded: LoadedConfig, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Every path and pattern that no sandboxed command reads, `CODEX_HOME` aside: the default ones and the user's."""
+    """Every path and pattern that no sandboxed command reads, `CODEX_HOME` aside: the default ones and the user's.
+
+    The files with tokens of providers are among them.
+    """
     rules = loaded.config.sandbox
-    return (*(path for path, _ in default_denials(env, rules.allow_read)), *rules.deny_read)
+    logins = (provider.auth or {} for provider in loaded.config.model_providers.values())
+    tokens = [str(login["file"]) for login in logins if login.get("file")]
+    return (*(path for path, _ in default_denials(env, rules.allow_read)), *rules.deny_read, *tokens)
 
 
 def allowances_without_effect(loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]) -> list[str]:

@@ -9,6 +9,7 @@ from codex_py.model.providers import NO_NAMES
 from codex_py.protocol.value import Value
 
 FROM_COMMAND: Final = "auth.command"
+FROM_FILE: Final = "auth.file"
 
 
 class Credentials(Value):
@@ -40,7 +41,7 @@ class Credentials(Value):
 
     @property
     def is_renewable(self) -> bool:
-        return self.is_chatgpt or self.source == FROM_COMMAND
+        return self.is_chatgpt or self.source in (FROM_COMMAND, FROM_FILE)
 
 
 class Renewed(NamedTuple):

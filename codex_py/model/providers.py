@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -122,8 +123,8 @@ class Provider(Value):
     `needs_key` asks for the OpenAI key or login of this machine; `is_openai` says that OpenAI itself answers, also at
     Azure; `local` says that it runs a model on this machine, which reads slowly. The token of `auth_command` is asked
     for again every `auth_refresh_interval` seconds, 0 for never unless it is refused; `auth_programs`
-    finds the command, and where it is None, what suits the current directory does. `compaction` is how the server
-    compacts a history, if it can.
+    finds the command, and where it is None, what suits the current directory does. `auth_file` has a token that
+    another program renews. `compaction` is how the server compacts a history, if it can.
     """
 
     secret_fields: ClassVar[frozenset[str]] = frozenset({"bearer_token", "query_params", "http_headers"})
@@ -136,6 +137,7 @@ class Provider(Value):
     env_key_instructions: str | None = None
     bearer_token: str | None = None
     auth_command: tuple[str, ...] = ()
+    auth_file: Path | None = None
     auth_timeout: float = 5.0
     auth_cwd: Path | None = None
     auth_programs: ProgramFinder | None = None
@@ -278,6 +280,7 @@ def _custom(
         env_key_instructions=record.env_key_instructions,
         bearer_token=record.experimental_bearer_token,
         auth_command=(str(command), *map(str, auth.get("args") or ())) if command else (),
+        auth_file=None if command else _token_file(auth),
         auth_timeout=_seconds(auth.get("timeout_ms"), default=5.0),
         auth_cwd=Path(auth["cwd"]) if auth.get("cwd") else None,
         auth_refresh_interval=_seconds(auth.get("refresh_interval_ms"), default=300.0),
@@ -325,7 +328,7 @@ def _hosted(
     if hosted.local:
         seconds = _LOCAL_CONNECT_SECONDS if record.connect_retry_seconds is None else own.connect_retry_seconds
         own = own.replace(local=True, connect_retry_seconds=seconds)
-    if own.api_key_env or own.bearer_token or own.auth_command or own.needs_key:
+    if own.api_key_env or own.bearer_token or own.auth_command or own.auth_file or own.needs_key:
         return own
     return own.replace(api_key_env=provider.api_key_env, bearer_token=provider.bearer_token)
 
@@ -342,6 +345,10 @@ def _host(record: ProviderRecord) -> str:
 
 def _retries(value: int | None) -> int:
     return DEFAULT_RETRIES if value is None else max(0, min(value, MAX_RETRIES))
+
+
+def _token_file(auth: Mapping[str, Any]) -> Path | None:
+    return Path(os.path.expanduser(auth["file"])).absolute() if auth.get("file") else None  # noqa: PTH111
 
 
 def _seconds(milliseconds: int | None, *, default: float) -> float:
