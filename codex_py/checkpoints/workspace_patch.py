@@ -1,4 +1,4 @@
-"""What a run has changed in the files of its workspace, by whatever means, as a patch that `git apply` takes."""
+"""The changes of a run to the files of its workspace, by patches and by commands, as a patch for `git apply`."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ class _CollectedRun:
         return end.status
 
     def _finish_despite_signals(self) -> None:
-        """From here on only files are written, which a signal does not stop, but for a time only."""
+        """From here on only files are written, which a signal does not stop, except that the time for it is limited."""
 
         def hasten(number: int, _: object) -> None:
             if number == signal.SIGTERM:

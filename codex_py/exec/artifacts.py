@@ -79,7 +79,7 @@ class ArtifactDirectory:
             raise self._failure(name, error) from error
 
     def read_result(self) -> dict[str, Any]:
-        """The `result.json` that is there; empty without one."""
+        """The `result.json` of an earlier run; empty without one."""
         try:
             return as_object(decode_json((self.path / RESULT).read_bytes()))
         except (OSError, ValueError):

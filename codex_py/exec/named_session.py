@@ -82,7 +82,7 @@ class NamedSession(Value):
         return False
 
     def find_task(self, task: str) -> StoredTask:
-        """What became of a task in the session, which is stored."""
+        """The outcome of a task in the session, which is stored."""
         if is_there(self.directory / f"{_FAILED}-{task}"):
             found = read_task(find_session(self.home, self.thread_id), task)
             return StoredTask(None, found.is_open)

@@ -290,7 +290,7 @@ def _op_for(request: ExecRequest, *, resumed: bool) -> UserTurn | Compact:
 
 
 def make_printer(request: ExecRequest, output: Output, on_stdout_closed: Callable[[], None]) -> Show:
-    """What shows the events of a run, as lines on stderr or as JSON on stdout."""
+    """The listener that shows the events of a run, as lines on stderr or as JSON on stdout."""
     if request.json_lines:
         return JsonlPrinter(_StdoutLines(output, on_stdout_closed), short_messages=request.short_messages)
     color = request.color == "always" or (

@@ -99,7 +99,7 @@ def code_of(error: Mapping[str, Any], message: str) -> str:
 
 
 def message_of(error: Mapping[str, Any]) -> str:
-    """What an error says, on one line; empty where it says nothing."""
+    """The message of an error, on one line; empty where it says nothing."""
     for key in ("message", "detail", "msg"):
         value = error.get(key)
         if isinstance(value, str) and (line := on_one_line(value)):
@@ -115,7 +115,7 @@ def message_of(error: Mapping[str, Any]) -> str:
 
 
 def plain_text(body: bytes) -> str:
-    """What a body says that is no error object; of a web page its title."""
+    """The text of a body that is no error object; of a web page its title."""
     text = body.decode("utf-8", "replace")
     if "<" not in text[:200]:
         return on_one_line(text)
