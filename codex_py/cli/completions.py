@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from codex_py.cli.completion_values import AFTER_WORD, AFTER_WORDS, VALUES, completion_values
-from codex_py.cli.exec import exec_parser
+from codex_py.cli.exec_parser import exec_parser
 from codex_py.cli.main import COMMANDS, OF_SESSIONS, OF_TERMINAL
 from codex_py.cli.options import Parser
 from codex_py.cli.repl import terminal_parser

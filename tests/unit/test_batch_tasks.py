@@ -10,7 +10,7 @@ import pytest
 
 from codex_py.batch.tasks import Task, TaskRules, read_repositories, read_tasks
 from codex_py.cli.batch import _MANAGED
-from codex_py.cli.exec import exec_parser
+from codex_py.cli.exec_parser import exec_parser
 
 PARSER = exec_parser()
 RULES = TaskRules(PARSER.long_options(), _MANAGED, PARSER.read)
