@@ -12,7 +12,7 @@ _MIN_USD: Final = 0.000_01
 
 
 class BatchBudget:
-    """`limit` is in US dollars; None for no limit. What earlier runs of the batch have spent counts."""
+    """`limit` is in US dollars; None for no limit. The cost of earlier runs of the batch counts."""
 
     def __init__(self, limit: float | None, records: Mapping[str, TaskRecord]) -> None:
         self._limit = limit
@@ -23,7 +23,7 @@ class BatchBudget:
 
     @property
     def spent(self) -> float:
-        """What the batch has cost, as far as it is known."""
+        """The cost of the batch, as far as it is known."""
         return self._spent
 
     @property

@@ -95,7 +95,7 @@ async def read_lines(stream: asyncio.StreamReader, on_line: OnLine) -> None:
 
 
 async def stop_process(pid: int, wait: Callable[[], object]) -> None:
-    """End a process as a supervisor does: a request, then force. What it started is its own to stop."""
+    """End a process as a supervisor does: a request, then force. It stops its own children."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     waiting = asyncio.ensure_future(_awaited(wait))

@@ -112,7 +112,7 @@ async def _follow(process: ForkServerProcess, descriptor: int, on_line: OnLine |
 
 
 class _Start(NamedTuple):
-    """What a fork needs to become the process of a job."""
+    """All that a fork needs to become the process of a job."""
 
     arguments: tuple[str, ...]
     cwd: str

@@ -33,7 +33,7 @@ Verdict: TypeAlias = Literal["", "pass", "fail"]
 
 
 class TaskRecord(NamedTuple):
-    """What is known of a task. A `pending` one with attempts was running when the batch was stopped."""
+    """The state of a task. A `pending` one with attempts was running when the batch was stopped."""
 
     digest: str = ""
     status: Status = "pending"
@@ -54,7 +54,7 @@ class TaskRecord(NamedTuple):
 
 
 class RunResult(NamedTuple):
-    """What the batch reads of a `result.json`."""
+    """The part that the batch reads of a `result.json`."""
 
     ok: bool
     code: str
@@ -90,7 +90,7 @@ class OutputDirectory:
         replace_private(self.path / task.id / RECORD, encode_json({"id": task.id, **record._asdict()}) + b"\n")
 
     def read_result(self, task: Task) -> RunResult | None:
-        """What the run of a task has left; None where there is nothing of this task's session."""
+        """The result that the run of a task has left; None where there is none of its session."""
         fields = _read_object(self.path / task.id / RESULT)
         session = fields.get("session") or fields.get("session_id")
         # A run that fails before its session begins has none.

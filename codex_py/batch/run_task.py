@@ -180,7 +180,7 @@ def _last_words(log: Path) -> str:
 
 
 def _note_line(line: bytes, on_activity: OnActivity) -> None:
-    """What a run does now, from a line of `exec --json`."""
+    """Show what a run does now, from a line of `exec --json`."""
     if not line.startswith((b'{"type":"item.', b'{"type":"error"')):
         return
     try:

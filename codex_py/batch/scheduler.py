@@ -40,7 +40,7 @@ class TaskStarted(NamedTuple):
 
 
 class TaskActivity(NamedTuple):
-    """What a running task does now."""
+    """A running task has begun something else."""
 
     id: str
     text: str
@@ -62,7 +62,7 @@ class TaskEnded(NamedTuple):
 
 
 class Paused(NamedTuple):
-    """A rate limit: nothing starts for so many seconds, and then `jobs` at once."""
+    """A rate limit: nothing starts for this many seconds, and then `jobs` at once."""
 
     seconds: float
     jobs: int

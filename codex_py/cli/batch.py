@@ -15,10 +15,10 @@ from typing import Final
 from rich.console import Console
 
 from codex_py.batch.budget import BatchBudget
-from codex_py.batch.engine import Engine
 from codex_py.batch.limiter import Limiter
 from codex_py.batch.local_engine import open_local_engine
 from codex_py.batch.progress import Display, JsonDisplay, LineDisplay, TableDisplay
+from codex_py.batch.ray_engine import RayEngine
 from codex_py.batch.records import OutputDirectory, opened_output
 from codex_py.batch.report import count_records, write_reports
 from codex_py.batch.run_task import OWN_CODES, RunSettings, TaskRunner, branch_problem
@@ -26,7 +26,7 @@ from codex_py.batch.scheduler import RETRY_FAILED, RETRY_NONE, BatchPlan, Schedu
 from codex_py.batch.tasks import Task, TaskRules, read_repositories, read_tasks
 from codex_py.batch.workspace import WorkspaceMaker
 from codex_py.cli.console import print_note
-from codex_py.cli.exec import exec_parser
+from codex_py.cli.exec_parser import exec_parser
 from codex_py.cli.options import (
     Parser,
     add_config_flags,
@@ -60,11 +60,13 @@ _MANAGED: Final = frozenset(
 _MAX_BYTES: Final = 512 * 1024 * 1024
 _MAX_PROBLEMS: Final = 20
 _MAX_JOBS: Final = 1000
+# A task mostly waits for its model.
+_RAY_CPUS: Final = 0.25
 _DEFAULT_OUT: Final = "codex-batch"
 _FETCHED: Final = ".repositories"
 _PACE: Final = ".pace"
 _STATUS: Final = {"": 0, "interrupted": 130, "max_failures": 1, "max_usd": 75}
-_ENGINES: Final = ("local",)
+_ENGINES: Final = ("local", "ray")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -100,7 +102,10 @@ def batch_parser() -> Parser:
     )
     runs = parser.add_argument_group("running")
     runs.add_argument("-j", "--jobs", metavar="N", type=count, help="tasks at once (default: 4); fewer at rate limits")
-    runs.add_argument("--engine", choices=_ENGINES, default="local", help="where tasks run: processes of this machine")
+    runs.add_argument("--engine", choices=_ENGINES, default="local", help="processes here, or a Ray cluster")
+    runs.add_argument(
+        "--ray-cpus", metavar="N", type=amount, help="with --engine ray: what a task takes of a node (default: 0.25)"
+    )
     runs.add_argument("--retry", action="append", default=[], metavar="CODE", help=_RETRY_HELP)
     runs.add_argument("--max-failures", metavar="N", type=count, help="start nothing more after so many failed tasks")
     runs.add_argument("--max-usd", metavar="USD", type=amount, help="what the whole batch may cost, all runs together")
@@ -137,6 +142,8 @@ def _check_flags(options: argparse.Namespace) -> None:
         raise UsageError("`--prompt` is empty")
     if options.repos is not None and options.prompt is None:
         raise UsageError("`--repos` needs `--prompt`")
+    if options.ray_cpus is not None and options.engine != "ray":
+        raise UsageError("`--ray-cpus` goes with `--engine ray`")
     if options.commit != bool(options.branch):
         raise UsageError("`--branch NAME` and `--commit` go together")
     if options.branch:
@@ -192,7 +199,7 @@ async def _run(options: argparse.Namespace, tasks: list[Task], out: OutputDirect
     pace = Pace(out.path / _PACE)
     pace.create()
     env = {**os.environ, PACE_VARIABLE: str(out.path / _PACE)}
-    engine = _open_engine(options, env, out)
+    engine = RayEngine(env, options.ray_cpus or _RAY_CPUS) if options.engine == "ray" else open_local_engine(env)
     settings = RunSettings(
         cwd=Path.cwd(),
         defaults=_defaults(options),
@@ -255,10 +262,6 @@ async def _watched(scheduler: Scheduler, display: Display, plan: BatchPlan) -> N
             await running
     finally:
         refreshing.cancel()
-
-
-def _open_engine(options: argparse.Namespace, env: dict[str, str], out: OutputDirectory) -> Engine:
-    return open_local_engine(env)
 
 
 def _defaults(options: argparse.Namespace) -> tuple[str, ...]:

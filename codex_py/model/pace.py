@@ -30,7 +30,7 @@ class PaceState(NamedTuple):
 
 
 class Pace:
-    """The shared state in a file. Where it cannot be read or written, nobody waits."""
+    """The shared state in a file. Where it cannot be read or written, requests are sent at once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -323,6 +324,12 @@ def test_a_directory_with_other_files_is_left_alone(place: Place, out: Path) -> 
     (out / "precious").write_text("mine")
     done = run_batch(place, out, write_tasks(place, [{"id": "a", "prompt": "p"}]))
     assert (done.status, "`precious` among them" in done.err) == (2, True)
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")
+def test_the_engine_of_a_cluster_says_what_it_needs(place: Place, out: Path) -> None:
+    done = run_batch(place, out, write_tasks(place, [{"id": "a", "prompt": "p"}]), "--engine", "ray")
+    assert (done.status, done.err) == (1, "error: `--engine ray` needs Ray; install `codex-py[ray]`\n")
 
 
 def git(place: Place, *arguments: str) -> str:
