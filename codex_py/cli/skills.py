@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from codex_py.cli import skills_view as view
-from codex_py.cli.console import print_note, print_warnings
+from codex_py.cli.console import load_local_config, print_note, print_warnings
 from codex_py.cli.skill_choice import Cwd, Refresh, Target, choose_skills, expanded, look_here
 from codex_py.cli.skills_install import (
     accept_skill,
@@ -29,15 +29,16 @@ from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UserError
 from codex_py.mcp.table import known_servers
 from codex_py.paths import codex_home
-from codex_py.services import skill_admin
+from codex_py.services import skill_admin, skill_lint
 from codex_py.services.skill_admin import (
     named,
     switch_skills,
     window_for,
 )
+from codex_py.services.skill_lint import LintServices
 from codex_py.skills.dependencies import list_needs, mcp_keys
 from codex_py.skills.doctor import examine
-from codex_py.skills.lint import lint
+from codex_py.skills.lint_fix import fix_findings
 from codex_py.skills.roots import skill_roots
 from codex_py.skills.usage import read_usage
 
@@ -146,10 +147,21 @@ def lint_skills(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH...", help="A SKILL.md, its directory, or a directory of skills.")
     ],
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired mechanically.")] = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Do not run scripts for their --help.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Judge skills before they are used. Exit status 1 when something keeps one from loading."""
-    findings = [finding for path in paths for finding in lint(expanded(path))]
+    """Judge skills before they are used. Exit status 1 when something keeps one from loading.
+
+    Each finding names file, line and remedy. Scripts are parsed, and run with --help in a read-only sandbox.
+    """
+    local = load_local_config(quiet=True)
+    services = LintServices(local.loaded, local.home, os.environ, runs_scripts=not no_run)
+    chosen = [expanded(path) for path in paths]
+    findings = skill_lint.lint_skills(chosen, services)
+    if fix and (fixed := fix_findings(findings)):
+        print_note(f"repaired {len(fixed)} of {len(findings)} findings")
+        findings = skill_lint.lint_skills(chosen, services)
     view.print_findings(findings, sys.stdout, as_json=as_json)
     if not findings:
         print_note("nothing to complain about")

@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 from codex_py.cli.console import aligned, print_json, print_table
 from codex_py.skills.dependencies import SkillNeed
 from codex_py.skills.doctor import Examination
-from codex_py.skills.lint import LintFinding
+from codex_py.skills.lint_finding import LintFinding
 from codex_py.skills.matching import RankedMatch
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
 from codex_py.skills.parse import SkillRefused, read_skill_text
@@ -91,13 +91,24 @@ def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -
 def print_findings(findings: Sequence[LintFinding], out: TextIO, *, as_json: bool) -> None:
     """Print a line for each finding, errors first for each skill."""
     if as_json:
-        print_json(
-            [{"level": finding.level, "path": str(finding.path), "message": finding.message} for finding in findings],
-            out,
-        )
+        print_json([_finding_object(finding) for finding in findings], out)
         return
     for finding in findings:
-        out.write(sanitize_line(f"{finding.level}: {finding.path}: {finding.message}") + "\n")
+        remedy = f" ({finding.remedy})" if finding.remedy and finding.remedy not in finding.message else ""
+        at = f"{finding.path}:{finding.line}"
+        out.write(sanitize_line(f"{finding.level}: {at}: {finding.message}{remedy}") + "\n")
+
+
+def _finding_object(finding: LintFinding) -> dict[str, Any]:
+    return {
+        "level": finding.level,
+        "path": str(finding.path),
+        "file": str(finding.path),
+        "line": finding.line,
+        "rule": finding.rule,
+        "message": finding.message,
+        "remedy": finding.remedy,
+    }
 
 
 def print_usage(usages: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> None:

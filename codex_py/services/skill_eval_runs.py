@@ -61,7 +61,7 @@ class _Budget:
 
     @property
     def share(self) -> float | None:
-        """What one of the runs that run at the same time may spend."""
+        """The share of one of the runs at the same time."""
         return None if self._left is None else self._left / self._jobs
 
     def spend(self, usd: float) -> None:

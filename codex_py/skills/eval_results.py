@@ -1,4 +1,4 @@
-"""What the evaluations of a skill come to: activation, pass rates, tokens and time with it and without it."""
+"""The result of a skill's evaluations: activation, pass rates, tokens and time with it and without it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Interval(NamedTuple):
 
 
 class ArmResult(Value):
-    """What the runs of one arm come to; a rate and the means are None where no run could be judged."""
+    """The figures of one arm; a rate and the means are None where no run could be judged."""
 
     eval_runs: int
     passed: int

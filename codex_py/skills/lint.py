@@ -1,15 +1,23 @@
-"""Judging one skill before it is used: what keeps it from loading, and what would make it work better."""
+"""Judging skills before they are used: what keeps one from loading, what has fallen behind, what would work better."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final
 
-from codex_py.errors import UsageError
+from codex_py.errors import UsageError, UserError
+from codex_py.protocol.value import Value
+from codex_py.skills.evals import read_evals
+from codex_py.skills.lint_commands import check_commands
+from codex_py.skills.lint_document import Document
+from codex_py.skills.lint_finding import LintFinding
+from codex_py.skills.lint_references import check_references
+from codex_py.skills.lint_repository import RepositoryFacts, check_versions
+from codex_py.skills.lint_scripts import check_scripts
 from codex_py.skills.mentions import find_mentions
 from codex_py.skills.parse import (
     MAX_DESCRIPTION_CHARS,
@@ -22,56 +30,39 @@ from codex_py.skills.parse import (
 from codex_py.skills.record import FoundFile
 from codex_py.skills.scan import SKILL_FILE
 from codex_py.text.frontmatter import YamlRefused, parse_yaml, split_frontmatter
+from codex_py.text.nearest import nearest
 
 _SHORT_DESCRIPTION: Final = 40
 _LONG_DESCRIPTION: Final = 400
 _MAX_BODY_BYTES: Final = 256 * 1024
 _LONG_BODY_LINES: Final = 500
-_MAX_FILES: Final = 2000
-_MAX_REFERENCES: Final = 500
+_MAX_DOCUMENTS: Final = 50
+_MAX_DOCUMENT_BYTES: Final = 512 * 1024
 _MENTIONABLE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _WHEN: Final = re.compile(r"\b(when|whenever|if|for|before|after|to|on)\b", re.IGNORECASE)
 # Without the words that also stand elsewhere.
 _CLEARLY_WHEN: Final = re.compile(r"\b(when|whenever|if|before|after|asks?|wants?|needs?)\b", re.IGNORECASE)
-# A link of Markdown, or code that is a path below one of the directories a skill has.
-_REFERENCE: Final = re.compile(
-    r"\]\((?!#|[a-zA-Z][a-zA-Z+.-]{1,20}:)([^()\s<>]{1,300})\)|`((?:scripts|references|assets)/[\w./-]{1,300})`"
-)
-_FENCE: Final = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-
-
-LintRule: TypeAlias = Literal[
-    "load", "metadata", "name", "description", "text", "field", "missing-file", "missing-command", "missing-flag",
-    "missing-package", "missing-link", "script", "old-version", "overlap",
-]  # fmt: skip
-# What says that a skill has fallen behind the things it refers to.
-_STALE: Final = frozenset(
-    ("missing-file", "missing-command", "missing-flag", "missing-package", "missing-link", "script", "old-version")
+# What the front matter of a skill may say here, in the Agent Skills format, or to another program we follow.
+FIELDS: Final = frozenset(
+    "name description short-description license compatibility metadata allowed-tools dependencies policy interface "
+    "disable-model-invocation user-invocable model effort context agent paths hooks arguments argument-hint dynamic "
+    "version".split()
 )
 
 
-class LintFinding(NamedTuple):
-    """An `error` keeps the skill, or a part of it, from loading; `advice` does not. `remedy` says what to do."""
+class LintContext(Value):
+    """What skills are judged against: the repository they belong to, and the directories of programs."""
 
-    level: Literal["error", "advice"]
-    path: Path
-    message: str
-    rule: LintRule = "load"
-    line: int = 1
-    remedy: str = ""
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether what the skill refers to is not there, or does not work."""
-        return self.rule in _STALE
+    repository: RepositoryFacts | None = None
+    search_path: str = os.defpath
 
 
-def lint(path: Path) -> tuple[LintFinding, ...]:
+def lint(path: Path, context: LintContext | None = None) -> tuple[LintFinding, ...]:
     """Judge a `SKILL.md` or the directory it lies in; of a directory of skills each one. Errors come first.
 
     Raises `UsageError` when there is nothing to judge.
     """
-    found = [finding for file in skill_files(path) for finding in lint_file(file)]
+    found = [finding for file in skill_files(path) for finding in lint_file(file, context)]
     return tuple(sorted(found, key=lambda finding: finding.level != "error"))
 
 
@@ -80,7 +71,7 @@ def skill_files(path: Path) -> tuple[Path, ...]:
     if path.is_dir():
         own = [entry for entry in path.iterdir() if entry.name.lower() == SKILL_FILE.lower()]
         found = own or sorted(
-            directory / SKILL_FILE for directory in path.iterdir() if (directory / SKILL_FILE).is_file()
+            entry for directory in path.iterdir() if directory.is_dir() for entry in _files_called_skill(directory)
         )
         if not found:
             raise UsageError(
@@ -94,25 +85,83 @@ def skill_files(path: Path) -> tuple[Path, ...]:
     return (path,)
 
 
-def lint_file(path: Path) -> Iterator[LintFinding]:
-    """The findings about one `SKILL.md`."""
+def _files_called_skill(directory: Path) -> list[Path]:
+    try:
+        return [entry for entry in directory.iterdir() if entry.name.lower() == SKILL_FILE.lower()]
+    except OSError:
+        return []
+
+
+def lint_file(path: Path, context: LintContext | None = None) -> Iterator[LintFinding]:
+    """The findings about one `SKILL.md` and the files beside it; nothing is run."""
+    context = context or LintContext(search_path=os.environ.get("PATH", os.defpath))
     if path.name != SKILL_FILE:
-        yield LintFinding("error", path, f"the file must be called `{SKILL_FILE}` (case-sensitive)")
+        message = f"the file must be called `{SKILL_FILE}` (case-sensitive)"
+        yield LintFinding("error", path, message, "load", 1, f"rename it to `{SKILL_FILE}`")
     try:
         text = read_skill_text(path, None)
         skill = parse_skill(text)
     except SkillRefused as error:
-        yield LintFinding("error", path, str(error))
+        message = str(error)
+        yield LintFinding("error", path, message, "load", _line_in(message), _load_remedy(message))
         return
+    yield from _about_head(path, text, skill)
+    yield from _about_body(path, text)
+    yield from _about_contents(path.parent, context, text)
+    yield from _about_evals(path.parent)
+
+
+def _about_head(path: Path, text: str, skill: SkillText) -> Iterator[LintFinding]:
     record = read_record(FoundFile(str(path), str(path), None, True), None)
     if record.metadata_remark:
-        yield LintFinding("error", path.parent / "agents" / "openai.yaml", record.metadata_remark)
-    messages = (*_about_frontmatter(text, skill), *_about_name(skill.name, path), *_about_description(skill))
-    yield from (LintFinding("advice", path, message) for message in messages)
+        metadata = path.parent / "agents" / "openai.yaml"
+        yield LintFinding(
+            "error", metadata, record.metadata_remark, "metadata", _line_in(record.metadata_remark), "correct the value"
+        )
+    lines = _field_lines(text)
+    for message in _about_frontmatter(text, skill):
+        yield LintFinding("advice", path, message, "field", _line_in(message), "put the value in quotes")
+    for message in _about_name(skill.name, path):
+        yield LintFinding("advice", path, message, "name", lines.get("name", 1), "change `name`")
+    for message in _about_description(skill):
+        remedy = "rewrite `description`: what it does, then `Use when …`"
+        yield LintFinding("advice", path, message, "description", lines.get("description", 1), remedy)
+    for key, line in lines.items():
+        if key not in FIELDS:
+            near = nearest(key, sorted(FIELDS))
+            remedy = f"write `{near}`" if near else "remove it, or move it below `metadata`"
+            yield LintFinding("advice", path, f"the field `{key}` is ignored", "field", line, remedy)
     if not record.ours:
-        yield LintFinding("advice", path, "`policy.products` does not name `codex`: the skill is not loaded here")
-    yield from _about_body(path, text)
-    yield from _about_scripts(path.parent)
+        message = "`policy.products` does not name `codex`: the skill is not loaded here"
+        yield LintFinding(
+            "advice", path, message, "metadata", lines.get("policy", 1), "add `codex`, or remove the list"
+        )
+
+
+def _field_lines(text: str) -> dict[str, int]:
+    """The keys at the top of the front matter, each with its line."""
+    block = split_frontmatter(text)
+    if block is None:
+        return {}
+    found: dict[str, int] = {}
+    for number, line in enumerate(block.yaml.splitlines(), start=2):
+        if match := re.match(r"([A-Za-z_][\w-]*)[ \t]*:(?:\s|$)", line):
+            found.setdefault(match[1], number)
+    return found
+
+
+def _line_in(message: str) -> int:
+    """The line that a parser's message names."""
+    found = re.search(r"\bline (\d{1,6})\b", message)
+    return int(found[1]) if found else 1
+
+
+def _load_remedy(message: str) -> str:
+    if "frontmatter" in message:
+        return "begin the file with `---`, `name:`, `description:` and `---`"
+    if found := re.search(r"missing field `(\w+)`", message):
+        return f"add `{found[1]}: …` to the front matter"
+    return "correct the front matter"
 
 
 def _about_frontmatter(text: str, skill: SkillText) -> Iterator[str]:
@@ -156,39 +205,61 @@ def says_when(description: str) -> bool:
 
 def _about_body(path: Path, text: str) -> Iterator[LintFinding]:
     block = split_frontmatter(text)
-    body = text[block.body_start :] if block else ""
+    start = block.body_start if block else 0
+    body, first = text[start:], text[:start].count("\n") + 1
     size = path.stat().st_size
     if not body.strip():
-        yield LintFinding("advice", path, "there is no text below the frontmatter")
+        message = "there is no text below the frontmatter"
+        yield LintFinding("advice", path, message, "text", first, "write the steps")
+    split = "move what is not always needed into `references/`"
     if size > _MAX_BODY_BYTES:
-        yield LintFinding("advice", path, f"{size} bytes: the model is given the first {_MAX_BODY_BYTES // 1024} KiB")
+        message = f"{size} bytes: the model is given the first {_MAX_BODY_BYTES // 1024} KiB"
+        yield LintFinding("advice", path, message, "text", first, split)
     elif (lines := body.count("\n")) > _LONG_BODY_LINES:
         message = f"{lines} lines: move what is not always needed into `references/`"
-        yield LintFinding("advice", path, message)
-    for name in dict.fromkeys(_references(body)):
-        if not (path.parent / name).exists():
-            yield LintFinding("advice", path, f"names `{name}`, which is not there", "missing-file")
+        yield LintFinding("advice", path, message, "text", first + _LONG_BODY_LINES, split)
 
 
-def _references(body: str) -> Iterator[str]:
-    prose = _FENCE.sub("", body)
-    for number, found in enumerate(_REFERENCE.finditer(prose)):
-        if number == _MAX_REFERENCES:
-            return
-        name = (found[1] or found[2]).partition("#")[0].partition("?")[0].rstrip("/")
-        if name and not name.startswith(("/", "~", "$")) and "\0" not in name:
-            yield name
+def _about_contents(directory: Path, context: LintContext, text: str) -> Iterator[LintFinding]:
+    """The findings about what the texts of a skill refer to, and about its scripts."""
+    documents = _documents(directory, text)
+    repository = context.repository
+    root = repository.root if repository else None
+    seen: set[tuple[str, str]] = set()
+    for document in documents:
+        for finding in (
+            *check_references(document, directory, root),
+            *check_commands(document, directory, repository, search_path=context.search_path),
+            *(check_versions(document, repository) if repository else ()),
+        ):
+            if (finding.rule, finding.message) not in seen:
+                seen.add((finding.rule, finding.message))
+                yield finding
+    yield from check_scripts(directory, "\n".join(document.text for document in documents), repository)
 
 
-def _about_scripts(directory: Path) -> Iterator[LintFinding]:
-    for script in sorted(islice((directory / "scripts").rglob("*"), _MAX_FILES)):
-        if script.is_file() and not os.access(script, os.X_OK) and _has_interpreter(script):
-            yield LintFinding("advice", script, "begins with `#!` and is not executable: `chmod +x` it")
+def _documents(directory: Path, text: str) -> Sequence[Document]:
+    """The text of the skill below its front matter, and its references."""
+    block = split_frontmatter(text)
+    start = block.body_start if block else 0
+    found = [Document(directory / SKILL_FILE, text[start:], text[:start].count("\n") + 1)]
+    for path in sorted(islice((directory / "references").rglob("*.md"), _MAX_DOCUMENTS)):
+        try:
+            raw = path.read_bytes()[:_MAX_DOCUMENT_BYTES]
+        except OSError:
+            continue
+        found.append(Document(path, raw.decode("utf-8", "replace")))
+    return found
 
 
-def _has_interpreter(script: Path) -> bool:
+def _about_evals(directory: Path) -> Iterator[LintFinding]:
+    if not ((directory / "evals").is_dir() or (directory / "evals.json").is_file()):
+        return
     try:
-        with script.open("rb") as file:
-            return file.read(2) == b"#!"
-    except OSError:
-        return False
+        read_evals(directory)
+    except UserError as error:
+        message = str(error)
+        path = re.search(r"cannot read `([^`]+)`", message)
+        remedy = error.hint or "correct the evaluation"
+        where = Path(path[1]) if path else directory / "evals"
+        yield LintFinding("advice", where, message, "evals", _line_in(message), remedy)

@@ -8,7 +8,7 @@ from typing import Final
 from codex_py.skills.stems import stem, words_of
 
 # The share of all their stems that two descriptions have in common, and how many there must be to compare.
-_ALIKE: Final = 0.75
+_ALIKE: Final = 0.7
 _MIN_STEMS: Final = 5
 # Words of nearly every description.
 _COMMON: Final = frozenset(

@@ -264,7 +264,10 @@ def test_lint_fails_on_errors_alone(lean: Place) -> None:
     fine = skills(lean, "lint", good)
     assert (fine.status, fine.out, fine.err) == (0, "", "nothing to complain about\n")
     broken = skills(lean, "lint", good.parent, bad.parent)
-    assert (broken.status, broken.out) == (1, f"error: {bad}: missing field `description`\n")
+    assert (broken.status, broken.out) == (
+        1,
+        f"error: {bad}:1: missing field `description` (add `description: …` to the front matter)\n",
+    )
     advice = skills(lean, "lint", add(lean, "Odd", "name: Odd\ndescription: odd"), "--json")
     assert advice.status == 0
     assert {finding["level"] for finding in json.loads(advice.out)} == {"advice"}
