@@ -131,6 +131,9 @@ class ProviderConfig(ConfigRecord):
         default=None,
         sample="local",
     )
+    edit_tool: Literal["patch", "edit"] | None = setting(
+        WordChoice("patch", "edit"), "the tools its models change files with; see `models`", default=None, sample="edit"
+    )
     requires_openai_auth: bool = setting(Flag(), "send the OpenAI login or key of this machine", default=False)
     supports_websockets: bool = setting(
         Flag(), "accepted for other programs; there is no WebSocket here", default=False
@@ -153,6 +156,12 @@ class ModelEntry(ConfigRecord):
     verbosity: str | None = setting(VERBOSITY, "the verbosity when none is chosen", default=None, sample="low")
     apply_patch: Literal["freeform", "function"] | None = setting(
         WordChoice("freeform", "function"), "the form of the patch tool", default=None, sample="function"
+    )
+    edit_tool: Literal["patch", "edit"] | None = setting(
+        WordChoice("patch", "edit"),
+        "the tools it changes files with: patches, or plain edits and whole files for models that fail at patches",
+        default=None,
+        sample="edit",
     )
     parallel_tool_calls: bool | None = setting(
         Flag(), "whether it may call several tools at once", default=None, sample=True

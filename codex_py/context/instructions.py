@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +22,21 @@ def tone_instructions(personality: str | None) -> str:
     return _TONES.get(personality or "", "")
 
 
-def base_instructions(*, short: bool = False) -> str:
-    """The text for the top-level `instructions` field; `short` is the variant for local models with small windows."""
-    name = "base_short.md" if short else "base.md"
-    return Path(__file__).with_name("prompts").joinpath(name).read_text("utf-8").strip()
+_ABOUT_PATCHES: Final = r"(?s)(- )?Edit (?:files )?with `apply_patch`.*?(?=\n\n(?:# )?Skills\b)"
+_ABOUT_EDITS: Final = (
+    "Change files with `edit_file`, which replaces text that you copy exactly from the file, and make new ones with "
+    "`write_file`. Read the part of a file before you change it. If an edit does not fit, read the file again before "
+    "the next try."
+)
+
+
+def base_instructions(*, short: bool = False, has_edit_tools: bool = False) -> str:
+    """The text for the top-level `instructions` field; `short` is the variant for local models with small windows.
+
+    `has_edit_tools` is for models that change files by plain edits in place of patches.
+    """
+    text = _read("base_short.md" if short else "base.md")
+    return re.sub(_ABOUT_PATCHES, lambda found: (found[1] or "") + _ABOUT_EDITS, text) if has_edit_tools else text
 
 
 # The tag is the one Codex CLI has for its modes.

@@ -99,7 +99,11 @@ def model_settings(config: Config, model: str, facts: ModelFacts, *, provider: P
     return ModelSettings(
         model=model,
         # Models on this machine read slowly.
-        instructions=_instructions(config.model_instructions_file, short=provider.local and provider.id != "offline"),
+        instructions=_instructions(
+            config.model_instructions_file,
+            short=provider.local and provider.id != "offline",
+            has_edit_tools=has_edit_tools(config, model, provider.id),
+        ),
         effort=config.model_reasoning_effort or _default_effort(config, model, facts, provider),
         summary=_summary(config, facts),
         verbosity=(config.model_verbosity or facts.verbosity) if facts.takes_verbosity else config.model_verbosity,
@@ -114,6 +118,12 @@ def model_settings(config: Config, model: str, facts: ModelFacts, *, provider: P
         pictures=facts.images,
         provider=provider.id,
     )
+
+
+def has_edit_tools(config: Config, model: str, provider_id: str) -> bool:
+    """Whether a model changes files by plain edits, not by patches: as its own table says, or that of the provider."""
+    own, provider = config.models.get(model), config.model_providers.get(provider_id)
+    return ((own and own.edit_tool) or (provider and provider.edit_tool)) == "edit"
 
 
 def _default_effort(config: Config, model: str, facts: ModelFacts, provider: Provider) -> str | None:
@@ -138,8 +148,10 @@ def compact_prompt(config: Config) -> str | None:
     return None if file is None else _text_in(file, "experimental_compact_prompt_file")
 
 
-def _instructions(file: Path | None, *, short: bool) -> str:
-    return base_instructions(short=short) if file is None else _text_in(file, "model_instructions_file")
+def _instructions(file: Path | None, *, short: bool, has_edit_tools: bool) -> str:
+    if file is not None:
+        return _text_in(file, "model_instructions_file")
+    return base_instructions(short=short, has_edit_tools=has_edit_tools)
 
 
 def _text_in(file: Path, key: str) -> str:

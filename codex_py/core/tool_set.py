@@ -6,12 +6,13 @@ from typing import Any, Final
 
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
+from codex_py.core.model_setup import has_edit_tools
 from codex_py.core.turn_context import ModelSettings
 from codex_py.model.catalog import ModelFacts
 from codex_py.model.providers import Provider
 from codex_py.protocol.policy import ApprovalPolicy, asks_about
 from codex_py.protocol.value import Value
-from codex_py.tools.apply_patch import ApplyPatch
+from codex_py.tools.apply_patch import ApplyPatch, EditFile, WriteFile
 from codex_py.tools.ask_user import RequestPermissions, RequestUserInput
 from codex_py.tools.exec_command import ExecCommand, Shell, ShellCommandTool, WriteStdin
 from codex_py.tools.registry import ToolRegistry
@@ -22,6 +23,7 @@ from codex_py.tools.view_image import ViewImage
 
 BUILT_IN: Final[tuple[type[Tool], ...]] = (
     *(ExecCommand, WriteStdin, ApplyPatch, UpdatePlan, ViewImage, RequestUserInput, RequestPermissions, LoadSkill),
+    *(EditFile, WriteFile),
     *(Shell, ShellCommandTool),
 )
 
@@ -38,12 +40,15 @@ class ToolSetContext(Value):
 def build_tools(config: Config, facts: ModelFacts, settings: ModelSettings, context: ToolSetContext) -> ToolRegistry:
     """The tools in the order they are shown. Hidden are older names, and what would be refused anyway."""
     login, shell = config.allow_login_shell, config.features.shell_tool and facts.shell
-    older = [Shell(allow_login_shell=login), ShellCommandTool(allow_login_shell=login)]
+    older: list[Tool] = [Shell(allow_login_shell=login), ShellCommandTool(allow_login_shell=login)] if shell else []
+    # Only the Responses API takes a grammar.
+    patches = ApplyPatch(freeform=facts.apply_patch == "freeform" and context.provider.wire_api == "responses")
+    edits = has_edit_tools(config, settings.model, context.provider.id)
     is_shown = {
         ExecCommand(allow_login_shell=login): shell,
         WriteStdin(max_poll_ms=config.background_terminal_max_timeout): shell,
-        # Only the Responses API takes a grammar.
-        ApplyPatch(freeform=facts.apply_patch == "freeform" and context.provider.wire_api == "responses"): True,
+        patches: not edits,
+        **dict.fromkeys((EditFile(), WriteFile()), edits),
         UpdatePlan(): True,
         ViewImage(): facts.images and config.features.view_image and config.tools.view_image,
         RequestUserInput(): context.can_ask,
@@ -53,7 +58,7 @@ def build_tools(config: Config, facts: ModelFacts, settings: ModelSettings, cont
     }
     return ToolRegistry(
         [*(tool for tool, shown in is_shown.items() if shown), *context.agent_tools],
-        hidden=[*(older if shell else ()), RequestUserInput(), RequestPermissions(), SkillSearchTool()],
+        hidden=[*older, *([patches] if edits else ()), RequestUserInput(), RequestPermissions(), SkillSearchTool()],
         hosted=_hosted_tools(config, context.provider, settings),
     )
 

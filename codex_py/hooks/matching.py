@@ -28,6 +28,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_ ,|-]*")
 _USUAL: Final[Mapping[str, tuple[str, ...]]] = {
     "tool_name": (
         *("Bash", "Edit", "Write", "MultiEdit", "Read", "Grep", "Glob", "Task", "Skill", "TodoWrite"),
+        *("edit_file", "write_file"),
         *("NotebookEdit", "WebFetch", "WebSearch", "AskUserQuestion", "SendMessage"),
         *("exec_command", "write_stdin", "apply_patch", "update_plan", "view_image", "request_user_input"),
         *("request_permissions", "skill", "shell", "shell_command", "spawn_agent", "send_input", "wait_agent"),

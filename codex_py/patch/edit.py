@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-from codex_py.patch.grammar import Chunk, LineSign, PatchError, UpdateFile
+from codex_py.patch.files import MAX_FILE_BYTES
+from codex_py.patch.grammar import Chunk, LineSign, PatchError, TextReplacement, UpdateFile
 from codex_py.patch.seek import Effort, LineFinder, SeekMatch, fold
 
 _SHOWN_LINES: Final = 8
@@ -276,3 +277,40 @@ def _join(pairs: Sequence[tuple[str, str]], edits: Sequence[_Edit]) -> str:
             at += 1
     pieces += [line + (own or ending) for line, own in pairs[at:]]
     return "".join(pieces)
+
+
+def replace_text(text: str, hunk: TextReplacement, *, name: str) -> str:
+    """The text of a file with `hunk.new` in place of `hunk.old`, which must be in it once, or at least once if it is
+    replaced everywhere. In a file with CRLF a plain line feed stands for it. Raises `PatchError`.
+    """
+    old, new = hunk.old, hunk.new
+    if "\r\n" in text and "\r\n" not in old:
+        old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
+    count = text.count(old) if old else 0
+    if not old:
+        raise PatchError(f"the old text is empty: copy the text to replace from {name}")
+    if old == new:
+        raise PatchError("the new text is the same as the old one")
+    if count == 0:
+        closest = describe_closest(text.splitlines(), hunk.old.splitlines() or [hunk.old], 0)
+        raise PatchError(f"the old text is not in {name}; {closest}")
+    if count > 1 and not hunk.everywhere:
+        lines = ", ".join(map(str, _lines_of(text, old)))
+        raise PatchError(
+            f"the old text stands {count} times in {name} (lines {lines}{', …' if count > _SHOWN_LINES else ''}): "
+            "add lines around it until it is the only one, or replace all of them"
+        )
+    if len(text) + count * (len(new) - len(old)) > MAX_FILE_BYTES:
+        raise PatchError(f"{name} would be larger than {MAX_FILE_BYTES} bytes")
+    return text.replace(old, new)
+
+
+def _lines_of(text: str, old: str) -> list[int]:
+    """The lines, from 1, on which the first places of a text begin."""
+    lines, start, line = list[int](), 0, 1
+    while len(lines) < _SHOWN_LINES and (at := text.find(old, start)) >= 0:
+        line += text.count("\n", start, at)
+        lines.append(line)
+        line += text.count("\n", at, at + len(old))
+        start = at + len(old)
+    return lines

@@ -74,12 +74,46 @@ class UpdateFile:
     line: int
 
 
+@dataclass(frozen=True, slots=True)
+class TextReplacement:
+    """Text in place of text that stands once in a file, or `everywhere`. No patch has it: a tool of its own does."""
+
+    path: str
+    old: str
+    new: str
+    everywhere: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFile:
+    """A file that is made, or replaced whole. No patch has it, as above."""
+
+    path: str
+    content: str
+
+
 Hunk: TypeAlias = AddFile | DeleteFile | UpdateFile
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEdit:
+    """A change that did not come as the text of a patch; it is planned and written like one."""
+
+    hunks: tuple[TextReplacement | WholeFile]
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedPatch:
     hunks: tuple[Hunk, ...]
+
+
+def checked_path(path: str) -> str:
+    """A path of a change that did not come as a patch. Raises `PatchError` for one that no patch could have."""
+    if not path.strip() or "\0" in path or "\n" in path:
+        raise PatchError("the path is empty, or has a line break or a NUL")
+    if len(path.encode()) > MAX_PATH_BYTES:
+        raise PatchError(f"a path may have at most {MAX_PATH_BYTES} bytes")
+    return path
 
 
 def parse_patch(text: str) -> ParsedPatch:

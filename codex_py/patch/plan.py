@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from codex_py.patch.edit import edit_text
+from codex_py.patch.edit import edit_text, replace_text
 from codex_py.patch.files import MAX_FILE_BYTES, FileState, look_at, resolve_entry, resolve_file
-from codex_py.patch.grammar import AddFile, DeleteFile, ParsedPatch, PatchError, UpdateFile
+from codex_py.patch.grammar import (
+    AddFile,
+    DeleteFile,
+    ParsedPatch,
+    PatchError,
+    PlainEdit,
+    TextReplacement,
+    UpdateFile,
+    WholeFile,
+)
 from codex_py.patch.seek import Effort
 
 Permit: TypeAlias = Callable[[Path], None]
@@ -54,7 +63,7 @@ class PatchPlan:
     notes: tuple[str, ...] = ()
 
 
-def plan_patch(patch: ParsedPatch, root: Path, *, permit: Permit | None = None) -> PatchPlan:
+def plan_patch(patch: ParsedPatch | PlainEdit, root: Path, *, permit: Permit | None = None) -> PatchPlan:
     """Decide every write of a patch whose relative paths start at `root`, an absolute directory.
 
     A hunk sees what the hunks before it did. `permit` is asked before a file is read. Raise `PatchError` when any hunk
@@ -71,6 +80,10 @@ def plan_patch(patch: ParsedPatch, root: Path, *, permit: Permit | None = None) 
                 planner.delete(hunk)
             case UpdateFile():
                 planner.update(hunk)
+            case TextReplacement():
+                planner.replace(hunk)
+            case WholeFile():
+                planner.write(hunk)
     return planner.plan()
 
 
@@ -135,6 +148,23 @@ class _Planner:
             self._remove(entry)
             self._put(destination, content, self._modes[file])
         self._changes.append(PlannedChange("update", hunk.path, target, old, edited.text, hunk.move_to, destination))
+
+    def replace(self, hunk: TextReplacement) -> None:
+        target = self._target(hunk.path)
+        file = self._file(target)
+        self._allow(file)
+        old = self._text(file, f"Failed to read file to edit {target}")
+        new = replace_text(old, hunk, name=str(target))
+        self._after[file] = new.encode()
+        self._changes.append(PlannedChange("update", hunk.path, target, old, new))
+
+    def write(self, hunk: WholeFile) -> None:
+        target = self._target(hunk.path)
+        content = hunk.content.encode()
+        self._put(target, content, None)
+        found = self._before[self._file(target)]
+        old = "" if found is None else (found.content or b"").decode(errors="replace")
+        self._changes.append(PlannedChange("add" if found is None else "update", hunk.path, target, old, hunk.content))
 
     def _target(self, path: str) -> Path:
         self._effort.spend(path.count("/") ** 2 // 4)

@@ -38,12 +38,22 @@ def without_plan_tags(text: str) -> str:
 _TOOL_TYPES: Final[Mapping[str, ToolType]] = {
     **dict.fromkeys(("exec_command", "write_stdin", "shell", "shell_command"), "runs"),
     **dict.fromkeys(("local_shell", "container.exec"), "runs"),
-    "apply_patch": "writes",
+    **dict.fromkeys(("apply_patch", "edit_file", "write_file"), "writes"),
     "update_plan": "plans",
     **dict.fromkeys(("request_user_input", "request_permissions"), "asks"),
     **dict.fromkeys(("view_image", "skill", "read_mcp_resource"), "reads"),
     **dict.fromkeys(("list_mcp_resources", "list_mcp_resource_templates"), "searches"),
     **dict.fromkeys(("spawn_agent", "send_input", "wait_agent", "close_agent", "list_agents"), "delegates"),
+}
+
+
+# The fields of the tools `edit_file` and `write_file`, each with the names that models have for it.
+EDIT_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "path": ("path", "file_path"),
+    "content": ("content", "file_text"),
+    "old_text": ("old_text", "old_string", "old_str"),
+    "new_text": ("new_text", "new_string", "new_str"),
+    "all": ("all", "replace_all"),
 }
 
 
@@ -61,8 +71,30 @@ def arguments_of(call: ToolCall) -> Mapping[str, Any]:
 
 
 def patch_of(call: ToolCall) -> str:
-    """The patch of an `apply_patch` call, which may be free text or an argument."""
+    """The patch of an `apply_patch` call, which may be free text or an argument; that of a plain edit in its place."""
+    if call.name in ("edit_file", "write_file") and not call.namespace:
+        return _patch_of_edit(call.name, arguments_of(call))
     return call.arguments if call.custom else str(arguments_of(call).get("input", ""))
+
+
+def _patch_of_edit(tool: str, arguments: Mapping[str, Any]) -> str:
+    """A plain edit shown as a patch: the lines it replaces need not be whole ones."""
+    if isinstance(arguments.get("command"), str):
+        return arguments["command"]
+    path, content, old, new = (
+        str(next((arguments[key] for key in EDIT_FIELDS[name] if key in arguments), ""))
+        for name in ("path", "content", "old_text", "new_text")
+    )
+    path = " ".join(path.split("\n"))
+    if tool == "write_file":
+        lines = [f"*** Add File: {path}", *_signed("+", content)]
+    else:
+        lines = [f"*** Update File: {path}", "@@", *_signed("-", old), *_signed("+", new)]
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
+
+
+def _signed(sign: str, text: str) -> list[str]:
+    return [sign + line for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def command_of(call: ToolCall) -> str | None:

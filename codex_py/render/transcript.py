@@ -36,7 +36,7 @@ from codex_py.rollout.stored_turns import HostMessage, PastItem, PastUserMessage
 
 _ABORTED: Final = "<turn_aborted>"
 _SKILL: Final = "<skill>"
-_NOT_TRIED: Final = ("patch rejected: ", "apply_patch verification failed: ")
+_NOT_TRIED: Final = r"patch rejected: |\w{1,40} verification failed: "
 
 
 def render_items(
@@ -123,7 +123,7 @@ def _render_past_item(past: PastItem, cwd: Path, *, expanded: bool) -> Scrollbac
             return _render_host_message(text, cwd)
         case PastUserMessage(text):
             return render_prompt(text) if text.strip() else None
-        case PatchFinished(output=reason) if reason.startswith(_NOT_TRIED):
+        case PatchFinished(output=reason) if re.match(_NOT_TRIED, reason):
             return render_refused_patch(reason, expanded=expanded)
         case PatchFinished(changes=()) if past.call is not None:
             return render_unreadable_patch(patch_of(past.call))

@@ -45,11 +45,12 @@ _PERMISSION_MODES: Final = frozenset(
 
 _COMMANDS: Final = ("exec_command", "write_stdin", "shell", "shell_command")
 _LOOK: Final = (*_COMMANDS, "view_image")
+_WRITERS: Final = ("apply_patch", "edit_file", "write_file")
 # By the other program's name: our tools that do the work of it.
 _OWN_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("read", "grep", "glob", "ls", "notebookread", "lsp"), _LOOK),
     **dict.fromkeys(("bash", "bashoutput", "killshell", "killbash"), _LOOK),
-    **dict.fromkeys(("write", "edit", "multiedit", "notebookedit"), ("apply_patch", *_LOOK)),
+    **dict.fromkeys(("write", "edit", "multiedit", "notebookedit", "apply_patch"), (*_WRITERS, *_LOOK)),
     **dict.fromkeys(("webfetch", "websearch"), ("web_search",)),
     **dict.fromkeys(("task", "agent"), tuple(sorted(AGENT_TOOLS))),
     "todowrite": ("update_plan",),
@@ -59,7 +60,7 @@ _OWN_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "shell": _COMMANDS,
 }
 _WRITING: Final = frozenset(
-    {"bash", "write", "edit", "multiedit", "notebookedit", "apply_patch", *_COMMANDS},
+    {"bash", "write", "edit", "multiedit", "notebookedit", *_WRITERS, *_COMMANDS},
 )
 
 

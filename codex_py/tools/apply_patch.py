@@ -1,4 +1,4 @@
-"""The `apply_patch` tool: what the model is shown of it, and the calls it makes.
+"""The tools that write files, `apply_patch`, or `edit_file` and `write_file`: what the model is shown, and its calls.
 
 The work is in `tools.patching`, which is imported at the first patch: most sessions begin with reading.
 """
@@ -11,7 +11,8 @@ from typing import Any, Final
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.items import ToolCall
-from codex_py.tools.spec import PatchText, Tool, ToolContext, ToolOutput
+from codex_py.protocol.readable import EDIT_FIELDS, arguments_of, patch_of
+from codex_py.tools.spec import EditedFile, PatchText, Tool, ToolContext, ToolOutput, WantedChange
 
 IMPLICIT_PATCH: Final = (
     "apply_patch verification failed: patch detected without explicit call to apply_patch. "
@@ -50,15 +51,42 @@ class ApplyPatch(Tool):
         return await apply_patch_text(_patch_of(call), context, workdir=context.cwd)
 
 
+class EditFile(Tool):
+    """Replaces text in a file, for models that fail at patches; judged, planned and written like a patch."""
+
+    name = "edit_file"
+    type = "writes"
+    aliases = tuple((other, name) for name, names in EDIT_FIELDS.items() for other in names[1:])
+    hook_view = EditedFile("Edit")
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        """Make the edit; a `command` is the patch that a hook has put in its place."""
+        command = arguments_of(call).get("command")
+        if isinstance(command, str):
+            return await apply_patch_text(command, context, workdir=context.cwd)
+        return await _change_files(WantedChange(patch_of(call), self.name, self.read(call)), context, context.cwd)
+
+
+class WriteFile(EditFile):
+    """Makes a file, or replaces it whole."""
+
+    name = "write_file"
+    hook_view = EditedFile("Write")
+
+
 async def apply_patch_text(text: str, context: ToolContext, *, workdir: Path) -> ToolOutput:
     """Apply a patch under the session's policy; paths in it are relative to `workdir`.
 
     Emits `PatchStarted` and `PatchFinished`. A patch that cannot be applied, or may not, gives an output with `ok`
     false that says why; it raises only `CancelledError`, and then a patch under way is finished or undone.
     """
+    return await _change_files(WantedChange(text, ApplyPatch.name), context, workdir)
+
+
+async def _change_files(wanted: WantedChange, context: ToolContext, workdir: Path) -> ToolOutput:
     from codex_py.tools.patching import run_patch
 
-    return await run_patch(text, context, workdir)
+    return await run_patch(wanted, context, workdir)
 
 
 def _patch_of(call: ToolCall) -> str:

@@ -16,13 +16,13 @@ from codex_py.patch.grammar import AddFile, DeleteFile, UpdateFile, parse_patch
 from codex_py.process.shells import join_words
 from codex_py.protocol.encoding import as_list, encode_json
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.readable import arguments_of
+from codex_py.protocol.readable import EDIT_FIELDS, arguments_of, patch_of
 from codex_py.protocol.value import Value
 from codex_py.shell.runners import SHELLS
 from codex_py.tools.apply_patch import ApplyPatch
 from codex_py.tools.exec_command import ExecCommand
 from codex_py.tools.patch_in_command import find_patch_in_argv, find_patch_in_command
-from codex_py.tools.spec import CommandField, HookView, OtherFields, PatchText, Tool, TypedText
+from codex_py.tools.spec import CommandField, EditedFile, HookView, OtherFields, PatchText, Tool, TypedText
 
 # The names that hooks for commands are written for, here and in other programs.
 _COMMAND_NAMES: Final = ("exec_command", "shell_command", "shell", "local_shell", "unified_exec")
@@ -89,6 +89,8 @@ def hook_calls_of(call: ToolCall, view: HookView, cwd: Path, typed_before: str =
             return [_patch_call(name, _patch_text(call, arguments), cwd)]
         case TypedText(field):
             return [_typed_call(name, field, arguments, typed_before)]
+        case EditedFile(alias):
+            return [_edit_call(call, alias, arguments, cwd)]
         case OtherFields(aliases, fields):
             more = {other: arguments[own] for other, own in fields if own in arguments}
             return [HookToolCall(name, {**arguments, **more}, aliases)]
@@ -123,6 +125,13 @@ def rewritten(call: ToolCall, view: HookView, updated: Mapping[str, Any]) -> Too
             changes[field] = f"{command}\n" if isinstance(command, str) else command
         case TypedText():
             pass
+        case EditedFile():
+            if changes.get("command") == patch_of(call):
+                del changes["command"]
+            # The names of other programs; of two names for a field the hook's own one counts.
+            for own, (_, *others) in EDIT_FIELDS.items():
+                for other in (other for other in others if other in changes):
+                    changes.setdefault(own, changes.pop(other))
         case OtherFields(_, fields):
             for other, own in fields:
                 if other in changes:
@@ -194,6 +203,20 @@ def _patch_call(name: str, text: str, directory: Path) -> HookToolCall:
     paths = list(dict.fromkeys(tool_input["file_path"] for _, tool_input in files))
     whole: dict[str, Any] = {"command": text, "file_path": paths[0] if paths else None, "file_paths": paths}
     return HookToolCall(name, whole, _EDITS, files, is_patch=True)
+
+
+def _edit_call(call: ToolCall, alias: str, arguments: Mapping[str, Any], directory: Path) -> HookToolCall:
+    """A plain edit, for hooks of `Edit` or `Write`, and for those of patches."""
+    found = {own: arguments[name] for own, names in EDIT_FIELDS.items() for name in names if name in arguments}
+    path = _absolute(directory, str(found.get("path", "")))
+    text = patch_of(call)
+    tool_input: dict[str, Any] = {"command": text, "file_path": path, "file_paths": [path]}
+    if alias == "Write":
+        tool_input["content"] = found.get("content", "")
+    else:
+        old, new = found.get("old_text", ""), found.get("new_text", "")
+        tool_input |= {"old_string": old, "new_string": new, "replace_all": found.get("all", False)}
+    return HookToolCall(call.name, tool_input, (ApplyPatch.name, *_EDITS), ((alias, tool_input),), is_patch=True)
 
 
 def _file_inputs(text: str, directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:

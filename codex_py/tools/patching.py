@@ -12,7 +12,19 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.patch.apply import ApplyError, apply_plan
-from codex_py.patch.grammar import AddFile, DeleteFile, ParsedPatch, PatchError, UpdateFile, parse_patch
+from codex_py.patch.grammar import (
+    MAX_PATCH_BYTES,
+    AddFile,
+    DeleteFile,
+    ParsedPatch,
+    PatchError,
+    PlainEdit,
+    TextReplacement,
+    UpdateFile,
+    WholeFile,
+    checked_path,
+    parse_patch,
+)
 from codex_py.patch.plan import PatchPlan, PlannedChange, plan_patch, summarize
 from codex_py.paths import is_directory, real_path
 from codex_py.protocol.encoding import uuid7
@@ -31,7 +43,7 @@ from codex_py.tools.approval import (
     declined_because,
     put_question,
 )
-from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput
+from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput, WantedChange
 
 _SKILL: Final = "it writes a skill, which the agent of later sessions follows like your own instructions"
 
@@ -93,7 +105,7 @@ _READ_ONLY: Final = f"patch rejected: writing is blocked by read-only sandbox; {
 _OUTSIDE: Final = f"patch rejected: writing outside of the project; {_BY_SETTINGS}"
 _EMPTY: Final = "patch rejected: empty patch"
 _ALL_DIFFS: Final = 1024 * 1024
-_UNVERIFIED: Final = "apply_patch verification failed: "
+_UNVERIFIED: Final = " verification failed: "
 
 
 class PatchRefused(PatchError):
@@ -119,15 +131,28 @@ def patch_files(raw: bytes, cwd: Path) -> str:
     return summarize(plan)
 
 
-async def run_patch(text: str, context: ToolContext, workdir: Path) -> ToolOutput:
-    """Do the work of `apply_patch_text`."""
+def _read_change(wanted: WantedChange) -> ParsedPatch | PlainEdit:
+    """The hunks of a change. Raises `PatchError` for what is no patch."""
+    fields = wanted.fields
+    if fields is None:
+        return parse_patch(wanted.text)
+    if len(wanted.text.encode()) > MAX_PATCH_BYTES:
+        raise PatchError(f"more than the {MAX_PATCH_BYTES} bytes that a call may change")
+    path = checked_path(fields["path"])
+    if "content" in fields:
+        return PlainEdit((WholeFile(path, fields["content"]),))
+    return PlainEdit((TextReplacement(path, fields["old_text"], fields["new_text"], bool(fields.get("all"))),))
+
+
+async def run_patch(wanted: WantedChange, context: ToolContext, workdir: Path) -> ToolOutput:
+    """Do the work of `apply_patch_text`, or of a plain edit."""
     begun = time.monotonic()
     # The roots as the session first saw them: a link put in their place since then widens nothing.
     roots = context.sandbox.roots(context.sandbox_policy, context.cwd)
     try:
-        plan, shown = await _permitted(text, context, roots, workdir)
+        plan, shown = await _permitted(wanted, context, roots, workdir)
     except PatchError as error:
-        reason = str(error) if isinstance(error, PatchRefused) else _UNVERIFIED + _in_a_sentence(str(error))
+        reason = str(error) if isinstance(error, PatchRefused) else _unverified(wanted, error)
         context.emit(PatchRejected(context.call_id, reason))
         return ToolOutput(reason, ok=False)
     await context.expect_write([path for change in shown for path in (change.path, change.move_path) if path])
@@ -145,7 +170,7 @@ async def run_patch(text: str, context: ToolContext, workdir: Path) -> ToolOutpu
 
 
 async def _permitted(
-    text: str, context: ToolContext, roots: Sequence[WritableRoot], workdir: Path
+    wanted: WantedChange, context: ToolContext, roots: Sequence[WritableRoot], workdir: Path
 ) -> tuple[PatchPlan, tuple[FileChange, ...]]:
     """The plan of a patch that may be written, the user asked where that is needed. Raises `PatchError`.
 
@@ -154,28 +179,28 @@ async def _permitted(
     prepared = outside = None
     changes: tuple[FileChange, ...] = ()
     try:
-        prepared = await asyncio.to_thread(_prepare, text, context, roots, workdir)
+        prepared = await asyncio.to_thread(_prepare, wanted, context, roots, workdir)
         changes = prepared[1]
     except PatchOutside as refused:
         outside = str(refused)
-        changes = await asyncio.to_thread(_preview, text, context, workdir)
-    files = await asyncio.to_thread(_targets, text, workdir)
+        changes = await asyncio.to_thread(_preview, wanted, context, workdir)
+    files = await asyncio.to_thread(_targets, wanted, workdir)
     for file in files:
         _check_readable(file, context)
-    refusal = await permit_patch(outside, PatchToJudge(text, files, changes), context)
+    refusal = await permit_patch(outside, PatchToJudge(wanted.text, files, changes), context)
     if refusal is not None:
         raise PatchRefused(refusal)
-    return prepared or await asyncio.to_thread(_prepare_approved, text, context, roots, files, workdir)
+    return prepared or await asyncio.to_thread(_prepare_approved, wanted, context, roots, files, workdir)
 
 
 def _prepare(
-    text: str, context: ToolContext, roots: Sequence[WritableRoot], workdir: Path
+    wanted: WantedChange, context: ToolContext, roots: Sequence[WritableRoot], workdir: Path
 ) -> tuple[PatchPlan, tuple[FileChange, ...]]:
     def permit(path: Path) -> None:
         _check_readable(path, context)
         _check_resolved(path, roots)
 
-    patch, policy = parse_patch(text), context.sandbox_policy
+    patch, policy = _read_change(wanted), context.sandbox_policy
     if not patch.hunks:
         raise PatchRefused(_EMPTY)
     if isinstance(policy, ReadOnly):
@@ -190,7 +215,7 @@ def _prepare(
     return plan, _shown(plan.changes)
 
 
-def _preview(text: str, context: ToolContext, workdir: Path) -> tuple[FileChange, ...]:
+def _preview(wanted: WantedChange, context: ToolContext, workdir: Path) -> tuple[FileChange, ...]:
     """The changes of a patch that the sandbox does not allow, for the question; empty when they cannot be determined
     without reading outside of the session's directory.
     """
@@ -202,13 +227,13 @@ def _preview(text: str, context: ToolContext, workdir: Path) -> tuple[FileChange
             raise PatchOutside(_OUTSIDE)
 
     try:
-        return _shown(plan_patch(parse_patch(text), workdir, permit=permit).changes)
+        return _shown(plan_patch(_read_change(wanted), workdir, permit=permit).changes)
     except PatchError:
         return ()
 
 
 def _prepare_approved(
-    text: str, context: ToolContext, roots: Sequence[WritableRoot], files: Sequence[Path], workdir: Path
+    wanted: WantedChange, context: ToolContext, roots: Sequence[WritableRoot], files: Sequence[Path], workdir: Path
 ) -> tuple[PatchPlan, tuple[FileChange, ...]]:
     """The plan for exactly the files the user has seen: a link put in their place since then is refused."""
 
@@ -219,26 +244,26 @@ def _prepare_approved(
 
     if not is_directory(workdir):
         raise PatchError(f"`{workdir}` is not a directory")
-    plan = plan_patch(parse_patch(text), workdir, permit=permit)
+    plan = plan_patch(_read_change(wanted), workdir, permit=permit)
     return plan, _shown(plan.changes)
 
 
-def _targets(text: str, workdir: Path) -> tuple[Path, ...]:
+def _targets(wanted: WantedChange, workdir: Path) -> tuple[Path, ...]:
     """The files a patch names, links followed, and the links themselves; nothing of them is read."""
-    named = [workdir / path for hunk in parse_patch(text).hunks for path in _paths(hunk)]
+    named = [workdir / path for hunk in _read_change(wanted).hunks for path in _paths(hunk)]
     entries = [Path(real_path(path.parent)) / path.name for path in named]
     return tuple(dict.fromkeys(file for entry in entries for file in (entry, Path(real_path(entry)))))
 
 
-def _paths(hunk: AddFile | DeleteFile | UpdateFile) -> tuple[str, ...]:
+def _paths(hunk: AddFile | DeleteFile | UpdateFile | TextReplacement | WholeFile) -> tuple[str, ...]:
     match hunk:
         case UpdateFile(path=path, move_to=str(destination)):
             return (path, destination)
-        case AddFile(path=path) | DeleteFile(path=path) | UpdateFile(path=path):
-            return (path,)
+        case _:
+            return (hunk.path,)
 
 
-def _check_as_written(patch: ParsedPatch, roots: Sequence[WritableRoot], workdir: Path) -> None:
+def _check_as_written(patch: ParsedPatch | PlainEdit, roots: Sequence[WritableRoot], workdir: Path) -> None:
     """Refuse what no resolving is needed for: a way up, and the names that are kept."""
     for hunk in patch.hunks:
         for path in _paths(hunk):
@@ -338,5 +363,8 @@ def _diff(change: PlannedChange) -> str:
     )
 
 
-def _in_a_sentence(message: str) -> str:
-    return message[:1].lower() + message[1:] if message.startswith("Invalid ") else message
+def _unverified(wanted: WantedChange, error: PatchError) -> str:
+    message = str(error)
+    if message.startswith("Invalid "):
+        message = message[:1].lower() + message[1:]
+    return f"{wanted.tool}{_UNVERIFIED}{message}"

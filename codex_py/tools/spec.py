@@ -187,7 +187,21 @@ class PatchText(Value):
     """Hooks see a patch, and the files it names."""
 
 
-HookView: TypeAlias = OtherFields | CommandField | TypedText | PatchText
+class EditedFile(Value):
+    """Hooks see an edit of one file, under the name that other programs have for it, and a patch that shows it."""
+
+    alias: str
+
+
+HookView: TypeAlias = OtherFields | CommandField | TypedText | PatchText | EditedFile
+
+
+class WantedChange(NamedTuple):
+    """A change of files: a patch, or the fields of a plain edit, which `text` shows as a patch."""
+
+    text: str
+    tool: str
+    fields: Mapping[str, Any] | None = None
 
 
 class Tool:
