@@ -1,0 +1,133 @@
+"""The GitHub action, as far as it runs without GitHub: its step, against a model and an API on the loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.fake_responses import FakeResponses, api_error, say
+from tests.support.home import Place
+
+ACTION = Path(__file__).parents[2] / "action"
+# The inputs of the action that people come from.
+KNOWN = (
+    "prompt prompt-file output-file openai-api-key responses-api-endpoint working-directory sandbox permission-profile "
+    "codex-version codex-args output-schema output-schema-file model effort codex-home safety-strategy codex-user "
+    "allow-users allow-bots allow-bot-users"
+).split()
+
+
+class FakeGitHub:
+    """Comments of one issue, and the permission of everybody."""
+
+    def __init__(self, permission: str = "write") -> None:
+        self.comments: list[dict[str, Any]] = [{"id": 1, "body": "a person's"}]
+        fake = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, format: str, *args: Any) -> None: ...
+
+            def answer(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
+                value: Any = {}
+                if self.path.endswith("/permission"):
+                    value = {"permission": permission}
+                elif self.command == "GET":
+                    value = fake.comments if self.path.endswith("page=1") else []
+                elif self.command == "POST":
+                    fake.comments.append({"id": len(fake.comments) + 1, **body})
+                else:
+                    next(c for c in fake.comments if c["id"] == int(self.path.rpartition("/")[2])).update(body)
+                raw = json.dumps(value).encode()
+                self.send_response(200)
+                self.send_header("content-length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            do_GET = do_POST = do_PATCH = answer
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+def step(place: Place, github: FakeGitHub, **inputs: str) -> tuple[int, dict[str, str], str]:
+    """Run the step: its exit status, its outputs, and what it printed."""
+    output, event = place.home / "output", place.home / "event.json"
+    output.write_text("")
+    event.write_text(json.dumps({"pull_request": {"number": 7}}))
+    given = {"safety_strategy": "unsafe", "codex_home": str(place.codex_home), "github_token": "t", **inputs}
+    env = {
+        **place.env,
+        **{f"INPUT_{name.upper()}": value for name, value in given.items()},
+        "GITHUB_OUTPUT": str(output),
+        "GITHUB_EVENT_PATH": str(event),
+        "GITHUB_API_URL": github.url,
+        "GITHUB_REPOSITORY": "o/r",
+        "GITHUB_ACTOR": "ada",
+        "RUNNER_TEMP": str(place.home),
+    }
+    argv = [sys.executable, "-I", str(ACTION / "run_action.py")]
+    ended = subprocess.run(argv, cwd=place.repo, env=env, capture_output=True, check=False, timeout=60)
+    lines, found = iter(output.read_text().splitlines()), dict[str, str]()
+    for line in lines:
+        name, _, end = line.partition("<<")
+        found[name] = "\n".join(iter(lambda: next(lines), end))
+    return ended.returncode, found, (ended.stdout + ended.stderr).decode()
+
+
+def test_it_has_the_inputs_of_the_other_action_and_passes_each_on() -> None:
+    action = yaml.safe_load((ACTION / "action.yml").read_text())
+    assert set(KNOWN) <= set(action["inputs"])
+    passed = " ".join(json.dumps(part.get("env", {})) for part in action["runs"]["steps"])
+    assert [name for name in action["inputs"] if f"inputs.{name} " not in passed] == []
+    assert {"final-message", "codex-version"} <= set(action["outputs"])
+
+
+def test_a_run_sets_the_outputs_and_keeps_one_comment(place: Place) -> None:
+    github = FakeGitHub()
+    with FakeResponses([say("all\ngood")], [say("still good")], excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        inputs = {"prompt": "check it", "comment": "true", "artifacts": "out"}
+        status, outputs, printed = step(place, github, **inputs)
+        step(place, github, **inputs)
+    assert (status, outputs["final-message"], outputs["status"], outputs["code"]) == (0, "all\ngood", "ok", ""), printed
+    assert outputs["artifacts"] == os.fspath(place.repo / "out")
+    assert (place.repo / "out/result.json").exists()
+    assert [comment["body"].splitlines()[0] for comment in github.comments] == [
+        "a person's",
+        "<!-- codex-py action -->",
+    ]
+    assert "still good" in github.comments[1]["body"]
+
+
+def test_a_failed_run_has_its_status_and_its_code(place: Place) -> None:
+    with FakeResponses(api_error(401, "no")) as model:
+        place.use_model(model.base_url)
+        status, outputs, _ = step(place, FakeGitHub(), prompt="go")
+    assert (status, outputs["status"], outputs["code"]) == (77, "failed", "auth")
+
+
+def test_wrong_inputs_and_people_without_access_run_nothing(place: Place) -> None:
+    cases = [
+        ({}, "give `prompt`"),
+        ({"prompt": "a", "prompt_file": "b"}, "not both"),
+        ({"prompt": "a", "safety_strategy": "none"}, "`safety-strategy` is one of"),
+        ({"prompt": "a", "sandbox": "read-only", "permission_profile": ":workspace"}, "not both"),
+        ({"prompt": "a", "codex_args": "[1"}, "not JSON"),
+        ({"prompt": "a"}, "no write access"),
+    ]
+    for inputs, message in cases:
+        status, outputs, printed = step(place, FakeGitHub("read"), **{"allow_users": "", **inputs})
+        if message != "no write access":
+            status, outputs, printed = step(place, FakeGitHub(), **inputs)
+        assert (status, outputs) == (2, {}), printed
+        assert message in printed
