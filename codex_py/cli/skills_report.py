@@ -12,6 +12,7 @@ import typer
 from codex_py.cli.console import print_json, print_note, print_table
 from codex_py.cli.html_page import Bar, render_page, write_page
 from codex_py.cli.skill_choice import Cwd, expanded, look_here
+from codex_py.cli.skills_view import finding_object
 from codex_py.cli.typer_command import Json, Overrides, Profile
 from codex_py.errors import UsageError
 from codex_py.services.skill_admin import SkillAdmin
@@ -88,7 +89,7 @@ def _object(entry: SkillAssessment) -> dict[str, Any]:
         "script_failures": record.failing,
         "last_used": record.last_used or None,
         "repositories": sorted(record.projects),
-        "findings": list(entry.facts.stale),
+        "findings": [finding_object(finding) for finding in entry.facts.stale],
         "verdict": entry.verdict,
         "reason": entry.reason,
     }

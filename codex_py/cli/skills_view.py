@@ -91,7 +91,7 @@ def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -
 def print_findings(findings: Sequence[LintFinding], out: TextIO, *, as_json: bool) -> None:
     """Print a line for each finding, errors first for each skill."""
     if as_json:
-        print_json([_finding_object(finding) for finding in findings], out)
+        print_json([finding_object(finding) for finding in findings], out)
         return
     for finding in findings:
         remedy = f" ({finding.remedy})" if finding.remedy and finding.remedy not in finding.message else ""
@@ -99,7 +99,8 @@ def print_findings(findings: Sequence[LintFinding], out: TextIO, *, as_json: boo
         out.write(sanitize_line(f"{finding.level}: {at}: {finding.message}{remedy}") + "\n")
 
 
-def _finding_object(finding: LintFinding) -> dict[str, Any]:
+def finding_object(finding: LintFinding) -> dict[str, Any]:
+    """A finding as JSON."""
     return {
         "level": finding.level,
         "path": str(finding.path),

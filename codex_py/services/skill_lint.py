@@ -24,7 +24,9 @@ from codex_py.skills.lint_scripts import has_interpreter, parse_python, script_f
 from codex_py.skills.overlaps import find_overlaps
 from codex_py.skills.parse import SkillRefused, parse_skill, read_skill_text
 
-_SECONDS: Final = 10.0
+_SECONDS: Final = 5.0
+# The exit status of a command that took too long.
+_TIMED_OUT: Final = 124
 _MAX_SCRIPTS: Final = 20
 _AT_ONCE: Final = 2
 # How a script of a kind is parsed without running it, and run for its help.
@@ -106,6 +108,8 @@ async def _probe(script: Path, path: str, directory: Path, services: LintService
         return []
     reason = _last_line(result.stderr or result.stdout, path) or f"exit status {result.exit_code}"
     message = f"`--help` fails in the sandbox with {result.exit_code}: {reason}"
+    if result.exit_code == _TIMED_OUT:
+        message = f"`--help` does not end within {_SECONDS:g} seconds in the sandbox"
     return [LintFinding("advice", script, message, "script", 1, "let `--help` print its usage and end with status 0")]
 
 

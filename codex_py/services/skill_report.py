@@ -49,7 +49,7 @@ def _facts(admin: SkillAdmin, skills: Sequence[Skill]) -> list[SkillFacts]:
                 body_lines=count,
                 line_tokens=lines.get(path, 0),
                 says_when=says_when(skill.description),
-                stale=tuple(map(_described, filter(lambda finding: finding.is_stale, _findings(admin, skill)))),
+                stale=tuple(finding for finding in _findings(admin, skill) if finding.is_stale),
                 overlaps=tuple(names[other] for other in overlaps.get(path, ())),
             )
         )
@@ -61,10 +61,6 @@ def _findings(admin: SkillAdmin, skill: Skill) -> list[LintFinding]:
         return lint_whole(skill.canonical_path, LintServices(admin.loaded, admin.request.home, admin.request.env))
     except (CodexError, OSError):
         return []
-
-
-def _described(finding: LintFinding) -> str:
-    return f"{finding.path.name}:{finding.line}: {finding.message}"
 
 
 def _line_tokens(admin: SkillAdmin) -> dict[str, int]:

@@ -14,9 +14,10 @@ from codex_py.skills.lint_finding import LintFinding
 
 # A path below one of the directories a skill has.
 _OWN: Final = re.compile(r"(?:\./)?((?:scripts|references|assets)/[\w./-]*\w)")
+# As the argument of an interpreter, or as the command itself.
 _RUN: Final = re.compile(
-    r"(?:^|[;&|(]\s*|\s)(?:(?:python3?|bash|sh|node|uv run(?: python)?)\s+)(?:\./)?"
-    r"((?:scripts|references|assets)/[\w./-]*\w)(?=\s|$)"
+    r"(?:(?:^|[;&|(]\s*|\s)(?:python3?|bash|sh|node|uv run(?: python)?)\s+(?:\./)?"
+    r"((?:scripts|references|assets)/[\w./-]*\w)|(?:^|[;&|(]\s*)(?:\./)?(scripts/[\w./-]*\w\.\w{1,4}))(?=\s|$)"
 )
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _WEB: Final = re.compile(r"https?:", re.IGNORECASE)
@@ -24,7 +25,7 @@ _WEB: Final = re.compile(r"https?:", re.IGNORECASE)
 _REPOSITORY_FILE: Final = re.compile(r"(?:\./)?(?:[\w.-]+/)+[\w.-]+\.[A-Za-z][\w]{0,9}")
 # What stands before the name of a file that is about to be made, or that only shows what one could be called.
 _MAKES: Final = re.compile(
-    r"(?:\b(?:creat|writ|generat|output|sav|add|produc|bundl|stor|put)\w*(?:\s+[\w-]+){0,3}\s*"
+    r"(?:\b(?:creat|writ|generat|output|sav|add|produc|bundl|stor|put)\w*(?:\s+[\w-]+){0,3}(?<!\bas)(?<!\bper)(?<!from)(?<!with)(?<!\bby)\s*"
     r"|\b(?:such as|e\.g\.,?|like|examples?:?|for instance,?|\bif)\b[`\w\s/.,-]*)$",
     re.IGNORECASE,
 )
@@ -85,10 +86,10 @@ def _own_mentions(document: Document) -> Iterator[tuple[int, str]]:
         if whole and not _MAKES.search(before):
             yield line.number, whole[1]
         elif not whole and (run := _RUN.search(code)):
-            yield line.number, run[1]
+            yield line.number, run[1] or run[2]
     for line in document.commands():
         for run in _RUN.finditer(line.text):
-            yield line.number, run[1]
+            yield line.number, run[1] or run[2]
 
 
 def _check_repository_files(

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from codex_py.protocol.encoding import as_list, as_object, timestamp
 from codex_py.protocol.value import Value
+from codex_py.skills.lint_finding import LintFinding
 from codex_py.skills.model import Skill
 from codex_py.skills.usage import WAYS
 
@@ -26,7 +27,7 @@ _USES: Final = ("explicit", "read", "script")
 class SkillFacts(Value):
     """Facts about a skill that need no ledger. `line_tokens` is what its line in the list takes, 0 when not listed.
 
-    `stale` are messages about what it refers to and is not there, `overlaps` the names of skills described alike.
+    `stale` are the findings about references that lead nowhere, `overlaps` the names of skills described alike.
     """
 
     skill: Skill
@@ -34,7 +35,7 @@ class SkillFacts(Value):
     body_lines: int
     line_tokens: int
     says_when: bool
-    stale: tuple[str, ...] = ()
+    stale: tuple[LintFinding, ...] = ()
     overlaps: tuple[str, ...] = ()
 
 
@@ -164,7 +165,8 @@ def _verdict(facts: SkillFacts, record: UseRecord) -> tuple[str, str]:
         reason = "its description may not say when" if facts.says_when else "its description does not say when"
         return "never chosen by the model", f"named {_times(named)} and never chosen by the model: {reason}"
     for first, *rest in (facts.stale,) if facts.stale else ():
-        return "stale", f"{first}{f' (and {len(rest)} more)' if rest else ''}"
+        more = f" (and {len(rest)} more)" if rest else ""
+        return "stale", f"{first.path.name}:{first.line}: {first.message}{more}"
     for first, *rest in (facts.overlaps,) if facts.overlaps else ():
         more = f" and {len(rest)} more" if rest else ""
         return f"overlaps with {first}", f"its description is nearly that of `{first}`{more}"

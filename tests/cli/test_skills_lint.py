@@ -161,6 +161,21 @@ def test_fix_does_what_is_mechanical_and_leaves_the_rest(place: Place) -> None:
     assert sorted(entry.name for entry in skill.parent.iterdir()) == ["SKILL.md", "references", "scripts"]
 
 
+def test_text_that_makes_a_file_is_no_finding_and_text_that_follows_one_is(place: Place) -> None:
+    body = (
+        "Save the result in `references/result.md`. Write it as `references/style.md` says.\n"
+        "Take a name such as `references/names.md`, and never `scripts/x.py`.\n"
+        "```sh\n./scripts/gone.sh --fast && cat <file>\n```\n"
+    )
+    head = "---\nname: notes\ndescription: Writes notes of a talk. Use when somebody has talked.\n---\n"
+    path = place.write(".agents/skills/notes/SKILL.md", head + body)
+    found = [(entry["line"], entry["message"]) for entry in lint(place, path)]
+    assert found == [
+        (5, "names `references/style.md`, which is not there"),
+        (8, "names `scripts/gone.sh`, which is not there"),
+    ]
+
+
 def test_no_run_leaves_scripts_alone(place: Place) -> None:
     plant(place)
     ended = run(place, "skills", "lint", "--no-run", place.repo / ".agents/skills/helpless")

@@ -101,6 +101,8 @@ def test_each_skill_has_a_verdict_with_its_reason(lean: Place) -> None:
         "twain": ("overlaps with twin", "its description is nearly that of `twin`; no use on record"),
     }
     assert "references/gone.md" in found["stale"][1]
+    [finding] = report(lean)["stale"]["findings"]
+    assert (Path(finding["file"]).name, finding["line"], bool(finding["remedy"])) == ("SKILL.md", 5, True)
 
 
 def test_since_leaves_older_uses_out(lean: Place) -> None:
