@@ -76,15 +76,20 @@ class FakeChat(FakeResponses):
         self.bodies: list[Json] = []
         self.refused: list[str] = []
         self._dialect = dialect or Dialect()
-        self._past = Past()
+        # By model: an agent with a model of its own has a conversation of its own.
+        self._pasts = {self.agent_model: Past()}
+        self._usual_past = Past()
         self._forgets = False
+
+    agent_model = "agents-model"
 
     def accept(self, path: str, headers: dict[str, str], body: bytes) -> Stream:
         """Check a request and say what to answer it with."""
         received_at = time.monotonic()
         value: Json = json.loads(body)
+        past = self._pasts.get(value["model"], self._usual_past)
         with self._news:
-            problems = find_problems(value, body, self._past, self._dialect)
+            problems = find_problems(value, body, past, self._dialect)
             if problems and self._is_lenient:
                 self.refused += problems
                 return [_refusal(problems[0])]
@@ -99,10 +104,10 @@ class FakeChat(FakeResponses):
         if isinstance(played, Answer):
             return [played]
         if self._forgets:
-            self._past.messages, self._forgets = b"", False
+            past.messages, self._forgets = b"", False
         else:
-            self._past.model, self._past.messages = value["model"], messages_bytes(body)
-        self._note(value["model"], played)
+            past.model, past.messages = value["model"], messages_bytes(body)
+        self._note(value["model"], played, past)
         return played
 
     @property
@@ -113,13 +118,13 @@ class FakeChat(FakeResponses):
         """The request after this one need not extend it: this one asks for a summary."""
         self._forgets = True
 
-    def _note(self, model: str, stream: Stream) -> None:
+    def _note(self, model: str, stream: Stream, past: Past) -> None:
         pieces: list[str] = []
         for element in stream:
             if isinstance(element, Raw) and b'"reasoning_content"' in element.content:
                 [choice] = json.loads(element.content[6:])["choices"]
                 pieces.append(choice["delta"]["reasoning_content"])
-        self._past.reasoning.setdefault(model, []).append("".join(pieces))
+        past.reasoning.setdefault(model, []).append("".join(pieces))
 
 
 def _refusal(text: str) -> Answer:

@@ -95,9 +95,13 @@ class FakeMessages(FakeResponses):
         self.bodies: list[Json] = []
         self.counted: list[Json] = []
         self._past = Past(knows_thinking=knows_thinking)
+        # An agent with a model of its own has a conversation of its own.
+        self._agents_past = Past(self._past.sent_thinking, knows_thinking=knows_thinking)
         self._forgets = False
         self._auth = {"x-api-key": key} if key else {"authorization": f"Bearer {bearer}"} if bearer else {}
         self._tokens = tokens
+
+    agent_model = "agents-model"
 
     def accept(self, path: str, headers: dict[str, str], body: bytes) -> Stream:
         """Check a request and say what to answer it with."""
@@ -109,8 +113,9 @@ class FakeMessages(FakeResponses):
             return [api_refusal(401, "authentication_error", f"invalid {', '.join(wrong)}")]
         if path.partition("?")[0].endswith("/count_tokens"):
             return [self._count(value, body)]
+        past = self._agents_past if value["model"] == self.agent_model else self._past
         with self._news:
-            problems = find_problems(value, body, self._past)
+            problems = find_problems(value, body, past)
             play = self._next_play()
             self.bodies.append(value)
             self.requests.append(Request(path, headers, body, received_at, value, {}))
@@ -121,7 +126,7 @@ class FakeMessages(FakeResponses):
         played = play(self.requests[-1]) if callable(play) else play
         stream = [played] if isinstance(played, Answer) else played
         if not isinstance(played, Answer):
-            self._past.last, self._past.last_body = (None if self._forgets else value), body
+            past.last, past.last_body = (None if self._forgets else value), body
             self._forgets = False
         self._remember(value["model"], stream)
         return stream
