@@ -42,7 +42,7 @@ ACTIONS: Final = (
     KeyAction("submit", ("enter",), "send the message; while a turn runs, queue it"),
     KeyAction("newline", ("alt-enter", "ctrl-j"), "begin a new line"),
     KeyAction("steer", ("ctrl-s",), "while a turn runs: say it to the running turn"),
-    KeyAction("complete", ("tab",), "take what the menu offers"),
+    KeyAction("complete", ("tab",), "take what the menu offers; mention a skill that is named in words"),
     KeyAction("interrupt", ("escape",), "close the menu, stop the turn"),
     KeyAction("clear", ("ctrl-c",), "clear the input, stop the turn; twice: quit"),
     KeyAction("quit", ("ctrl-d",), "quit, when the input is empty"),

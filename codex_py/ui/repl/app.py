@@ -304,6 +304,9 @@ class FrontEnd:
                 return active_parts().status(width)
             return [("class:warn", _NORMAL[:width]), *active_parts().status(max(0, width - len(_NORMAL)))]
 
+        def named(width: int) -> StyleAndTextTuples:
+            return active_parts().named(width)
+
         return LayoutParts(
             live=live,
             has_live=lambda: active_parts().has_live(),
@@ -311,6 +314,8 @@ class FrontEnd:
             queued=queued,
             has_queued=lambda: active_parts().has_queued(),
             status=status,
+            named=named,
+            has_named=lambda: active_parts().has_named(),
         )
 
 
@@ -340,6 +345,8 @@ _NOBODY: Final = LayoutParts(
     queued=_nothing,
     has_queued=lambda: False,
     status=_starting,
+    named=_nothing,
+    has_named=lambda: False,
 )
 
 

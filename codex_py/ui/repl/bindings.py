@@ -25,11 +25,23 @@ from codex_py.ui.repl.layout import LayoutParts
 from codex_py.ui.repl.menu import MenuSource
 
 
+class NamesInWords(Protocol):
+    """The skills that the message names in words."""
+
+    @property
+    def can_mention(self) -> bool: ...
+
+    def mention(self) -> None: ...
+
+
 class ActiveSession(Protocol):
     """The services of the active session for the keys and the screen. Every method returns at once."""
 
     surroundings: LayoutParts
     sources: Sequence[MenuSource]
+
+    @property
+    def named(self) -> NamesInWords: ...
 
     @property
     def cwd(self) -> Path: ...
@@ -120,6 +132,16 @@ class Controls:
         if self.session is not None:
             self._send(self.session.steer)
 
+    @property
+    def can_mention(self) -> bool:
+        """Whether a skill is named in words that can become a mention."""
+        return self.session is not None and self.session.named.can_mention
+
+    def mention(self) -> None:
+        """Turn the name of a skill that is written in words into a mention."""
+        if self.session is not None:
+            self.session.named.mention()
+
     def press(self, action: str) -> None:
         """Do something that only the session can do."""
         if self.session is not None:
@@ -205,6 +227,7 @@ def session_bindings(
     for name, act in actions.items():
         _bind(bindings, keys[name], _press(act))
     _bind(bindings, keys["complete"], lambda _: composer.accept(or_first=True), when=is_open)
+    _bind(bindings, keys["complete"], _press(controls.mention), when=Condition(lambda: controls.can_mention) & ~is_open)
     _bind(bindings, keys["interrupt"], lambda _: _escape(composer, controls), when=Condition(_escape_is_ours) | is_open)
     _bind(bindings, keys["quit"], _press(controls.quit), when=Condition(lambda: not composer.text))
     _bind_movement(bindings, composer, controls)

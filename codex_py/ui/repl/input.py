@@ -83,9 +83,20 @@ class Composer:
         """Attach a picture."""
         self.buffer.insert_text(self.chips.picture(picture) + " ")
 
-    def insert_skill(self, name: str, path: Path) -> None:
-        """Mention a skill, as itself."""
-        self.buffer.insert_text(self.chips.skill(name, path) + " ")
+    def insert_skill(self, name: str, path: Path, *, instead_of: str = "") -> None:
+        """Mention a skill, as itself; in place of words for it, the first place where they stand counts."""
+        mark, start = self.chips.skill(name, path), self.text.find(instead_of)
+        if not instead_of or start < 0:
+            self.buffer.insert_text(f"{mark} ")
+            return
+        end, cursor = start + len(instead_of), self.buffer.cursor_position
+        text = f"{self.text[:start]}{mark}{self.text[end:]}"
+        moved = cursor if cursor <= start else max(start, cursor - len(instead_of)) + len(mark)
+        self._last = Document(text, min(moved, len(text)))
+        self.buffer.save_to_undo_stack()
+        self.buffer.set_document(self._last, bypass_readonly=True)
+        self.menu.close()
+        self._changed()
 
     def delete_before(self) -> None:
         """Delete the chip before the cursor as a whole, else the character."""

@@ -138,6 +138,8 @@ class LayoutParts(NamedTuple):
     queued: Callable[[int], StyleAndTextTuples]
     has_queued: Callable[[], bool]
     status: Callable[[int], StyleAndTextTuples]
+    named: Callable[[int], StyleAndTextTuples]
+    has_named: Callable[[], bool]
 
 
 def build_layout(screen: TerminalScreen, composer: Composer, panels: Panels, parts: LayoutParts) -> Layout:
@@ -168,7 +170,11 @@ def build_layout(screen: TerminalScreen, composer: Composer, panels: Panels, par
     above_status = ConditionalContainer(
         Rows(lambda: [[]]), Condition(lambda: screen.height > _ROOMY and not composer.menu.is_shown)
     )
-    entry = Column([queued, gap, typed, above_status, menu, below])
+    named = ConditionalContainer(
+        _text(lambda: parts.named(screen.width)),
+        Condition(lambda: screen.height > 4 and not composer.menu.is_shown and parts.has_named()),
+    )
+    entry = Column([queued, gap, typed, named, above_status, menu, below])
 
     def in_front() -> AnyContainer:
         return panels.open.container if panels.open else entry

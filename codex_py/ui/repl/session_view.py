@@ -37,6 +37,7 @@ from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.layout import LayoutParts
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.menu import MenuSource
+from codex_py.ui.repl.named_skills import NamedSkills
 from codex_py.ui.repl.slash_command import (
     CommandContext,
     Quit,
@@ -178,6 +179,8 @@ class SessionView:
             files,
             ShellSource(composer.history.latest_first),
         )
+        natural_names = context.launch.loaded.config.skills.natural_names
+        self.named = NamedSkills(composer, context.catalog, natural_names)
         self.surroundings = LayoutParts(
             live=services.live.rows,
             has_live=lambda: not services.live.is_empty,
@@ -185,6 +188,8 @@ class SessionView:
             queued=self._queued,
             has_queued=lambda: bool(services.conversation.queue or services.conversation.steered),
             status=self._status,
+            named=self.named.fragments,
+            has_named=lambda: self.named.is_shown,
         )
 
     @property
