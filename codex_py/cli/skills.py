@@ -155,8 +155,7 @@ def lint_skills(
 
     Each finding names file, line and remedy. Scripts are parsed, and run with --help in a read-only sandbox.
     """
-    local = load_local_config(quiet=True)
-    services = LintServices(local.loaded, local.home, os.environ, runs_scripts=not no_run)
+    services = _lint_services(runs_scripts=not no_run)
     chosen = [expanded(path) for path in paths]
     findings = skill_lint.lint_skills(chosen, services)
     if fix and (fixed := fix_findings(findings)):
@@ -166,6 +165,16 @@ def lint_skills(
     if not findings:
         print_note("nothing to complain about")
     return 1 if any(finding.level == "error" for finding in findings) else 0
+
+
+def _lint_services(*, runs_scripts: bool) -> LintServices:
+    """The services for checking skills; a configuration that cannot be read costs a warning, not the check."""
+    try:
+        local = load_local_config(quiet=True)
+    except UserError as error:
+        print_warnings([f"scripts are not run: {error}"])
+        return LintServices(None, Path(os.environ.get("CODEX_HOME") or os.devnull), os.environ, runs_scripts=False)
+    return LintServices(local.loaded, local.home, os.environ, runs_scripts=runs_scripts)
 
 
 def show_needs(cwd: Cwd = None, overrides: Overrides = None, profile: Profile = None, as_json: Json = False) -> int:

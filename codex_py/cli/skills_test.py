@@ -63,6 +63,8 @@ def test_skill(
     """
     if max_usd is not None and not 0 < max_usd < float("inf"):
         raise UsageError("`--max-usd` needs an amount above 0")
+    if model == OFFLINE_PROVIDER:
+        model, offline = None, True
     chosen = {"model": model, "model_provider": OFFLINE_PROVIDER if offline else None}
     found = look_here(cwd, overrides, profile)
     config = found.request.replace(flags={key: value for key, value in chosen.items() if value is not None})

@@ -43,9 +43,9 @@ _LINE: Final = re.compile(r"\bline (\d{1,6})\b|:(\d{1,6})(?::|$)", re.MULTILINE)
 
 
 class LintServices(Value):
-    """The environment for scripts. Without `runs_scripts` they are only parsed."""
+    """The environment for scripts. Without `runs_scripts` they are only parsed; no program runs without `loaded`."""
 
-    loaded: LoadedConfig
+    loaded: LoadedConfig | None
     home: Path
     env: Mapping[str, str]
     runs_scripts: bool = True
@@ -129,6 +129,8 @@ def _is_command(script: Path) -> bool:
 
 async def _run(argv: tuple[str, ...], *, directory: Path, services: LintServices) -> CommandResult | None:
     """The result in a sandbox where nothing can be written; None where there is no sandbox."""
+    if services.loaded is None:
+        return None
     request = SandboxCommand(argv, directory, ReadOnly(), {"PYTHONDONTWRITEBYTECODE": "1"}, seconds=_SECONDS)
     try:
         return await SingleCommand(services.loaded, request).run(services.home, services.env)

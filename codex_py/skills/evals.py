@@ -7,6 +7,7 @@ or should not trigger a skill, are read too.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -84,6 +85,8 @@ class EvalCase(Value):
 
 def read_evals(directory: Path) -> tuple[EvalCase, ...]:
     """The cases of a skill's directory, in the order of the files. Raises `UserError` for a file with a fault."""
+    # Without links and `..` on the way to it, so that a link inside of it that leads out is known as one.
+    directory = Path(os.path.realpath(directory))
     cases = [case for file in _eval_files(directory) for case in _read_file(file, directory)]
     if not cases:
         raise UserError(

@@ -200,3 +200,22 @@ def test_a_damaged_manifest_counts_as_none(tmp_path: Path, damage: str) -> None:
     (tmp_path / damage).write_bytes(b"\xff{[:\n" * 100)
     facts = read_repository(tmp_path)
     assert (facts.npm_scripts, dict(facts.versions)) == (None, {})
+
+
+def test_a_broken_configuration_does_not_keep_skills_from_being_checked(place: Place) -> None:
+    place.configure("[skills\n")
+    place.write(".agents/skills/bare/SKILL.md", "x\n")
+    ended = run(place, "skills", "lint", ".agents/skills/../skills/bare")
+    assert (ended.status, "missing YAML frontmatter" in ended.out) == (1, True)
+    assert ended.err.startswith("warning: scripts are not run: cannot read `")
+
+
+def test_evaluations_are_read_by_whatever_path_the_skill_is_named(place: Place) -> None:
+    head = "---\nname: bare\ndescription: Strips the paint off doors. Use when they are painted.\n---\nx\n"
+    place.write(".agents/skills/bare/SKILL.md", head)
+    place.write(".agents/skills/bare/evals/a.yaml", "prompt: x\n")
+    (place.repo / "link").symlink_to(place.repo / ".agents/skills/bare")
+    for path in (".agents/skills/../skills/bare", "."):
+        cwd = place.repo / ".agents/skills/bare" if path == "." else place.repo
+        ended = run(place, "skills", "lint", path, cwd=cwd)
+        assert (ended.out, ended.err) == ("", "nothing to complain about\n")
