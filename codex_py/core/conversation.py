@@ -17,6 +17,7 @@ from codex_py.core.ports import AgentSpawner, HookSession, PromptRefused
 from codex_py.core.sampling import Sampler, SampleResult, ToolCrash
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_services import SessionServices, started_event
+from codex_py.core.skill_options import SkillOptionsInForce
 from codex_py.core.skill_requests import SkillRequests
 from codex_py.core.spending import SpendingLog
 from codex_py.core.token_usage import measure_context
@@ -94,14 +95,13 @@ class TurnRunner:
         listeners.add(self.compaction.note_event)
         listeners.add(services.skills.ledger.note_event)
         self._skill_requests = SkillRequests(
-            skills=services.skills,
+            options=SkillOptionsInForce(services, self.settings, self._fallback, listeners.warn_once),
+            services=services,
             history=self.history,
             compaction=self.compaction,
             secrets=secrets,
             questions=questions,
             listeners=listeners,
-            can_ask=services.tools.can_ask,
-            mcp=services.mcp,
             join=self.runs.join,
             add_item=self.add_item,
         )
@@ -198,7 +198,7 @@ class TurnRunner:
     def _begin_turn(self, prompt: tuple[str, ...], output_schema: bytes | None = None) -> TurnContext:
         self.begin()
         parent_session = self.services.parent_session
-        self._fallback.begin_turn()
+        self._skill_requests.options.begin_turn()
         turn = self._take_settings().turn(self.services.thread_id, uuid7(), output_schema)
         self.turn = turn = turn.replace(parent=parent_session and parent_session.parent())
         self.runs.new_turn(turn)
@@ -321,12 +321,13 @@ class TurnRunner:
         )
         return await Turn(
             sampler,
-            self._fallback.next_sampler,
+            self._skill_requests.options.fall_back,
             self._note_answer,
             self.compaction,
             append_pending=lambda: self._append_pending(turn),
             has_pending_message=lambda: self.pending.wants_answer,
             hooks=self._hooks,
+            next_sampler=self._skill_requests.options.next_sampler,
         ).run()
 
     async def _within(self, turn: TurnContext, work: Coroutine[Any, Any, str | None]) -> None:
@@ -381,10 +382,7 @@ class TurnRunner:
         if isinstance(event, events.Warned):
             self.listeners.warned_once(event)
             return
-        uses: Sequence[events.SkillUsed] = ()
-        if isinstance(event, events.CommandStarted) and not event.by_user:
-            uses = self.services.skills.note_uses_in(event)
-        for emitted in (event, *uses):
+        for emitted in (event, *self._skill_requests.uses_in(event)):
             self._emit(emitted)
 
     def _note_answer(self, answer: SampleResult) -> None:

@@ -13,10 +13,12 @@ from codex_py.core.compaction import Compaction
 from codex_py.core.history import History
 from codex_py.core.listeners import Listeners, Questions
 from codex_py.core.secrets import Secrets
-from codex_py.core.session_mcp import SessionMcp
+from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import MissingVariable, SessionSkills, SkillsToInject
+from codex_py.core.skill_options import SkillOptionsInForce
 from codex_py.core.turn_context import texts_of
 from codex_py.protocol.encoding import uuid7
+from codex_py.protocol.events import CommandStarted, Event, SkillUsed
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.protocol.questions import SecretQuestion, answer_text
@@ -26,7 +28,7 @@ from codex_py.skills.natural import find_named, may_name, without_parts
 from codex_py.skills.usage import UseWay
 from codex_py.text.sanitize import sanitize_line
 from codex_py.text.tokens import counted_bytes, estimate_tokens
-from codex_py.tools.spec import SkillCall
+from codex_py.tools.spec import CallLimit, SkillCall
 
 # How the table of contents of a skill's references begins.
 _APP_LINK: Final = r"\[\$[A-Za-z0-9_:-]+\][ \t]*\(app://[^)\s]*\)"
@@ -34,18 +36,22 @@ _REFERENCES: Final = b'"<skill_references>'
 
 
 class SkillRequests(Value):
-    """The services needed to load the skills that a user names. `can_ask` says that the front end answers questions."""
+    """The services needed to load the skills that a user names."""
 
-    skills: SessionSkills
+    services: SessionServices
+    options: SkillOptionsInForce
     history: History
     compaction: Compaction
     secrets: Secrets
     questions: Questions
     listeners: Listeners
-    can_ask: bool
-    mcp: SessionMcp
     join: Callable[[], None]
     add_item: Callable[[ResponseItem], None]
+
+    @property
+    def skills(self) -> SessionSkills:
+        """The skills of the session."""
+        return self.services.skills
 
     async def inject(self, inputs: Sequence[UserInput]) -> None:
         """Put the skills the user named before the model, after what they lack was asked for.
@@ -158,12 +164,14 @@ class SkillRequests(Value):
     async def provide(self, requested: Sequence[SkillsToInject]) -> None:
         """Provide what skills lack, as far as the user agrees: variables, then servers. The project's come first."""
         warn = self.listeners.warn_once
-        has_started = await self.mcp.clients.ask_about_project(self.questions.ask, warn)
+        has_started = await self.services.mcp.clients.ask_about_project(self.questions.ask, warn)
         for request in requested:
             for variable in request.missing:
                 await self._ask_for_variable(variable)
         if needs := [need for request in requested for need in request.servers]:
-            await self.mcp.connected().provide(needs, ask=self.questions.ask if self.can_ask else None, warn=warn)
+            await self.services.mcp.connected().provide(
+                needs, ask=self.questions.ask if self.services.tools.can_ask else None, warn=warn
+            )
         if has_started or needs:
             self.join()
 
@@ -178,14 +186,33 @@ class SkillRequests(Value):
         for skill, item, more in zip(requested.skills, requested.items, requested.references, strict=True):
             way = known.get(skill.path, known.get(skill.canonical_path, "named" if use_type == "explicit" else "model"))
             size = counted_bytes(item.encoded) + (counted_bytes(more.encoded) if more else 0)
+            applied = self.options.apply(skill)
             for use in self.skills.note_use(skill, use_type, way=way, tokens=estimate_tokens(size)):
-                self.listeners.emit(use)
+                self.listeners.emit(use.replace(applied=applied))
         self.secrets.add_values(requested.granted)
         self.compaction.note_skills(requested.items)
 
+    def uses_in(self, event: Event) -> list[SkillUsed]:
+        """The uses that a command of the model is about to make, with the options of the skill that it reads.
+
+        A command that reads several skills looks for one, and uses none of them yet.
+        """
+        if not isinstance(event, CommandStarted) or event.by_user:
+            return []
+        uses = self.skills.note_uses_in(event)
+        read = [use for use in uses if use.kind == "read"]
+        skill = self.skills.catalog.by_path(read[0].path) if len(read) == 1 else None
+        applied = self.options.apply(skill) if skill else ()
+        return [use.replace(applied=applied) if use in read else use for use in uses]
+
+    @property
+    def limits(self) -> tuple[CallLimit, ...]:
+        """The limits that the skills in use set."""
+        return self.options.limits
+
     def _name_connectors(self, inputs: Sequence[UserInput]) -> frozenset[str]:
         """Ask for the connectors a message names; gives back the names that therefore mean no skill."""
-        named = self.mcp.clients.name_connectors(texts_of(inputs), self.history.items, self.skills.catalog)
+        named = self.services.mcp.clients.name_connectors(texts_of(inputs), self.history.items, self.skills.catalog)
         for notice in named.notices:
             self.listeners.warn(notice)
         if named.slugs:
@@ -198,7 +225,7 @@ class SkillRequests(Value):
         texts = [view.text for view in views if isinstance(view, Message)]
         links = [link[0] for text in texts for link in re.finditer(_APP_LINK, text)]
         if links:
-            named = self.mcp.clients.name_connectors(links, self.history.items, self.skills.catalog)
+            named = self.services.mcp.clients.name_connectors(links, self.history.items, self.skills.catalog)
             for notice in named.notices:
                 self.listeners.warn(notice)
             self.join()
@@ -207,7 +234,7 @@ class SkillRequests(Value):
         """Ask for a variable, once a session; where nobody can be asked, say so and go on."""
         if self.secrets.was_requested(missing.name):
             return
-        if self.can_ask:
+        if self.services.tools.can_ask:
             question = SecretQuestion(uuid7(), missing.name, missing.skill, missing.why)
             value = answer_text(await self.questions.ask(question))
             self.secrets.add_values({missing.name: value}, typed=True)

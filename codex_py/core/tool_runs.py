@@ -23,7 +23,7 @@ from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.registry import AllowedTools, RepeatedCalls, ToolRegistry
 from codex_py.tools.skill_search import SkillSearchTool
-from codex_py.tools.spec import SkillCall, ToolContext, ToolOutput
+from codex_py.tools.spec import CallLimit, SkillCall, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.core.tool_runtime import ToolRuntime
@@ -36,6 +36,11 @@ _TAIL_SHOWN: Final = 1000
 
 class SkillAccess(Protocol):
     """Loads skills for the model by their names, and searches them."""
+
+    @property
+    def limits(self) -> tuple[CallLimit, ...]:
+        """The limits that the skills in use set."""
+        ...
 
     async def use(self, call: SkillCall) -> str:
         """The text of a skill. Raises `ToolError`."""
@@ -62,6 +67,7 @@ class ToolServices(Value):
     is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used by name,
     where not all of them may. `env_notice` is a line for the user about what `env` lacks, shown at the first call.
     `checkpoints` are those of the user's session, also in an agent's.
+    `limits` hold for the whole session, which is that of an agent.
     `rule_warnings` reads the files of rules for their faults, which are reported even where no command runs.
     """
 
@@ -78,6 +84,7 @@ class ToolServices(Value):
     env_notice: str = ""
     checkpoints: SessionCheckpoints = SessionCheckpoints()
     rule_warnings: Callable[[], Sequence[str]] = tuple
+    limits: tuple[CallLimit, ...] = ()
 
 
 class ToolRuns:
@@ -97,14 +104,14 @@ class ToolRuns:
         skills: Callable[[], SkillAccess],
     ) -> None:
         self._services = services
-        self._skills = skills
+        self.skills = skills
         self._searches_skills = False
         self._own = services.registry
         self._registry = self._joined()
         self._secrets = secrets
         self._questions = questions
         self._emit = emit
-        self._agents = agents
+        self.agents = agents
         self._runtime: asyncio.Task[ToolRuntime] | None = None
         self._end_sandbox: Callable[[], None] = lambda: None
         self._entrance = asyncio.Lock()
@@ -145,7 +152,7 @@ class ToolRuns:
         for message in self._services.mcp.clients.join_tools():
             self._emit(events.Warned(message))
         # Once shown it stays, as the tools of servers do.
-        self._searches_skills = self._searches_skills or self._skills().is_searchable()
+        self._searches_skills = self._searches_skills or self.skills().is_searchable()
         self._registry = self._joined()
 
     async def report_rules(self) -> None:
@@ -179,7 +186,7 @@ class ToolRuns:
         notices = filter(None, [shown, unsearched, services.env_notice])
         for warning in (*notices, *runtime.approvals.warnings, *runtime.warnings):
             self._emit(events.Warned(warning))
-        call_events, skills = _CallEvents(self._emit), self._skills()
+        call_events, skills = _CallEvents(self._emit), self.skills()
         context = ToolContext(
             call_id=call.call_id,
             cwd=turn.cwd,
@@ -197,11 +204,12 @@ class ToolRuns:
             shortfall=None if runtime.allow_partial else shortfall,
             plan=turn.plan,
             prevents_accidents=not (services.chose_never and has_no_limits(policy, turn.approval)),
-            agents=self._agents,
+            agents=self.agents,
             use_skill=call_events.noted(skills.use),
             search_skills=skills.search,
             before_write=services.checkpoints.before_write,
             why_lost=services.checkpoints.why_lost,
+            limits=(*services.limits, *skills.limits),
         )
         began = time.monotonic()
         try:

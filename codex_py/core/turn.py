@@ -28,7 +28,8 @@ class Turn(Value):
     """`note_answer` is called for each answered request, after the outputs of its calls are recorded.
 
     `fall_back` gives the sampler of another model after a failure, if there is one. `append_pending` appends input that
-    came during the turn; `has_pending_message` says whether it needs an answer.
+    came during the turn; `has_pending_message` says whether it needs an answer. `next_sampler` gives the sampler
+    of the next request.
     """
 
     sampler: Sampler
@@ -38,6 +39,7 @@ class Turn(Value):
     append_pending: Callable[[], Awaitable[None]]
     has_pending_message: Callable[[], bool]
     hooks: HookRunner
+    next_sampler: Callable[[Sampler], Sampler]
 
     async def run(self) -> str | None:
         """Sample and run tools until a response asks for nothing; return that response's message.
@@ -51,6 +53,7 @@ class Turn(Value):
         sampler = self.sampler
         while True:
             await self.append_pending()
+            sampler = self.next_sampler(sampler)
             before = len(self.sampler.history)
             try:
                 answer = await sampler.sample()

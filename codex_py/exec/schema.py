@@ -41,9 +41,13 @@ def turn_completed(
     return {"type": "turn.completed", "usage": usage, **own, **_skills_used(skills)}
 
 
-def skill_used(use: events.SkillUsed) -> dict[str, str]:
-    """`kind` is `explicit` (named by the user), `read` or `script` (a command read it or ran its script)."""
-    return {"name": use.name, "scope": use.scope, "path": str(use.path), "kind": use.kind}
+def skill_used(use: events.SkillUsed) -> dict[str, Any]:
+    """`kind` is `explicit` (named by the user), `read` or `script` (a command read it or ran its script).
+
+    `applied` has the fields of the front matter that hold for the turn, where there are any.
+    """
+    applied = {"applied": dict(use.applied)} if use.applied else {}
+    return {"name": use.name, "scope": use.scope, "path": str(use.path), "kind": use.kind, **applied}
 
 
 def turn_failed(

@@ -111,10 +111,7 @@ class CommandDetached(Value):
 
 
 class CommandInput(Value):
-    """The model types into a command that still runs, or looks at it, with an empty `text`.
-
-    `call_id` is that of the `CommandStarted`.
-    """
+    """The model types into the command of `call_id`, which still runs, or looks at it, with an empty `text`."""
 
     call_id: str
     command: str
@@ -233,12 +230,13 @@ class WebSearched(Value):
 
 
 class SkillUsed(Value):
-    """A skill was put before the model, or a command read its `SKILL.md` or ran one of its scripts."""
+    """A skill was used: put before the model, read or run by a command. `applied` are its fields in force now."""
 
     name: str
     scope: SkillScope
     path: Path
     kind: Literal["explicit", "read", "script"]
+    applied: tuple[tuple[str, str], ...] = ()
 
 
 class SkillSuggested(Value):

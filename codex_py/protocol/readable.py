@@ -29,6 +29,11 @@ def without_pictures(text: str) -> str:
     return re.sub(_PICTURE, "", text)
 
 
+def describe_options(applied: Iterable[tuple[str, str]]) -> str:
+    """The fields of a skill's front matter that hold for the turn, in one line."""
+    return ", ".join(f"{key} {value}" for key, value in applied)
+
+
 def without_plan_tags(text: str) -> str:
     """A message of plan mode, as people read it."""
     return re.sub(_PLAN_TAG_LINE, "", text)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from codex_py.protocol import events
 from codex_py.protocol.events import ContextCompacted, Retrying, SkillSuggested, SkillUsed, WebSearched
-from codex_py.protocol.readable import patch_was_declined
+from codex_py.protocol.readable import describe_options, patch_was_declined
 from codex_py.render.agents import render_agent, render_refusal
 from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
 from codex_py.render.markdown import render_markdown
@@ -77,7 +77,8 @@ def describe_attempt(event: Retrying) -> str:
 
 def render_skill(event: SkillUsed, *, cwd: Path | None = None) -> ScrollbackEntry:
     """A skill that was injected, or that a command used."""
-    where = f"{event.scope} · {relative_path(event.path, cwd)}"
+    about = f" · {describe_options(event.applied)}" if event.applied else ""
+    where = f"{event.scope} · {relative_path(event.path, cwd)}{about}"
     return _skill(_USES[event.kind], event.name, where)
 
 

@@ -9,6 +9,7 @@ from codex_py import __version__
 from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.policy import approval_name, describe_sandbox
+from codex_py.protocol.readable import describe_options
 from codex_py.protocol.status import AgentState
 from codex_py.text.display import describe_changes, describe_seconds, ends_of, first_words
 from codex_py.text.sanitize import sanitize, sanitize_line
@@ -134,9 +135,10 @@ class PlainPrinter:
                 self.write(self._paint("context compacted:", _CYAN) + f" about {before:,} tokens before, {after:,} now")
             case events.PlanUpdated():
                 self._plan(event)
-            case events.SkillUsed(name, _, path, use):
+            case events.SkillUsed(name, _, path, use) as used:
                 how = {"explicit": "skill:", "read": "skill read:", "script": "skill script:"}[use]
-                self.write(f"{self._paint(how, _CYAN)} {sanitize_line(name)} ({sanitize_line(str(path))})")
+                about = f": {sanitize_line(describe_options(used.applied))}" if used.applied else ""
+                self.write(f"{self._paint(how, _CYAN)} {sanitize_line(name)} ({sanitize_line(str(path))}){about}")
             case events.SkillSuggested(name, _, path, True):
                 self.write(f"{self._paint('skill named:', _CYAN)} {sanitize_line(name)} ({sanitize_line(str(path))})")
             case events.WebSearched(_, query):

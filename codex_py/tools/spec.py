@@ -16,6 +16,7 @@ from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
 from codex_py.shell.command_line import PossibleLoss
+from codex_py.shell.words import Words
 from codex_py.tools.arguments import read_arguments
 
 if TYPE_CHECKING:
@@ -49,6 +50,16 @@ class SkillCall(NamedTuple):
 
     name: str
     arguments: str = ""
+
+
+class CallLimit(Protocol):
+    """A limit on the calls of a turn. Each gives the reason for a refusal, None where there is none."""
+
+    def refuse_tool(self, tool: Tool, name: str, *, types: bool = False) -> str | None: ...
+
+    def refuse_command(self, segments: Sequence[Words] | None, safe: Sequence[Words]) -> str | None: ...
+
+    def refuse_patch(self) -> str | None: ...
 
 
 class AgentControl(Protocol):
@@ -96,6 +107,7 @@ class ToolContext(Value):
     says; None where that is left to its shell. `agents` gives what starts agents, `use_skill` the text of a skill by
     its name, `search_skills` skills for a query or, with a name, passages of one. `before_write` returns when files may
     be changed; `why_lost` says why what a command may take away could not be brought back, None when it could.
+    `limits` are those of the skills in use: a call has to pass each.
     Everything here comes from the session, never from the call's arguments.
     """
 
@@ -122,6 +134,7 @@ class ToolContext(Value):
     search_skills: Callable[[str, str | None, int], Awaitable[str]] | None = None
     before_write: Callable[[Sequence[Path]], Awaitable[None]] | None = None
     why_lost: Callable[[Sequence[PossibleLoss]], Awaitable[str | None]] | None = None
+    limits: tuple[CallLimit, ...] = ()
 
     async def expect_write(self, paths: Sequence[Path] = ()) -> None:
         """Wait until the state before the turn is on record; `paths` are what a patch is about to write."""
