@@ -207,7 +207,7 @@ LAZY: Final = {
     # Only when the index is filled, or passages are searched.
     ("core/skill_guide.py", "codex_py.skills.finder"),
     ("core/session_skills.py", "codex_py.skills.implicit"),
-    ("core/skill_requests.py", "codex_py.core.mentions"),
+    ("core/skill_requests.py", "codex_py.core.skill_runs"),
     # Only for who has roles of their own, and when an agent is started or looked for.
     ("subagents/tools.py", "codex_py.subagents.role_files"),
     ("subagents/tools.py", "codex_py.subagents.spawner"),

@@ -102,7 +102,7 @@ class TurnRunner:
             secrets=secrets,
             questions=questions,
             listeners=listeners,
-            join=self.runs.join,
+            runs=self.runs,
             add_item=self.add_item,
         )
         parent = services.parent_session

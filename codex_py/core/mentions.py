@@ -58,6 +58,7 @@ def read_named_skills(
         items=tuple(items),
         references=tuple(references),
         skills=tuple(read),
+        arguments=tuple(filled.get(skill.canonical_path, arguments) for skill in read),
         missing=tuple(
             MissingVariable(need.name, need.skills[0], need.description, missing_env_warning(need))
             for need in needs.missing_env
@@ -115,7 +116,8 @@ def _takes_arguments(skill: Skill, settings: SkillSettings) -> bool:
     if not settings.may_read(skill.canonical_path):
         return False
     try:
-        return fill_body(skill, skill_body(skill), "x").has_placeholder
+        # A skill that runs as a subagent is told what follows its name.
+        return skill.options.fork or fill_body(skill, skill_body(skill), "x").has_placeholder
     except FileRefused:
         return False
 
@@ -135,9 +137,14 @@ def read_called_skill(catalog: SkillCatalog, settings: SkillSettings, call: Skil
         raise ToolError(f"cannot read the skill `{skill.name}`: {error}") from error
     picked = SkillInput(skill.name, skill.canonical_path)
     requested = read_named_skills(catalog, settings, [picked], arguments=call.arguments)
-    is_open = call.arguments and not body.has_placeholder
-    use = f"Follow these instructions now, for: {call.arguments}" if is_open else "Follow these instructions now."
-    return f"{render_loaded(skill.name, str(skill.canonical_path), body.text)}\n{use}", requested
+    open_arguments = "" if body.has_placeholder else call.arguments
+    return loaded_text(skill, body.text, open_arguments), requested
+
+
+def loaded_text(skill: Skill, body: str, arguments: str = "") -> str:
+    """A skill as the output of a call, with the arguments for which its text has no place."""
+    use = f"Follow these instructions now, for: {arguments}" if arguments else "Follow these instructions now."
+    return f"{render_loaded(skill.name, str(skill.canonical_path), body)}\n{use}"
 
 
 def _grants(skills: Sequence[Skill], settings: SkillSettings) -> tuple[dict[str, str], list[str]]:

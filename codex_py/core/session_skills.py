@@ -73,7 +73,7 @@ class SkillsToInject(Value):
 
     `granted` are variables of the user's environment that commands get from now on, because a skill of the user's own
     choice declares them. `references` are the tables of contents that follow the items, None for a skill without
-    references. `servers` are MCP servers that are not configured.
+    references. `servers` are MCP servers that are not configured. `arguments` are those of each skill.
     """
 
     items: tuple[ResponseItem, ...] = ()
@@ -82,6 +82,7 @@ class SkillsToInject(Value):
     missing: tuple[MissingVariable, ...] = ()
     servers: tuple[McpNeed, ...] = ()
     granted: Mapping[str, str] = MappingProxyType({})
+    arguments: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
 

@@ -56,6 +56,8 @@ class SkillGuide:
         self._directory = roots().home / "cache" / "skills"
         # The paths of those that were suggested in this session.
         self.suggested: set[Path] = set()
+        # Whether a skill is for the files at hand.
+        self.fits: Callable[[Skill], bool] = bool
         # Those of them that the user named in words.
         self.named: set[Path] = set()
         self._past: dict[str, SkillPast] | None = None
@@ -103,7 +105,7 @@ class SkillGuide:
 
             def may_suggest(skill: Skill) -> bool:
                 is_new = str(skill.canonical_path) not in marked and not shown.has(skill)
-                return is_new and self._may_read(skill.canonical_path)
+                return is_new and self.fits(skill) and self._may_read(skill.canonical_path)
 
             fitting += self._matcher_for(catalog.listed()).suggest(text, may_suggest=may_suggest)
         if not fitting:

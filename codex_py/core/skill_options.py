@@ -44,7 +44,7 @@ class SkillOptionsInForce:
         self._fallback = fallback
         self._settings = settings
         self._warn = warn
-        self._applied: set[Path] = set()
+        self._applied: dict[Path, AppliedOptions] = {}
         self._limits: list[CallLimit] = []
         # Those of the model before a skill chose another one, and those to go on with.
         self._before: ModelSettings | None = None
@@ -64,10 +64,15 @@ class SkillOptionsInForce:
 
     def apply(self, skill: Skill) -> AppliedOptions:
         """Let the options of a skill hold for the rest of the turn, once; those that do, as they are written."""
-        if skill.canonical_path in self._applied:
-            return ()
-        self._applied.add(skill.canonical_path)
-        return (*self._apply_model(skill), *self._apply_tools(skill))
+        path = skill.canonical_path
+        if path not in self._applied:
+            dynamic = (("dynamic", "true"),) if skill.options.dynamic else ()
+            self._applied[path] = (*self._apply_model(skill), *self._apply_tools(skill), *dynamic)
+        return self._applied[path]
+
+    def note_fork(self, skill: Skill, role: str) -> None:
+        """A skill runs as a subagent, in whose session its other options hold."""
+        self._applied[skill.canonical_path] = (("context", "fork"), *((("agent", role),) if role else ()))
 
     def next_sampler(self, sampler: Sampler) -> Sampler:
         """The sampler for the next request, with the model and the effort that a skill asks for."""

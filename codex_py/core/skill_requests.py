@@ -16,15 +16,18 @@ from codex_py.core.secrets import Secrets
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import MissingVariable, SessionSkills, SkillsToInject
 from codex_py.core.skill_options import SkillOptionsInForce
+from codex_py.core.tool_runs import ToolRuns
 from codex_py.core.turn_context import texts_of
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandStarted, Event, SkillUsed
-from codex_py.protocol.items import Message, ResponseItem
+from codex_py.protocol.items import Message, ResponseItem, message
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.protocol.questions import SecretQuestion, answer_text
 from codex_py.protocol.value import Value
+from codex_py.skills.inject import render_skill
 from codex_py.skills.model import Skill
 from codex_py.skills.natural import find_named, may_name, without_parts
+from codex_py.skills.paths import fits_paths
 from codex_py.skills.usage import UseWay
 from codex_py.text.sanitize import sanitize_line
 from codex_py.text.tokens import counted_bytes, estimate_tokens
@@ -45,7 +48,7 @@ class SkillRequests(Value):
     secrets: Secrets
     questions: Questions
     listeners: Listeners
-    join: Callable[[], None]
+    runs: ToolRuns
     add_item: Callable[[ResponseItem], None]
 
     @property
@@ -71,20 +74,21 @@ class SkillRequests(Value):
             for fit in named:
                 self.listeners.warn(_open_name(fit))
         if any(map(_may_name_a_skill, inputs)):
-            mentions = _load_mentions()
+            mentions = _load_mentions().mentions
             requested = mentions.read_named_skills(
                 self.skills.catalog, self.skills.settings, inputs, connector_slugs=slugs
             )
         for notice in requested.notices:
             self.listeners.warn(notice)
         await self.provide([requested])
+        requested = await self._with_results(requested, texts_of(inputs))
         self._name_linked_connectors(requested)
         self._suggest(inputs, requested.skills, [skill for fit in named for skill in fit])
         self._note(requested, "explicit", ways)
         for item, references in zip(requested.items, requested.references, strict=True):
             self.history.append(item, *([references] if references else []))
         if any(requested.references):
-            self.join()
+            self.runs.join()
 
     def _named_in_words(self, inputs: Sequence[UserInput]) -> list[tuple[Skill, ...]]:
         """For each name in the user's own words, the skills it matches, usually one. Pasted text is ignored."""
@@ -109,6 +113,8 @@ class SkillRequests(Value):
         if not (texts and rendered and (named or self.skills.is_short)):
             return
         guide = self.skills.load_guide()
+        files, project = self.compaction.files_edited(), Path(guide.project)
+        guide.fits = lambda skill: fits_paths(skill.options.paths, "\n".join(texts), files, project)
         item, suggested = guide.suggest(
             self.skills.catalog,
             "\n".join(texts) if self.skills.is_short else "",
@@ -150,9 +156,16 @@ class SkillRequests(Value):
 
         Raises `ToolError` for a skill that it may not have, or that cannot be read.
         """
-        text, requested = _load_mentions().read_called_skill(self.skills.catalog, self.skills.settings, call)
+        mentions = _load_mentions().mentions
+        text, requested = mentions.read_called_skill(self.skills.catalog, self.skills.settings, call)
         for notice in requested.notices:
             self.listeners.warn(notice)
+        own = requested.items
+        requested = await self._with_results(requested, (call.arguments,))
+        if requested.items != own:
+            [item] = requested.items
+            view = item.view()
+            text = view.text if isinstance(view, Message) else text
         self._name_linked_connectors(requested)
         # Noted with its items, so that a compaction in the middle of the turn keeps it.
         self._note(requested, "read")
@@ -160,6 +173,24 @@ class SkillRequests(Value):
         for references in filter(None, requested.references):
             self.add_item(references)
         return text
+
+    async def _with_results(self, requested: SkillsToInject, texts: Sequence[str]) -> SkillsToInject:
+        """The skills with what those have come to that run as a subagent, or run commands."""
+        if not any(skill.options.fork or skill.options.dynamic for skill in requested.skills):
+            return requested
+        runs = _load_mentions().SkillRuns(self.runs, self.options, self.listeners.warn_once)
+        items, references = list(requested.items), list(requested.references)
+        for position, (skill, arguments) in enumerate(zip(requested.skills, requested.arguments, strict=True)):
+            if skill.options.fork and self.services.parent_session is None:
+                answer = await runs.answer_of(skill, arguments or "\n".join(texts))
+                if answer is not None:
+                    items[position], references[position] = message("user", answer), None
+                    continue
+            # What the skill permits counts for its own commands too.
+            self.options.apply(skill)
+            if skill.options.dynamic and (body := await runs.body_of(skill, arguments)) is not None:
+                items[position] = message("user", render_skill(skill.name, str(skill.canonical_path), body))
+        return requested.replace(items=tuple(items), references=tuple(references))
 
     async def provide(self, requested: Sequence[SkillsToInject]) -> None:
         """Provide what skills lack, as far as the user agrees: variables, then servers. The project's come first."""
@@ -173,7 +204,7 @@ class SkillRequests(Value):
                 needs, ask=self.questions.ask if self.services.tools.can_ask else None, warn=warn
             )
         if has_started or needs:
-            self.join()
+            self.runs.join()
 
     def _note(
         self,
@@ -216,7 +247,7 @@ class SkillRequests(Value):
         for notice in named.notices:
             self.listeners.warn(notice)
         if named.slugs:
-            self.join()
+            self.runs.join()
         return named.slugs
 
     def _name_linked_connectors(self, requested: SkillsToInject) -> None:
@@ -228,7 +259,7 @@ class SkillRequests(Value):
             named = self.services.mcp.clients.name_connectors(links, self.history.items, self.skills.catalog)
             for notice in named.notices:
                 self.listeners.warn(notice)
-            self.join()
+            self.runs.join()
 
     async def _ask_for_variable(self, missing: MissingVariable) -> None:
         """Ask for a variable, once a session; where nobody can be asked, say so and go on."""
@@ -255,6 +286,6 @@ def _may_name_a_skill(item: UserInput) -> bool:
 
 def _load_mentions():
     """Import the module that reads skills."""
-    from codex_py.core import mentions  # most messages name no skill
+    from codex_py.core import skill_runs  # most messages name no skill
 
-    return mentions
+    return skill_runs

@@ -117,6 +117,8 @@ class ToolRuns:
         self._entrance = asyncio.Lock()
         # What the user granted for the rest of the running turn, in place of the policy it began with.
         self._granted: SandboxPolicy | None = None
+        # The running turn, or the one before.
+        self.turn: TurnContext | None = None
         self._shell_stops: set[asyncio.Future[None]] = set()
         self._repeated = RepeatedCalls()
 
@@ -136,6 +138,7 @@ class ToolRuns:
 
     def new_turn(self, turn: TurnContext) -> None:
         """Forget what was granted for the turn before, and show the model what has come since."""
+        self.turn = turn
         if turn.parent is None:
             self._services.checkpoints.begin_turn(turn)
         self._granted = None

@@ -58,20 +58,31 @@ def fill_body(skill: Skill, text: str, arguments: str) -> FilledText:
     """
     if "$" not in text:
         return FilledText(text, False)
+    start = body_start(text)
+    body = text[start:]
+    declares = bool(skill.options.arguments or skill.options.argument_hint or "$ARGUMENTS" in body)
+    filled = fill_placeholders(body, argument_values(skill, arguments), max_chars=2 * MAX_BODY_BYTES)
+    if not filled.has_placeholder or not (arguments or declares):
+        return FilledText(text, False)
+    return FilledText(capped(text[:start] + filled.text), True)
+
+
+def argument_values(skill: Skill, arguments: str) -> PlaceholderValues:
+    """The values for the places in a skill's text."""
     names, words = skill.options.arguments, split_words(arguments)
     padded = [*words, *("" for _ in names)]
     braced = {name: padded[position] for position, name in enumerate(names) if name}
+    return PlaceholderValues(arguments, words, {}, braced)
+
+
+def body_start(text: str) -> int:
+    """Where in the text of a `SKILL.md` the front matter is over."""
     front = split_frontmatter(text)
-    start = front.body_start if front else 0
-    body = text[start:]
-    declares = bool(names or skill.options.argument_hint or "$ARGUMENTS" in body)
-    filled = fill_placeholders(body, PlaceholderValues(arguments, words, {}, braced), max_chars=2 * MAX_BODY_BYTES)
-    if not filled.has_placeholder or not (arguments or declares):
-        return FilledText(text, False)
-    return FilledText(_capped(text[:start] + filled.text), True)
+    return front.body_start if front else 0
 
 
-def _capped(text: str) -> str:
+def capped(text: str) -> str:
+    """The text of a skill, cut where what was put into it has made it too long."""
     raw = text.encode("utf-8", "replace")
     if len(raw) <= MAX_BODY_BYTES + _LINE_BYTES:
         return text

@@ -8,7 +8,7 @@ from typing import Final
 
 from codex_py.protocol.value import Value
 from codex_py.shell.words import Words
-from codex_py.tools.spec import CommandField, OtherFields, PatchText, Tool, TypedText
+from codex_py.tools.spec import CommandField, EditedFile, OtherFields, PatchText, Tool, TypedText
 
 _READING: Final = frozenset(("Read", "Grep", "Glob", "LS", "NotebookRead"))
 _WRITING: Final = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
@@ -19,6 +19,7 @@ _OTHERS: Final = frozenset(
     " ExitPlanMode EnterPlanMode ToolSearch LSP".split()
 )
 _COMMANDS: Final = frozenset(("exec_command", "shell", "shell_command", "write_stdin"))
+_PATCHING: Final = frozenset(("apply_patch", "edit_file", "write_file"))
 _ENTRY: Final = r"([^\s,()]+)(?:\((.*)\))?"
 
 
@@ -48,7 +49,7 @@ class ToolLimit(Value):
                 is_allowed = self._runs_all or self._reads or bool(self.programs)
             case TypedText():
                 is_allowed = self._runs_all or not types
-            case PatchText():
+            case PatchText() | EditedFile():
                 is_allowed = tool.name in self.names or not self.names.isdisjoint(_WRITING)
             case OtherFields(aliases):
                 known = {tool.name, name, *aliases, *tool.other_names}
@@ -67,7 +68,7 @@ class ToolLimit(Value):
 
     def refuse_patch(self) -> str | None:
         """Why no patch may be written."""
-        is_allowed = not self.names.isdisjoint({*_WRITING, "apply_patch", "*"})
+        is_allowed = not self.names.isdisjoint({*_WRITING, *_PATCHING, "*"})
         return None if is_allowed else self._refusal("a patch")
 
     def _permits(self, words: Words, safe: Sequence[Words]) -> bool:

@@ -1,0 +1,104 @@
+"""Skills that do something when they are used: run as a subagent, or put the output of commands into their text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from codex_py.core import mentions
+from codex_py.core.skill_options import SkillOptionsInForce
+from codex_py.core.tool_runs import ToolRuns
+from codex_py.errors import ToolError
+from codex_py.protocol.encoding import encode_json, uuid7
+from codex_py.protocol.items import ToolCall
+from codex_py.protocol.ops import SkillInput, TextInput
+from codex_py.protocol.value import Value
+from codex_py.skills.dynamic import MAX_COMMANDS, SkillCommand, find_commands, with_outputs
+from codex_py.skills.inject import skill_body
+from codex_py.skills.model import Skill
+from codex_py.text.files import FileRefused
+from codex_py.text.sanitize import sanitize_line
+from codex_py.text.tokens import truncate_middle
+from codex_py.tools.spec import SpawnRequest
+
+__all__ = ["SkillRuns", "mentions"]
+
+_SECONDS: Final = 3600.0
+_COMMAND_MS: Final = 30_000
+_MAX_ANSWER_TOKENS: Final = 10_000
+# What Claude Code calls its roles, each with ours.
+_ROLES: Final = {"explore": "explorer", "general-purpose": "", "general": "", "plan": "explorer", "default": ""}
+
+
+class SkillRuns(Value):
+    """Runs what skills of one session bring. Everything goes the way of the model's own calls."""
+
+    runs: ToolRuns
+    options: SkillOptionsInForce
+    warn: Callable[[str], None]
+
+    async def answer_of(self, skill: Skill, task: str) -> str | None:
+        """The last message of a subagent that has followed a skill; None where it has to be followed here.
+
+        `task` is what the user wants of it. The subagent gets its settings from the skill as any session does.
+        """
+        role = skill.options.agent
+        role = _ROLES.get(role.lower(), role)
+        agents = self.runs.agents()
+        request = SpawnRequest(
+            (SkillInput(skill.name, skill.canonical_path), TextInput(task or "Do what the skill says.")), role
+        )
+        name = sanitize_line(skill.name)
+        try:
+            try:
+                state = await agents.spawn(request)
+            except ToolError as error:
+                if not role or "agent_type" not in str(error):
+                    raise
+                self.warn(f"the skill `{name}`: `agent: {skill.options.agent}` is left out: {error}")
+                role = ""
+                state = await agents.spawn(request.replace(role=""))
+        except ToolError as error:
+            self.warn(f"the skill `{name}`: `context: fork` is left out: {error}")
+            return None
+        self.options.note_fork(skill, role)
+        ended = await agents.wait([state.id], _SECONDS)
+        while not ended:
+            ended = await agents.wait([state.id], _SECONDS)
+        answer = truncate_middle(ended[0].message or "(no answer)", _MAX_ANSWER_TOKENS)
+        # A tag in what it says must not end the block.
+        inner = re.sub(r"<(/?\s*skill-answer)", r"<\\\1", answer, flags=re.IGNORECASE)
+        shown = name.replace('"', "'")
+        note = f"The skill `{name}` ran as the subagent `{state.name}` ({ended[0].status}). Its answer:"
+        return f'<skill-answer name="{shown}">\n{note}\n{inner}\n</skill-answer>'
+
+    async def body_of(self, skill: Skill, arguments: str) -> str | None:
+        """The text of a skill with the output of its commands; None where none can be read.
+
+        The commands run in the sandbox, after the approvals and hooks of any call, under the limits of the skill.
+        """
+        try:
+            text = skill_body(skill)
+        except FileRefused:
+            return None
+        commands = find_commands(skill, text, arguments)
+        outputs: list[tuple[SkillCommand, str]] = []
+        for number, command in enumerate(commands):
+            if number >= MAX_COMMANDS:
+                output = f"[not run: a skill may run {MAX_COMMANDS} commands]"
+            elif command.line is None:
+                output = "[not run: its arguments are no plain words]"
+            else:
+                output = await self._run(command.line)
+            outputs.append((command, output))
+        return with_outputs(skill, text, arguments, outputs).text
+
+    async def _run(self, line: str) -> str:
+        """The output of a command line, which runs as a call of the model does."""
+        turn = self.runs.turn
+        if turn is None:
+            return "[not run: there is no turn]"
+        fields = {"command": line, "timeout_ms": _COMMAND_MS}
+        call = ToolCall(uuid7(), "shell_command", encode_json(fields).decode())
+        return (await self.runs.run(call, turn, lambda _: None)).text
