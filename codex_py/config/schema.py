@@ -28,6 +28,7 @@ from codex_py.config.sections import (
     ProjectTrustConfig,
     SandboxRules,
     SandboxWorkspaceWrite,
+    SessionsConfig,
     ShellEnvironmentPolicy,
     Skills,
     Tools,
@@ -278,6 +279,9 @@ class Config(ConfigRecord):
 
     checkpoints: CheckpointsConfig = setting(
         RecordSection(CheckpointsConfig), "which changes can be undone", default=CheckpointsConfig()
+    )
+    sessions: SessionsConfig = setting(
+        RecordSection(SessionsConfig), "names of stored sessions", default=SessionsConfig()
     )
     history: HistoryConfig = setting(RecordSection(HistoryConfig), "the list of past prompts", default=HistoryConfig())
     sandbox_workspace_write: SandboxWorkspaceWrite = setting(

@@ -280,6 +280,16 @@ class CheckpointsConfig(ConfigRecord):
     total_mib: int = setting(Integer(1), "MiB on the disk for all sessions together", default=5120)
 
 
+class SessionsConfig(ConfigRecord):
+    """`[sessions]`: what stored sessions are called."""
+
+    titles: Literal["first-words", "model"] = setting(
+        WordChoice("first-words", "model"),
+        "with `model`, one short request after the first turn names the session; else lists show its first words",
+        default="first-words",
+    )
+
+
 class HistoryConfig(ConfigRecord):
     """`[history]`: the list of past prompts."""
 

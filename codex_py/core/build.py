@@ -97,14 +97,17 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[Session, None]
 async def _opened(request: SessionRequest, provider: Provider) -> AsyncGenerator[Session, None]:
     local = await find_local_model(request.loaded, provider)
     session = _build_session(request, provider, local)
-    if request.loaded.config.notify:
-        from codex_py.hooks.notify import Notifier  # only for who is notified
+    after_turn = None
+    if request.loaded.config.notify or request.loaded.config.sessions.titles == "model":
+        from codex_py.hooks.after_turn import AfterTurn  # only for who is notified, or wants titles
 
-        session.subscribe(Notifier(request, session))
+        after_turn = AfterTurn(request, session)
     try:
         await session.mcp.require()
         yield session
     finally:
+        if after_turn is not None:
+            await after_turn.close()
         await session.close()
 
 
@@ -381,11 +384,8 @@ def _notices(
     notices = list(stored.warnings) if stored else []
     notices += filter(None, [web_search_notice(request.loaded, provider, settings)])
     if not known and request.loaded.config.model_provider != OFFLINE_PROVIDER:
-        guess = (
-            f"{question} "
-            if (question := did_you_mean(settings.model, (*openai_models(), *request.loaded.config.models)))
-            else ""
-        )
+        question = did_you_mean(settings.model, (*openai_models(), *request.loaded.config.models))
+        guess = f"{question} " if question else ""
         notices.append(
             f"unknown model `{settings.model}`: {guess}assuming a window of {settings.context_window:,} tokens; "
             f'if the name is right, set `[models."{settings.model}"] context_window`'

@@ -585,7 +585,10 @@ def test_damaged_sessions_are_said_to_be_left_out(place: Place) -> None:
 
 
 def test_a_session_is_renamed_while_it_is_open(place: Place) -> None:
-    with FakeResponses([say("ok")]) as model, acp(use(place, model)) as client:
+    with (
+        FakeResponses([say("ok")], [say("The Lexer")], excuse={"threads", "prefix", "tools"}) as model,
+        acp(use(place, model)) as client,
+    ):
         session = client.open(place)
         with pytest.raises(Refused, match="send a message first"):
             client.prompt(session, "/rename early")
@@ -593,6 +596,7 @@ def test_a_session_is_renamed_while_it_is_open(place: Place) -> None:
         with pytest.raises(Refused, match="must not be empty"):
             client.prompt(session, "/rename")
         client.prompt(session, "/rename  the   parser ")
+        client.prompt(session, "/rename auto")
         [listed] = client.ask("session/list")["sessions"]
         titles = [update["title"] for update in client.updates("session_info_update")]
-    assert (titles, listed["title"]) == (["hello", "the parser"], "the parser")
+    assert (titles, listed["title"]) == (["hello", "the parser", "The Lexer"], "The Lexer")

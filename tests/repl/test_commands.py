@@ -250,12 +250,14 @@ def test_a_session_that_is_not_there_costs_nothing(place: Place, ready: Ready) -
 
 
 def test_a_session_is_named_while_it_is_open(place: Place, ready: Ready) -> None:
-    with FakeResponses([say("still here")]) as model:
+    with FakeResponses([say("still here")], [say("A fine title")], excuse={"threads", "prefix", "tools"}) as model:
         ready(model)
         with Terminal(place) as terminal:
             run_command(terminal, "/rename early")
             terminal.wait_for("this session is not kept yet").wait_for_prompt().type("hello\r")
             terminal.wait_for("● still here")
+            run_command(terminal, "/rename auto")
+            terminal.wait_for("this session is named `A fine title`")
             run_command(terminal, "/rename  the  parser")
             terminal.wait_for("this session is named `the parser`")
             run_command(terminal, "/rename")

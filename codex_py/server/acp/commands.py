@@ -172,7 +172,8 @@ async def _rename(to: CommandTarget, request: CommandRequest) -> Json | None:
     rollout = to.thread.session.rollout
     if rollout is None or not is_file(rollout):
         raise UserError("this session is not stored yet, so there is nothing to name", hint="send a message first")
-    name = await asyncio.to_thread(save_name, home_of(rollout), to.thread.id, request.words)
+    words = await to.thread.session.side.title_now() if request.words == "auto" else request.words
+    name = await asyncio.to_thread(save_name, home_of(rollout), to.thread.id, words)
     to.send_title(name)
     to.show_message(f"This session is named `{name}`.")
     return None
@@ -247,7 +248,7 @@ _COMMANDS: Final = (
     _Command("model", "tell or choose the model and how long it thinks", _model, "NAME [EFFORT]"),
     _Command("plan", "plan mode on and off: nothing is written until you accept a plan", _plan, "what to plan"),
     _Command("ps", "list the commands that still run", _ps),
-    _Command("rename", "name this session", _rename, "NAME"),
+    _Command("rename", "name this session, with auto by the model", _rename, "NAME | auto"),
     _Command("review", "review uncommitted changes, a branch or a commit", _review, "branch NAME | commit SHA | WISH"),
     _Command("skills", "list the skills", _skills),
     _Command("status", "the session, its settings and what it has used", _status),

@@ -178,9 +178,11 @@ async def _rename(context: CommandContext, words: str) -> None:
     except UserError as error:
         hint = "send a message first; with `--ephemeral` nothing is kept"
         raise UserError("this session is not kept yet, so there is nothing to name", hint=hint) from error
-    name = words or await context.asker.enter(
-        Form("What is this session called?", check=name_complaint, enter="name it")
-    )
+    if words == "auto":
+        name = await waited_for(context.asker, "Title", context.session.side.title_now(), about="(Esc goes back)")
+    else:
+        form = Form("What is this session called?", check=name_complaint, enter="name it")
+        name = words or await context.asker.enter(form)
     if name is not None:
         context.output.note(f"this session is named `{await asyncio.to_thread(save_name, home, thread_id, name)}`")
 
@@ -192,5 +194,5 @@ SETTINGS: Final = (
     SlashCommand("plan", "plan mode on and off: nothing is written until you accept a plan", _plan, "[WISH]"),
     SlashCommand("theme", "choose the colours", _theme, "[NAME]"),
     SlashCommand("vim", "vi keys on and off", _vim, "[on|off]"),
-    SlashCommand("rename", "name this session: `codex-py resume NAME` goes on with it", _rename, "[NAME]"),
+    SlashCommand("rename", "name this session: `codex-py resume NAME` goes on with it", _rename, "[NAME | auto]"),
 )
