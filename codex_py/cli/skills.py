@@ -13,6 +13,7 @@ import typer
 from codex_py.cli import skills_view as view
 from codex_py.cli.console import load_local_config, print_note, print_warnings
 from codex_py.cli.skill_choice import Cwd, Refresh, Target, choose_skills, expanded, look_here
+from codex_py.cli.skills_deps import prune_servers, show_needs
 from codex_py.cli.skills_install import (
     accept_skill,
     install_skills,
@@ -27,7 +28,6 @@ from codex_py.cli.skills_test import test_skill
 from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
 from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UserError
-from codex_py.mcp.table import known_servers
 from codex_py.paths import codex_home
 from codex_py.services import skill_admin, skill_lint
 from codex_py.services.skill_admin import (
@@ -36,7 +36,6 @@ from codex_py.services.skill_admin import (
     window_for,
 )
 from codex_py.services.skill_lint import LintServices
-from codex_py.skills.dependencies import list_needs, mcp_keys
 from codex_py.skills.doctor import examine
 from codex_py.skills.lint_fix import fix_findings
 from codex_py.skills.roots import skill_roots
@@ -67,6 +66,7 @@ def run(arguments: Sequence[str]) -> int:
         "accept": accept_skill,
         "remove": remove_skill,
         "sync": sync_skills,
+        "prune": prune_servers,
     }
     return run_commands(commands, arguments, name="skills", about=_ABOUT)
 
@@ -175,19 +175,6 @@ def _lint_services(*, runs_scripts: bool) -> LintServices:
         print_warnings([f"scripts are not run: {error}"])
         return LintServices(None, Path(os.environ.get("CODEX_HOME") or os.devnull), os.environ, runs_scripts=False)
     return LintServices(local.loaded, local.home, os.environ, runs_scripts=runs_scripts)
-
-
-def show_needs(cwd: Cwd = None, overrides: Overrides = None, profile: Profile = None, as_json: Json = False) -> int:
-    """Show which skill needs which MCP server and which environment variable, and which of these are missing."""
-    found = look_here(cwd, overrides, profile)
-    servers = known_servers(found.loaded, found.request.home, found.request.cwd).servers
-    present = {key for server in servers if server.standing == "trusted" for key in mcp_keys(server.name, server.entry)}
-    skills = [skill for skill in found.catalog.skills if found.catalog.is_enabled(skill)]
-    needs = list_needs(skills, env=os.environ, configured_mcp=present)
-    view.print_needs(needs, sys.stdout, as_json=as_json)
-    if not needs:
-        print_note("no skill needs an MCP server or an environment variable")
-    return 0
 
 
 def show_usage(as_json: Json = False) -> int:

@@ -59,6 +59,20 @@ def edit_file(path: Path, keys: KeyPath, change: Callable[[Document], bool]) -> 
         raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
 
 
+def edit_text(path: Path, keys: KeyPath, change_text: Callable[[str], str], change: Callable[[Document], bool]) -> None:
+    """Edit the text of a TOML file; `change` makes the same change to plain tables, by which the result is checked."""
+    target = real_path(path)
+    try:
+        with _alone(target.parent):
+            before = read_text(target) or ""
+            after, expected = change_text(before), parse_toml(before, path)
+            if not change(expected) or parse_toml(after, path) != expected:
+                raise UserError(f"cannot change `{dotted(keys)}` in `{path}`: its tables are written in an unusual way")
+            replace_private(target, after.encode(), sync=True)
+    except OSError as error:
+        raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+
+
 def _content_after(path: Path, keys: KeyPath, change: Callable[[Document], bool]) -> bytes:
     before = read_text(real_path(path)) or ""
     expected = parse_toml(before, path)

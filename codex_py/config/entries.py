@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, MutableMapping, MutableSequence
+import re
+import tomllib
+from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
-from codex_py.config.edit import Document, edit_file, is_super_table, new_table
+from codex_py.config.edit import Document, edit_file, edit_text, is_super_table, new_table
+from codex_py.config.files import read_text
 from codex_py.config.value_types import expand_home
 from codex_py.errors import UserError
-from codex_py.protocol.encoding import as_object
+from codex_py.protocol.encoding import as_list, as_object
+
+_NEEDED_BY: Final = "needed by skills "
 
 
-def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any]) -> None:
-    """Add or replace the entry of a server. Raises `UserError` when the file cannot be read, edited or written."""
+def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any], *, skills: Sequence[str] = ()) -> None:
+    """Add or replace the entry of a server; a comment names the files of the `skills` that need it.
+
+    Raises `UserError` when the file cannot be read, edited or written.
+    """
 
     def change(document: Document) -> bool:
         if "mcp_servers" not in document:
@@ -30,9 +40,69 @@ def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any]) -> None:
             del own[key]
         for key, value in entry.items():
             own[key] = value
+        comment = getattr(own, "comment", None)
+        if skills and callable(comment):
+            comment(_NEEDED_BY + json.dumps(list(skills)))
         return True
 
     edit_file(file, ("mcp_servers", name), change)
+
+
+def servers_for_skills(file: Path) -> dict[str, tuple[str, ...]]:
+    """The servers that were written for skills, each with the files of these skills. Raises `UserError`."""
+    found: dict[str, tuple[str, ...]] = {}
+    for line in (read_text(file) or "").splitlines():
+        if (header := _SERVER_HEADER.match(line)) and header["comment"]:
+            with suppress(ValueError):
+                files = as_list(json.loads(header["comment"]))
+                name = as_object(tomllib.loads(f"{header['key']} = 1"))
+                found[next(iter(name))] = tuple(path for path in files if isinstance(path, str))
+    return found
+
+
+def remove_servers(file: Path, names: Sequence[str]) -> None:
+    """Remove the tables of servers that were written for skills; everything else stays as it is. Raises `UserError`."""
+
+    def change_text(text: str) -> str:
+        lines: list[str] = []
+        block: list[str] = []
+        is_inside = False
+        for line in text.splitlines(keepends=True):
+            if _HEADER.match(line):
+                lines += _comments_at_end(block)
+                block, is_inside = [], _is_header_of(line, names)
+            (block if is_inside else lines).append(line)
+        return "".join([*lines, *_comments_at_end(block)])
+
+    def change(document: Document) -> bool:
+        servers = as_object(document.get("mcp_servers"))
+        for name in names:
+            servers.pop(name, None)
+        if not servers:
+            document.pop("mcp_servers", None)
+        return True
+
+    edit_text(file, ("mcp_servers", *names[:1]), change_text, change)
+
+
+_HEADER: Final = re.compile(r"\s*\[")
+_SERVER_HEADER: Final = re.compile(
+    r"\s*\[\s*mcp_servers\s*\.\s*(?P<key>[A-Za-z0-9_-]+|\"[^\"\\\n]*\"|'[^'\n]*')\s*(?P<rest>\.[^\n]*?)?\]"
+    rf"(?:\s*#\s*{_NEEDED_BY}(?P<comment>\[.*\])\s*)?"
+)
+
+
+def _is_header_of(line: str, names: Sequence[str]) -> bool:
+    header = _SERVER_HEADER.match(line)
+    return header is not None and header["key"].strip("\"'") in names
+
+
+def _comments_at_end(block: Sequence[str]) -> list[str]:
+    """The comments and blank lines at the end of a table, which belong to the one after it."""
+    end = len(block)
+    while end and (not block[end - 1].strip() or block[end - 1].lstrip().startswith("#")):
+        end -= 1
+    return list(block[end:]) if any(line.strip() for line in block[end:]) else []
 
 
 def remove_table(file: Path, family: str, name: str) -> bool:

@@ -147,6 +147,12 @@ class Skills(ConfigRecord):
     tool: bool = setting(
         Flag(), "offer the model a tool that loads a skill by its name; on where it has no shell", default=False
     )
+    install_mcp_dependencies: Literal["ask", "never", "always"] = setting(
+        WordChoice("ask", "never", "always"),
+        "whether MCP servers that a named skill needs are added to your configuration: after a question, never, or at "
+        "once; `--install-dependencies` is `always` for one run",
+        default="ask",
+    )
     never_install_mcp: tuple[str, ...] = setting(
         ListOf(Text()), "skills whose missing MCP servers are not asked about", default=()
     )

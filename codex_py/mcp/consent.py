@@ -43,7 +43,7 @@ class InstallRules(Value):
     """Where the user's decisions are stored: `file` is the user's configuration, which has servers of these `names`.
 
     `waiting` are the servers of `project` that the user has not decided on. With `always` a skill's servers are added
-    without a question; those of the skills in `never` are not added.
+    without a question; those of the skills in `never` are not added, and with `never_ask` none.
     """
 
     file: Path
@@ -51,6 +51,7 @@ class InstallRules(Value):
     waiting: tuple[WaitingServer, ...] = ()
     names: frozenset[str] = frozenset()
     always: bool = False
+    never_ask: bool = False
     never: frozenset[str] = frozenset()
 
 
@@ -92,6 +93,8 @@ class ServerConsent:
             need.key: need for need in needs if need.key not in self._offered_keys and set(need.skills) - rules.never
         }
         self._offered_keys.update(missing)
+        if missing and rules.never_ask and not rules.always:
+            ask = None
         if missing and (rules.always or await self._wants(tuple(missing.values()), ask, warn)):
             await self._start([self._install(need, warn) for need in missing.values()], warn)
 
@@ -118,7 +121,7 @@ class ServerConsent:
     def _install(self, need: McpNeed, warn: Callable[[str], None]) -> McpServer:
         name, entry = self._free_name(need.name), entry_for(need)
         try:
-            put_mcp_server(self._rules.file, name, entry)
+            put_mcp_server(self._rules.file, name, entry, skills=need.files)
         except UserError as error:
             warn(f"the MCP server `{name}` holds for this session only: {error}")
         return read_server(name, entry)

@@ -56,7 +56,10 @@ def plan_dependencies(
             notes[f"skill {_quoted(skill.name)} needs the MCP server {_quoted(need.value)}: {server}"] = None
         elif server.key not in configured_mcp:
             known_server = servers.get(server.key, server)
-            servers[server.key] = known_server.replace(skills=_with(known_server.skills, skill.name))
+            servers[server.key] = known_server.replace(
+                skills=_with(known_server.skills, skill.name),
+                files=_with(known_server.files, str(skill.canonical_path)),
+            )
     return DependencyPlan(tuple(env_needs.values()), tuple(servers.values()), tuple(notes))
 
 
@@ -92,6 +95,18 @@ def list_needs(
             name = need.value.strip()
             needs.append(SkillNeed(skill.name, skill.scope, "env_var", name, need.description or "", name not in env))
     return tuple(needs)
+
+
+def declared_servers(skill: Skill) -> tuple[str, ...]:
+    """The keys of the MCP servers that a skill declares."""
+    found = (_server(need) for _, need in _declared([skill], "mcp"))
+    return tuple(server.key for server in found if not isinstance(server, str))
+
+
+def declared_commands(skills: Sequence[Skill]) -> tuple[tuple[str, str], ...]:
+    """The programs that skills declare as `cli` or `command`, each with its skill."""
+    found = ((skill.name, need.value.strip()) for kind in ("cli", "command") for skill, need in _declared(skills, kind))
+    return tuple(sorted(set(found)))
 
 
 def mcp_key(name: str, *, url: str | None = None, command: str | None = None) -> str:

@@ -70,6 +70,7 @@ class McpNeed(Value):
     """An MCP server that is not configured; `name` is what the first of the skills calls it.
 
     `url` is set for `streamable_http`, `command` for `stdio`. `key` tells servers apart whatever they are called.
+    `files` are the `SKILL.md` of the skills.
     """
 
     key: str
@@ -78,6 +79,7 @@ class McpNeed(Value):
     url: str | None
     command: str | None
     skills: tuple[str, ...]
+    files: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:

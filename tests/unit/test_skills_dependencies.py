@@ -58,7 +58,8 @@ def test_a_name_that_no_variable_can_have_is_noted(name: str) -> None:
     ],
 )
 def test_servers_that_are_not_configured_are_missing(need: ToolDependency, missing: McpNeed) -> None:
-    assert plan_dependencies([needing(need)], env=(), configured_mcp=()) == DependencyPlan(missing_mcp=(missing,))
+    found = missing.replace(files=(str(needing().canonical_path),))
+    assert plan_dependencies([needing(need)], env=(), configured_mcp=()) == DependencyPlan(missing_mcp=(found,))
     assert plan_dependencies([needing(need)], env=(), configured_mcp={missing.key}) == DependencyPlan()
     assert missing.target == (missing.url or missing.command)
 
@@ -67,7 +68,8 @@ def test_a_server_under_two_names_is_missing_once() -> None:
     plan = plan_dependencies(
         [needing(DOCS), needing(DOCS._replace(value="other"), name="fmt")], env=(), configured_mcp=()
     )
-    assert plan.missing_mcp == (DOCS_NEED.replace(skills=("lint", "fmt")),)
+    files = tuple(str(needing(name=name).canonical_path) for name in ("lint", "fmt"))
+    assert plan.missing_mcp == (DOCS_NEED.replace(skills=("lint", "fmt"), files=files),)
 
 
 @pytest.mark.parametrize(

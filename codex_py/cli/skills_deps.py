@@ -1,0 +1,220 @@
+"""`codex-py skills deps` and `prune`: what skills need, whether it works, and what is left of skills that are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, Literal, NamedTuple
+
+import typer
+
+from codex_py.cli.console import is_agreed, print_json, print_note, print_table
+from codex_py.cli.skill_choice import Cwd, look_here
+from codex_py.cli.skills_install import Yes
+from codex_py.cli.skills_view import print_needs
+from codex_py.cli.typer_command import Json, Overrides, Profile
+from codex_py.config.entries import remove_servers, servers_for_skills
+from codex_py.errors import UsageError, UserError
+from codex_py.mcp.build import make_mcp_context
+from codex_py.mcp.login import try_server
+from codex_py.mcp.table import ListedServer, known_servers
+from codex_py.paths import is_file
+from codex_py.protocol.policy import ReadOnly
+from codex_py.services.single_command import SandboxCommand, SingleCommand
+from codex_py.services.skill_admin import SkillAdmin
+from codex_py.skills.dependencies import declared_commands, declared_servers, list_needs, mcp_key, mcp_keys
+from codex_py.skills.model import Skill, SkillRoot
+from codex_py.skills.parse import read_record
+from codex_py.skills.record import FoundFile, skill_of
+from codex_py.text.sanitize import sanitize_line
+
+_SECONDS: Final = 20.0
+_MAX_DETAIL: Final = 160
+
+
+class NeedCheck(NamedTuple):
+    """One need of a skill, tried out: `detail` is what was seen, or what is wrong."""
+
+    skill: str
+    kind: Literal["mcp", "env_var", "cli"]
+    name: str
+    works: bool
+    detail: str
+
+
+class Orphan(NamedTuple):
+    """A server of the user's configuration that was written for skills which do not need it any more."""
+
+    name: str
+    reason: str
+
+
+def show_needs(
+    check: Annotated[bool, typer.Option("--check", help="Try each one: start servers, run commands.")] = False,
+    orphans: Annotated[
+        bool, typer.Option("--orphans", help="List servers written for skills that need them no more.")
+    ] = False,
+    cwd: Cwd = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    as_json: Json = False,
+) -> int:
+    """Show which skill needs which MCP server and which environment variable, and which of these are missing.
+
+    With `--check` the exit status is 1 when something does not work. `codex-py skills prune` removes the orphans.
+    """
+    if check and orphans:
+        raise UsageError("`--check` and `--orphans` are two different questions", hint="ask one at a time")
+    found = look_here(cwd, overrides, profile)
+    if orphans:
+        _print_orphans(find_orphans(found), as_json=as_json)
+        return 0
+    skills = [skill for skill in found.catalog.skills if found.catalog.is_enabled(skill)]
+    if check:
+        checks = asyncio.run(_try_needs(found, skills))
+        _print_checks(checks, as_json=as_json)
+        return 0 if all(need.works for need in checks) else 1
+    servers = known_servers(found.loaded, found.request.home, found.request.cwd).servers
+    present = {key for server in servers if server.standing == "trusted" for key in mcp_keys(server.name, server.entry)}
+    needs = list_needs(skills, env=os.environ, configured_mcp=present)
+    print_needs(needs, sys.stdout, as_json=as_json)
+    if not needs:
+        print_note("no skill needs an MCP server or an environment variable")
+    return 0
+
+
+def prune_servers(yes: Yes = False, cwd: Cwd = None) -> int:
+    """Remove the MCP servers from $CODEX_HOME/config.toml that were written for skills which need them no more.
+
+    They are shown first. Everything else in the file stays as it is, comments included.
+    """
+    found = look_here(cwd)
+    orphans = find_orphans(found)
+    if not orphans:
+        print_note("nothing to prune: every server that was written for a skill is still needed")
+        return 0
+    for orphan in orphans:
+        print_note(f"MCP server `{orphan.name}`: {orphan.reason}")
+    them = "it" if len(orphans) == 1 else "them"
+    if not yes and not is_agreed(f"remove {them}?", needs="removing MCP servers"):
+        print_note("nothing was removed")
+        return 1
+    file = found.request.home / "config.toml"
+    remove_servers(file, [orphan.name for orphan in orphans])
+    print_note(f"removed {', '.join(f'`{orphan.name}`' for orphan in orphans)} from `{file}`")
+    return 0
+
+
+def find_orphans(found: SkillAdmin) -> list[Orphan]:
+    """The servers whose skills are all gone, switched off, or do not declare them any more. Raises `UserError`."""
+    file = found.request.home / "config.toml"
+    listed = known_servers(found.loaded, found.request.home, found.request.cwd).servers
+    entries = {server.name: server.entry for server in listed}
+    orphans: list[Orphan] = []
+    for name, files in servers_for_skills(file).items():
+        keys = set(mcp_keys(name, entries.get(name, {})))
+        reasons = [_why_unneeded(found, Path(path), keys) for path in files]
+        if all(reasons):
+            orphans.append(Orphan(name, "; ".join(dict.fromkeys(reasons)) or "no skill is named as its origin"))
+    return orphans
+
+
+def _why_unneeded(found: SkillAdmin, path: Path, keys: set[str]) -> str:
+    """Why a skill does not need one of the servers with these keys; "" when it does."""
+    shown = sanitize_line(str(path))
+    if not is_file(path):
+        return f"the skill `{shown}` is gone"
+    known = next((skill for skill in found.catalog.skills if skill.canonical_path == path), None)
+    if known is not None and not found.catalog.is_enabled(known):
+        return f"the skill `{known.name}` is switched off"
+    skill = known or _read_elsewhere(path)
+    if skill is None or not keys.intersection(declared_servers(skill)):
+        return f"the skill `{shown}` does not need it any more"
+    return ""
+
+
+def _read_elsewhere(path: Path) -> Skill | None:
+    """A skill of another project."""
+    record = read_record(FoundFile(str(path), str(path), None, True), None)
+    return None if record.error else skill_of(record, SkillRoot(path.parent.parent, "user", "extra"))
+
+
+async def _try_needs(found: SkillAdmin, skills: Sequence[Skill]) -> list[NeedCheck]:
+    """Try everything that skills need; each server is started once."""
+    request = found.request
+    servers = known_servers(found.loaded, request.home, request.cwd).servers
+    by_key = {
+        key: server for server in servers if server.standing == "trusted" for key in mcp_keys(server.name, server.entry)
+    }
+    needs = list_needs(skills, env=os.environ, configured_mcp=by_key.keys())
+    results: dict[str, tuple[bool, str]] = {}
+    checks: list[NeedCheck] = []
+    for need in needs:
+        if need.problem or need.missing:
+            missing = "not configured" if need.kind == "mcp" else "not set"
+            checks.append(NeedCheck(need.skill, need.kind, need.name, False, need.problem or missing))
+        elif need.kind == "env_var":
+            value = os.environ.get(need.name, "")
+            checks.append(NeedCheck(need.skill, "env_var", need.name, bool(value), "set" if value else "empty"))
+        else:
+            keys = (mcp_key(need.name, url=need.target), mcp_key(need.name, command=need.target))
+            server = next(by_key[key] for key in keys if key in by_key)
+            if server.name not in results:
+                results[server.name] = await _try_server(found, server)
+            checks.append(NeedCheck(need.skill, "mcp", need.name, *results[server.name]))
+    for skill, command in declared_commands(skills):
+        checks.append(NeedCheck(skill, "cli", command, *await _try_command(found, command)))
+    return checks
+
+
+async def _try_server(found: SkillAdmin, listed: ListedServer) -> tuple[bool, str]:
+    request = found.request
+    context = make_mcp_context(found.loaded, home=request.home, cwd=request.cwd, env=request.env)
+    try:
+        check = await try_server(listed.server(), context)
+    except UserError as error:
+        return False, str(error)
+    if check.error is not None or check.catalog is None:
+        return False, sanitize_line(check.error or "it did not start")[:_MAX_DETAIL]
+    names = [tool.name for tool in check.catalog.tools]
+    return True, f"{len(names)} tools: {', '.join(names)}"[:_MAX_DETAIL] if names else "no tools"
+
+
+async def _try_command(found: SkillAdmin, command: str) -> tuple[bool, str]:
+    """Run a program with `--version` in the read-only sandbox, without network."""
+    if not command or command.startswith("-") or len(command.split()) != 1:
+        return False, "not the name of a program"
+    request = SandboxCommand((command, "--version"), found.request.cwd, ReadOnly(), seconds=_SECONDS, cap=64 * 1024)
+    try:
+        result = await SingleCommand(found.loaded, request).run(found.request.home, found.request.env)
+    except UserError as error:
+        return False, sanitize_line(str(error))[:_MAX_DETAIL]
+    lines = (result.stdout or result.stderr).decode("utf-8", "replace").strip().splitlines()
+    shown = sanitize_line(lines[0])[:_MAX_DETAIL] if lines else ""
+    if result.exit_code:
+        return False, f"`--version` ended with status {result.exit_code}" + (f": {shown}" if shown else "")
+    return True, shown or "it runs"
+
+
+def _print_checks(checks: Sequence[NeedCheck], *, as_json: bool) -> None:
+    if as_json:
+        print_json([check._asdict() for check in checks], sys.stdout)
+        return
+    rows = [
+        (check.skill, check.kind, check.name, "works" if check.works else "fails", check.detail) for check in checks
+    ]
+    print_table(("SKILL", "NEEDS", "NAME", "STATUS", "DETAIL"), rows, sys.stdout)
+    if not checks:
+        print_note("no skill needs an MCP server, an environment variable or a command")
+
+
+def _print_orphans(orphans: Sequence[Orphan], *, as_json: bool) -> None:
+    if as_json:
+        print_json([orphan._asdict() for orphan in orphans], sys.stdout)
+        return
+    print_table(("SERVER", "REASON"), [(orphan.name, orphan.reason) for orphan in orphans], sys.stdout)
+    if not orphans:
+        print_note("every server that was written for a skill is still needed")
