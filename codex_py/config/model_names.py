@@ -78,7 +78,7 @@ def _knows_vendors(vendor: str, configured: Collection[str], current: str, *, is
         return False
     if is_gateway or current == _OPENROUTER:
         return True
-    return current not in _VENDORS and vendor not in configured
+    return current not in _VENDORS and (vendor not in configured or vendor in BUILT_IN_PROVIDERS)
 
 
 def _is_own_name(provider: str, model: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from codex_py.config.files import read_text, weak_permissions, without_commands
@@ -33,6 +34,13 @@ _API_KEYS: Final = ("api_key", "apikey", "openai_api_key")
 _PRIVATE: Final = frozenset(("args", "env", "http_headers", "query_params", "set"))
 _COMMANDS: Final = frozenset(("command", "notify"))
 _SIGNS_OF_ARGUMENTS: Final = frozenset(" \t=@")
+# What may be said of a built-in provider without an address of its own in this table.
+_OF_BUILT_IN: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "openai": frozenset(("compaction", "edit_tool")),
+        **dict.fromkeys(("ollama", "lmstudio"), frozenset(("edit_tool",))),
+    }
+)
 _OF_SERVICES: Final = frozenset(("hooks", "mcp_servers", "model_providers", "plugins"))
 
 
@@ -211,8 +219,8 @@ class LayerReader:
         checked, unknown = check_tree(SCHEMA, tree, source=source, directory=directory, home=self._user_home)
         for extra_key in unknown:
             self._note_unknown(extra_key, source)
-        for name in checked.get("model_providers", {}):
-            if name in BUILT_IN_PROVIDERS:
+        for name, table in checked.get("model_providers", {}).items():
+            if name in BUILT_IN_PROVIDERS and not table.keys() <= _OF_BUILT_IN.get(name, frozenset()):
                 raise ConfigError(
                     f"cannot redefine the built-in provider `{name}` {source.where(('model_providers', name))}",
                     hint=f"choose another name{_OTHER_ADDRESS.get(name, '')}",

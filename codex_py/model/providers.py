@@ -170,7 +170,9 @@ def resolve_provider(
     """
     ca_file = _variable(env, "CODEX_CA_CERTIFICATE") or _variable(env, "SSL_CERT_FILE")
     if provider_id == "openai":
-        return _openai(env, openai_base_url, ca_file)
+        record = configured.get(provider_id)
+        provider = _openai(env, openai_base_url, ca_file)
+        return provider.replace(compaction=record.compaction) if record and record.compaction else provider
     if provider_id in _LOCAL_PORTS:
         url, source = _local_url(provider_id, env)
         name = _LOCAL_NAMES[provider_id]

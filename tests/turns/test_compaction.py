@@ -226,6 +226,23 @@ async def test_the_provider_compacts_at_an_endpoint_of_its_own(place: Place) -> 
     assert compacted(watched) == [("remote", "user_requested")]
 
 
+async def test_openai_can_be_told_to_compact_at_its_endpoint(place: Place) -> None:
+    said = {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": "first"}]}
+    with FakeResponses([say("one")], status(200, {"output": [said, COMPACTION]}), [say("two")]) as model:
+        overrides = (
+            "model_provider=openai",
+            f"openai_base_url={model.base_url}",
+            "model_providers.openai.compaction=remote",
+        )
+        with_key = place.with_env(OPENAI_API_KEY="sk-test-0123456789")
+        async with watched_session(with_key, model, overrides=overrides) as watched:
+            await watched.say("first")
+            await watched.session.submit(Compact())
+            await watched.say("second")
+    assert [request.path for request in model.requests][1] == "/v1/responses/compact"
+    assert compacted(watched) == [("remote", "user_requested")]
+
+
 NOT_COMPACTED: list[Any] = [
     [say("no item")],
     [item(COMPACTION), item(COMPACTION)],
