@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from tests.support.fake_issuer import FakeIssuer
-from tests.support.fake_responses import FakeResponses, say, status
+from tests.support.fake_responses import FakeResponses, completed, say, status, tokens
 from tests.support.home import Place
 from tests.support.logins import save_login, stored_login
 from tests.support.process import run
@@ -193,6 +194,41 @@ def test_the_window_that_a_local_server_tells_counts_for_a_model_nobody_knows(pl
     lines = [json.loads(line) for line in rollout.read_text().splitlines()]
     windows = {line["payload"].get("model_context_window") for line in lines if line["type"] == "event_msg"}
     assert 2048 in windows
+
+
+def price_list(usd: float) -> list[dict[str, Any]]:
+    """A list in the format of genai-prices, with one model."""
+    prices = {"input_mtok": usd, "output_mtok": 8}
+    model = {"id": "brand-new", "match": {"starts_with": "brand-new"}, "prices": prices}
+    maker = {"id": "maker", "name": "Maker", "api_pattern": "https://api\\.maker\\.example"}
+    return [{**maker, "model_match": {"starts_with": "brand"}, "models": [model]}]
+
+
+def test_newer_prices_are_fetched_and_used_and_a_bad_answer_changes_nothing(place: Place) -> None:
+    answers = {
+        "/good": status(200, json.dumps(price_list(2.0))),
+        "/html": status(200, "<html>sign in</html>"),
+        "/empty": status(200, "[]"),
+        "/other": status(200, {"models": 5}),
+        "/error": status(500, "sorry"),
+    }
+    usage = completed(tokens(1000, 100))
+    with FakeResponses([say("done"), usage], get=answers) as model:
+        place.use_model(model.base_url)
+        address = model.base_url.removesuffix("/v1")
+        updated = run(place, "models", "--update", "--from", f"{address}/good")
+        table = (place.codex_home / "prices.jsonl").read_bytes()
+        refused = [run(place, "models", "--update", "--from", f"{address}/{name}") for name in list(answers)[1:]]
+        refused.append(run(place, "models", "--update", "--from", "http://127.0.0.1:9/x"))
+        refused.append(run(place, "models", "--update", "--from", "not a url"))
+        spent = run(place, "exec", "-m", "brand-new-2", "go")
+    assert (updated.status, updated.out) == (0, "")
+    assert "the prices of 1 models" in updated.err
+    assert [(ended.status, len(ended.err.splitlines())) for ended in refused] == [(1, 1)] * 6, [e.err for e in refused]
+    assert (place.codex_home / "prices.jsonl").read_bytes() == table
+    assert (place.codex_home / "prices.jsonl").stat().st_mode & 0o777 == 0o600
+    # 1,000 of input at 2 dollars a million, 100 of output at 8.
+    assert "cost: $0.0028" in spent.err
 
 
 def test_a_catalogue_file_makes_a_model_known(place: Place) -> None:
