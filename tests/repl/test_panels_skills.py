@@ -151,3 +151,19 @@ async def test_without_a_screen_the_skills_are_managed_line_by_line(place: Place
     assert skill is not None and skill.name == "deploy"
     assert rules == [(SkillSwitch(None, "lint", False),)]
     assert any(line.startswith("lint is off from the next turn on") for line in written)
+
+
+async def test_the_search_looks_in_names_then_descriptions_then_texts(place: Place) -> None:
+    for name, about, body in (
+        ("in-text", "Something else.", "How to migrate a frobnicator database."),
+        ("in-about", "Keeps a frobnicator running.", "Do it."),
+        ("frobnicator", "Something else again.", "Do it."),
+    ):
+        place.write(f".agents/skills/{name}/SKILL.md", f"---\nname: {name}\ndescription: {about}\n---\n{body}\n")
+    async with managing(place) as now:
+        now.host.press("frobnicator")
+        text = await now.host.until(lambda shown: "in-text" in shown and "lint" not in shown)
+        rows = [line[6:].split("  ")[0] for line in text.split("\n") if line[2:5] == "[x]"]
+        assert rows == ["frobnicator", "in-about", "in-text"]
+        now.host.press("zz")
+        await now.host.until("nothing matches")

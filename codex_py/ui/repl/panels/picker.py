@@ -166,6 +166,19 @@ class PickerPanel(Frame[T | None]):
         self._at = 0
         if self.selected is not before:
             self._moved()
+        self.searched(self._search.text)
+
+    def searched(self, text: str) -> None:
+        """Called with each new text of the search, after the list was narrowed; for a panel that looks further."""
+
+    def add_found(self, text: str, values: Sequence[T]) -> None:
+        """Show the entries with these values below those that match, if `text` is still what is searched for."""
+        if text != self._search.text:
+            return
+        shown = {id(entry) for entry in self._shown}
+        more = [entry for value in values for entry in self._listing.entries if entry.value == value]
+        self._shown = (*self._shown, *(entry for entry in more if id(entry) not in shown))
+        self._columns = _columns_of(self._shown)
 
     def _moved(self) -> None:
         self._notice = ""

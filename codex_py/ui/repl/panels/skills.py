@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -14,7 +15,7 @@ from codex_py.config.load import ConfigRequest
 from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UserError
 from codex_py.paths import short_path
-from codex_py.services.skill_admin import SkillAdmin, look_at_skills, switch_skills, window_for
+from codex_py.services.skill_admin import SkillAdmin, look_at_skills, search_passages, switch_skills, window_for
 from codex_py.skills.doctor import Examination, examine
 from codex_py.skills.model import Skill
 from codex_py.skills.render import SkillShare
@@ -27,6 +28,9 @@ from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
 _ON: Final = "[x]"
 _OFF: Final = "[ ]"
 _BROKEN: Final = " ! "
+# Whoever types on is not interested in what the letters before would have found.
+_SEARCH_SECONDS: Final = 0.15
+_MAX_PASSAGES: Final = 30
 
 
 class SkillFile(NamedTuple):
@@ -201,6 +205,7 @@ class SkillsPanel(PickerPanel[SkillFile]):
         self._context = context
         self._overview = overview
         self._switching: asyncio.Task[None] | None = None
+        self._searching: asyncio.Task[None] | None = None
         self.opens = False
         actions = [
             PickerAction("tab", self._verb, self._switch),
@@ -214,6 +219,25 @@ class SkillsPanel(PickerPanel[SkillFile]):
         panel = SkillsPanel(self._context, overview)
         panel.resume(self)
         return panel
+
+    def searched(self, text: str) -> None:
+        """Search the texts of the skills as well, once the user pauses."""
+        if self._searching is not None:
+            self._searching.cancel()
+            self._searching = None
+        if text.strip():
+            self._searching = get_app().create_background_task(self._search_texts(text))
+
+    async def _search_texts(self, text: str) -> None:
+        await asyncio.sleep(_SEARCH_SECONDS)
+        admin = self._overview.admin
+        # Without an index the names and descriptions are all that is searched.
+        with suppress(UserError):
+            found = await asyncio.to_thread(search_passages, admin, admin.catalog.skills, text, _MAX_PASSAGES)
+            skills = dict.fromkeys(passage.skill.path for passage in found)
+            by_path = {skill.path: skill for skill in admin.catalog.skills}
+            self.add_found(text, [SkillFile(path, by_path[path]) for path in skills])
+            get_app().invalidate()
 
     def _verb(self) -> str:
         skill = self.selected.value.skill if self.selected else None
