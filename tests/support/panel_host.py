@@ -98,6 +98,10 @@ class PanelHost:
             raise AssertionError(f"never shown: {shown!r}; the screen:\n{self.text}") from None
         return self.text
 
+    def look_again(self) -> None:
+        """Let whoever waits in `until` look again, because something else than the screen has changed."""
+        self._news.set()
+
     def resize(self, columns: int, rows: int) -> None:
         self._size = (columns, rows)
         self._screen.resize(rows, columns)

@@ -87,7 +87,8 @@ def _settle(terminal: Terminal) -> None:
     for _ in range(_MAX_ESCAPES):
         terminal.type("\x1b")
         _read_until_quiet(terminal)
-        terminal.wait_for(lambda now: "Esc stops it" not in now.text)
+        # In a narrow window the rest of the row is cut.
+        terminal.wait_for(lambda now: "Working (" not in now.text)
         # Of a text of several lines each is deleted from its end.
         terminal.type("\x15\x7f" * 40)
         _read_until_quiet(terminal)

@@ -139,6 +139,14 @@ class Terminal:
             os.dup2(nothing.fileno(), self.child.fileno())
 
     def resize(self, width: int, height: int) -> None:
+        """Give the window another size. Rows below the cursor go first, as in terminals; pyte cuts from the top."""
+        excess, cursor = self._screen.lines - height, self._screen.cursor
+        if excess > 0:
+            below = min(excess, self._screen.lines - 1 - cursor.y)
+            row, column = cursor.y, cursor.x
+            self._screen.cursor_position(1, 1)
+            self._screen.insert_lines(below)
+            self._screen.cursor_position(row - (excess - below) + 1, column + 1)
         self._screen.resize(height, width)
         self.child.setwinsize(height, width)
 
