@@ -15,13 +15,13 @@ from codex_py.protocol.status import LiveProcess
 from codex_py.rollout.summary import SessionSummary
 from codex_py.services.models import ModelRow, OfferedModels
 from codex_py.ui.repl.commands.look import help_sections, show_help
+from codex_py.ui.repl.first_run import Ways, welcome_sheet
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.background import manage_processes, running_time
 from codex_py.ui.repl.panels.forms import FormAsker, ListEntry, ListForm, TextLine
 from codex_py.ui.repl.panels.hooks import manage_hooks
 from codex_py.ui.repl.panels.sessions import session_listing
 from codex_py.ui.repl.panels.settings import ModelChoice, choose_approval, choose_model, choose_sandbox, choose_theme
-from codex_py.ui.repl.session_start import WELCOME
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks, use_project_hooks
@@ -290,4 +290,5 @@ async def test_the_help_lists_every_key_and_can_be_scrolled() -> None:
 
 @pytest.mark.parametrize(("press", "choice"), [("enter", "browser"), ("k", "key"), ("l", "local"), ("esc", "quit")])
 async def test_the_first_run_offers_ways_to_a_model(press: str, choice: str) -> None:
-    assert await chosen(lambda asker: asker.choose(WELCOME), "see: Look around offline", press) == choice
+    welcome = welcome_sheet(Ways((), (), over_ssh=False, method=None))
+    assert await chosen(lambda asker: asker.choose(welcome), "see: Look around offline", press) == choice

@@ -50,8 +50,8 @@ _NO_SERVER: Final = Sheet(
 )
 
 
-class _Ways(NamedTuple):
-    """What is found on this machine, and which logins the settings allow."""
+class Ways(NamedTuple):
+    """The keys and servers on this machine, and the logins that the settings allow (`method` None: any)."""
 
     keys: tuple[KeyedProvider, ...]
     servers: tuple[LocalServer, ...]
@@ -59,7 +59,7 @@ class _Ways(NamedTuple):
     method: Literal["chatgpt", "api"] | None
 
 
-def welcome_sheet(ways: _Ways) -> Sheet[FirstChoice]:
+def welcome_sheet(ways: Ways) -> Sheet[FirstChoice]:
     """The question how to begin: what is found comes first, as what needs no more than one key."""
     options: list[Option[FirstChoice]] = []
 
@@ -115,7 +115,7 @@ class _FirstRun:
             # OpenAI's key would have been used, and its absence is why this is asked.
             keys = tuple(key for key in keys_in_environment(env) if key.id != self._config.model_provider)
             servers = await find_local_servers(self._config, env)
-            choice = await self._asker.choose(welcome_sheet(_Ways(keys, servers, over_ssh, method)))
+            choice = await self._asker.choose(welcome_sheet(Ways(keys, servers, over_ssh, method)))
             match choice:
                 case "quit":
                     return False
