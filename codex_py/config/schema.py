@@ -371,4 +371,4 @@ class Config(ConfigRecord):
         default={},
     )
     analytics: Mapping[str, Any] = setting(AnyTable(), "accepted for other programs; nothing is reported", default={})
-    otel: Mapping[str, Any] = setting(AnyTable(), "accepted for other programs; no traces are sent", default={})
+    otel: Mapping[str, Any] = setting(AnyTable(), "traces for a collector: see docs/guides/ci.md", default={})

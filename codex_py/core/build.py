@@ -40,13 +40,14 @@ from codex_py.core.session_file import SessionFile
 from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.core.session_services import OtherModels, SessionServices
-from codex_py.core.session_settings import choose_policy, overridden, read_check
+from codex_py.core.session_settings import OFFLINE_PROVIDER, choose_policy, overridden, read_check, session_notices
 from codex_py.core.session_skills import SessionSkills, SkillSettings, skill_rules, skill_sources
 from codex_py.core.tool_runs import ToolServices
-from codex_py.core.tool_set import ToolSetContext, build_tools, web_search_notice
+from codex_py.core.tool_set import ToolSetContext, build_tools
 from codex_py.core.turn_context import ModelSettings, TurnSettings
+from codex_py.errors import ConfigError
 from codex_py.log import report_crash
-from codex_py.model.catalog import ModelFacts, openai_models
+from codex_py.model.catalog import ModelFacts
 from codex_py.model.client import ModelClient
 from codex_py.model.providers import Provider, loopback_provider
 from codex_py.paths import is_directory
@@ -60,7 +61,6 @@ from codex_py.sandbox.policy import writable_roots
 from codex_py.shell.reader import CommandLineReader, read_script_file
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.subagents.tools import make_agent_tools, make_agents, session_roles
-from codex_py.text.nearest import did_you_mean
 from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OFFLINE_PROVIDER", "ResumeTarget", "SessionRequest", "open_session"]
 
-OFFLINE_PROVIDER: Final = "offline"
 _OFFLINE_NOTICE: Final = "this is the offline model: fixed rules, no AI, nothing leaves this machine"
 
 
@@ -96,7 +95,17 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[Session, None]
 @asynccontextmanager
 async def _opened(request: SessionRequest, provider: Provider) -> AsyncGenerator[Session, None]:
     local = await find_local_model(request.loaded, provider)
-    session = _build_session(request, provider, local)
+    telemetry = None
+    if request.loaded.config.otel.get("endpoint"):
+        try:
+            from codex_py.telemetry.session import Telemetry  # only for who exports traces
+        except ImportError as error:
+            hint = 'install "codex-py[otel]", or remove `[otel]` from config.toml'
+            raise ConfigError("`otel.endpoint` needs a package that is not installed", hint=hint) from error
+        telemetry = Telemetry(request)
+    session = _build_session(telemetry.request if telemetry else request, provider, local)
+    if telemetry is not None:
+        session.subscribe(telemetry)
     after_turn = None
     if request.loaded.config.notify or request.loaded.config.sessions.titles == "model":
         from codex_py.hooks.after_turn import AfterTurn  # only for who is notified, or wants titles
@@ -109,6 +118,8 @@ async def _opened(request: SessionRequest, provider: Provider) -> AsyncGenerator
         if after_turn is not None:
             await after_turn.close()
         await session.close()
+        if telemetry is not None:
+            telemetry.close()
 
 
 def _build_session(request: SessionRequest, provider: Provider, local: LocalChoice | None) -> Session:
@@ -160,7 +171,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
         warnings=(
             *request.loaded.warnings,
             *([local.notice] if local and local.notice else []),
-            *_notices(request, settings, provider, known=facts.known, stored=stored),
+            *session_notices(request, settings, provider, known=facts.known, stored=stored),
             *(servers.notices if servers else ()),
             *(*hooks.warnings, *roles.warnings),
         ),
@@ -376,25 +387,3 @@ def _previous(
         return None
     config = request.loaded.config
     return model_settings(config, before, known_facts(config, before, None), provider=provider)
-
-
-def _notices(
-    request: SessionRequest, settings: ModelSettings, provider: Provider, *, known: bool, stored: StoredSession | None
-) -> list[str]:
-    notices = list(stored.warnings) if stored else []
-    notices += filter(None, [web_search_notice(request.loaded, provider, settings)])
-    if not known and request.loaded.config.model_provider != OFFLINE_PROVIDER:
-        question = did_you_mean(settings.model, (*openai_models(), *request.loaded.config.models))
-        guess = f"{question} " if question else ""
-        notices.append(
-            f"unknown model `{settings.model}`: {guess}assuming a window of {settings.context_window:,} tokens; "
-            f'if the name is right, set `[models."{settings.model}"] context_window`'
-        )
-    before = (stored.turn_context or {}).get("model") if stored else None
-    if before and before != settings.model:
-        notices.append(f"this session was recorded with the model `{before}` and goes on with `{settings.model}`")
-    if stored is not None and (stored.world_state or {}).get("plan_mode"):
-        notices.append(
-            "this session was left in plan mode, which is over: files may be changed again, as the permissions allow"
-        )
-    return notices

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from codex_py.config.load import LoadedConfig
 from codex_py.config.model_names import split_model
 from codex_py.config.schema import Config, word_for
 from codex_py.core.model_setup import known_facts, model_settings
-from codex_py.core.tool_set import ToolSetContext, build_tools
-from codex_py.core.turn_context import TurnSettings
+from codex_py.core.session_request import SessionRequest
+from codex_py.core.tool_set import ToolSetContext, build_tools, web_search_notice
+from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.errors import UserError
+from codex_py.model.catalog import openai_models
 from codex_py.model.providers import OPENAI_URL, Provider
 from codex_py.paths import is_directory, real_path
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite, mode_of
+from codex_py.rollout.format import StoredSession
+from codex_py.text.nearest import did_you_mean
 from codex_py.tools.registry import ToolRegistry
+
+OFFLINE_PROVIDER: Final = "offline"
 
 
 def choose_policy(loaded: LoadedConfig, extra_roots: Sequence[Path] = ()) -> SandboxPolicy:
@@ -155,3 +162,29 @@ def _mode(op: OverrideTurnContext) -> SandboxMode | None:
 def _not_allowed(what: str, value: str, allowed: Sequence[str]) -> UserError:
     shown = ", ".join(f"`{choice}`" for choice in allowed)
     return UserError(f"the {what} `{value}` is not allowed on this machine", hint=f"allowed are {shown}")
+
+
+def session_notices(
+    request: SessionRequest, settings: ModelSettings, provider: Provider, *, known: bool, stored: StoredSession | None
+) -> list[str]:
+    """The lines for the user about the settings a session begins with."""
+    notices = list(stored.warnings) if stored else []
+    notices += filter(None, [web_search_notice(request.loaded, provider, settings)])
+    if not known and request.loaded.config.model_provider != OFFLINE_PROVIDER:
+        guess = (
+            f"{question} "
+            if (question := did_you_mean(settings.model, (*openai_models(), *request.loaded.config.models)))
+            else ""
+        )
+        notices.append(
+            f"unknown model `{settings.model}`: {guess}assuming a window of {settings.context_window:,} tokens; "
+            f'if the name is right, set `[models."{settings.model}"] context_window`'
+        )
+    before = (stored.turn_context or {}).get("model") if stored else None
+    if before and before != settings.model:
+        notices.append(f"this session was recorded with the model `{before}` and goes on with `{settings.model}`")
+    if stored is not None and (stored.world_state or {}).get("plan_mode"):
+        notices.append(
+            "this session was left in plan mode, which is over: files may be changed again, as the permissions allow"
+        )
+    return notices
