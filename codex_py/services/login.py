@@ -79,7 +79,7 @@ def keyed_providers() -> tuple[KeyedProvider, ...]:
 
 
 def find_keyed_provider(provider: str) -> KeyedProvider:
-    """The provider with this id. Raises `UsageError` for one that takes no key of ours."""
+    """The provider with this id. Raises `UsageError` for one that takes no stored key."""
     known = {each.id: each for each in keyed_providers()}
     if provider not in known:
         hint = did_you_mean(provider, tuple(known)) or f"known are {', '.join(f'`{name}`' for name in known)}"

@@ -134,7 +134,7 @@ class _Import:
             self._moved = path_pattern(self._from)
 
     def _inherited(self, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """What a fork goes on from, which stands in another file."""
+        """The records that a fork continues, which are in another file."""
         parent, end = meta.get(_PARENT), meta.get(_PARENT_END)
         if not isinstance(parent, str) or not isinstance(end, int):
             return
