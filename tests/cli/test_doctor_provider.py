@@ -8,9 +8,25 @@ from typing import Any
 import pytest
 
 from tests.support.fake_messages import FakeMessages, answer, api_refusal, says, thinks, uses
-from tests.support.fake_responses import FakeResponses, call, completed, delta, reasoning, say, status, tokens
+from tests.support.fake_responses import (
+    FakeResponses,
+    api_error,
+    call,
+    completed,
+    cut,
+    delta,
+    html,
+    raw,
+    reasoning,
+    repeat,
+    say,
+    stall_headers,
+    status,
+    tokens,
+)
 from tests.support.home import Place
 from tests.support.process import run
+from tests.support.wire_dialects import DIALECTS, Dialect
 
 WHOLE = answer(
     thinks("two calls"),
@@ -98,3 +114,23 @@ def test_the_models_of_a_server_of_the_messages_api(place: Place) -> None:
         ended = run(place, "models", "--provider", "fake", "-c", "model=claude-opus-5-5")
     assert ended.out.splitlines() == ["* claude-opus-5-5  1,000,000  Claude Opus 5.5", "? new"]
     assert model.gets == ["/v1/models?limit=1000"]
+
+
+@pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.wire)
+def test_a_bad_server_is_named_on_every_api(place: Place, wire: Dialect) -> None:
+    faults: list[tuple[Any, str]] = [
+        (api_error(401, "bad key"), "bad key"),
+        (html("<title>Sign in</title>"), "Sign in"),
+        (status(404), "404"),
+        ([raw(b": hello\n\n"), cut()], "cut off"),
+        ([stall_headers(1000.0)], "no answer"),
+    ]
+    for play, words in faults:
+        with wire.server(repeat(play), excuse={"chat", "messages", "prefix", "replay"}) as model:
+            place.use_model(model.base_url, wire_api=wire.wire, stream_idle_timeout_ms=300, request_max_retries=0)
+            checked = run(place, "doctor", "--provider", "fake", "--json")
+            listed = run(place, "models", "--provider", "fake")
+        assert (checked.status, listed.status) == (1, 1), words
+        assert words in checked.out + checked.err
+        assert "Traceback" not in checked.err + listed.err
+        assert len(listed.err.splitlines()) == 1
