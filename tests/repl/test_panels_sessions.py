@@ -9,7 +9,8 @@ from codex_py.rollout.listing import SessionQuery, list_sessions
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
 from tests.support.panel_host import panel_host
-from tests.unit.rollout_builders import conversation, meta, stored
+from tests.unit.rollout_builders import conversation, meta, stored, written
+from tests.unit.session_builders import turn_lines
 
 FIRST = "01900000-0000-7000-8000-000000000001"
 SECOND = "01900000-0000-7000-8000-000000000002"
@@ -68,3 +69,13 @@ async def test_the_session_that_is_open_is_not_put_away(tmp_path: Path) -> None:
         await chosen(tmp_path, *keys, "\x12", "see: Name this session", "esc", "see: ^R", "esc", opened=FIRST) is None
     )
     assert names(tmp_path) == {FIRST: ""}
+
+
+async def test_a_session_is_found_by_what_was_said_in_it(tmp_path: Path) -> None:
+    written(tmp_path, turn_lines("other", "the flux capacitor hums", ordinal=1), meta(SECOND))
+    # The newest one, which is selected at first.
+    stored(tmp_path, conversation(), meta(FIRST))
+    # Nothing that the list shows has these words.
+    keys = ("flux hums", "see: ❯ other", "enter")
+    assert await chosen(tmp_path, *keys) == SECOND
+    assert await chosen(tmp_path, "nowhere", "see: nothing matches", "esc") is None

@@ -68,7 +68,7 @@ class PickerPanel(Frame[T | None]):
     def show(self, listing: ListForm[T], *, notice: str = "") -> None:
         """Replace the list; the search and the selected position stay."""
         self._listing, self._notice, self.title = listing, notice, listing.title
-        self._shown = matching(listing.entries, self._search.text)
+        self._shown = self._found()
         self._columns = _columns_of(self._shown)
         self._at = max(0, min(self._at, len(self._shown) - 1))
 
@@ -161,7 +161,7 @@ class PickerPanel(Frame[T | None]):
 
     def _narrow(self) -> None:
         before = self.selected
-        self._shown = matching(self._listing.entries, self._search.text)
+        self._shown = self._found()
         self._columns = _columns_of(self._shown)
         self._at = 0
         if self.selected is not before:
@@ -179,6 +179,10 @@ class PickerPanel(Frame[T | None]):
         more = [entry for value in values for entry in self._listing.entries if entry.value == value]
         self._shown = (*self._shown, *(entry for entry in more if id(entry) not in shown))
         self._columns = _columns_of(self._shown)
+
+    def _found(self) -> tuple[ListEntry[T], ...]:
+        """The entries that fit the search."""
+        return matching(self._listing.entries, self._search.text)
 
     def _moved(self) -> None:
         self._notice = ""

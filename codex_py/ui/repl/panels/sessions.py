@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+from prompt_toolkit.application import get_app
 
 from codex_py.errors import UserError
 from codex_py.paths import short_path
 from codex_py.rollout.archive import archive_session, delete_session
 from codex_py.rollout.listing import SessionQuery, describe_damaged, list_sessions, name_complaint, save_name
 from codex_py.rollout.summary import SessionSummary
+from codex_py.services.session_search import SearchRequest, search_sessions
 from codex_py.text.display import describe_age
 from codex_py.ui.repl.panels.forms import Form, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
 
 _TITLES: Final = {"resume": "Resume a session", "fork": "Fork a session"}
 _SHOWN_PROMPT: Final = 2000
+_MAX_HITS: Final = 500
 
 Change: TypeAlias = Literal["rename", "archive", "delete"]
 _KEYS: Final[tuple[tuple[str, Change], ...]] = (("c-r", "rename"), ("c-a", "archive"), ("c-d", "delete"))
 
 
 class SessionsPanel(PickerPanel[str]):
-    """The list. `change` says what is to be done with the session it is settled with, None for going on with it."""
+    """The list. `change` says what is to be done with the session it is settled with, None for going on with it.
 
-    def __init__(self, listing: ListForm[str]) -> None:
+    The search finds what lists show of a session, and a moment later what was said and done in it: `find` gives the
+    ids of the sessions in which all words stand.
+    """
+
+    def __init__(self, listing: ListForm[str], find: Callable[[str], Collection[str]]) -> None:
         self.change: Change | None = None
+        self._find = find
+        self._ids: Collection[str] = ()
+        self._finding: asyncio.Task[None] | None = None
         actions = [
             PickerAction(key, lambda change=change: change, partial(self._settle_for, change)) for key, change in _KEYS
         ]
@@ -37,10 +50,34 @@ class SessionsPanel(PickerPanel[str]):
     def again(self, listing: ListForm[str], notice: str) -> SessionsPanel:
         """A new panel on the same one of the two lists, with the same search and selection."""
         is_other = listing.other is not None and listing.title != self.listing.title
-        panel = SessionsPanel(listing.other() if is_other and listing.other else listing)
+        panel = SessionsPanel(listing.other() if is_other and listing.other else listing, self._find)
         panel.resume(self)
         panel.notify(notice)
         return panel
+
+    def settle(self, value: str | None) -> None:
+        if self._finding is not None:
+            self._finding.cancel()
+        super().settle(value)
+
+    def _narrow(self) -> None:
+        self._ids = ()
+        super()._narrow()
+        if self._finding is not None:
+            self._finding.cancel()
+        if self._search.text.strip():
+            self._finding = asyncio.get_running_loop().create_task(self._find_texts(self._search.text))
+
+    def _found(self) -> tuple[ListEntry[str], ...]:
+        found = super()._found()
+        shown = {entry.value for entry in found}
+        return (*found, *(e for e in self._listing.entries if e.value in self._ids and e.value not in shown))
+
+    async def _find_texts(self, words: str) -> None:
+        with suppress(UserError):
+            self._ids = await asyncio.to_thread(self._find, words)
+        super()._narrow()
+        get_app().invalidate()
 
     def _settle_for(self, change: Change) -> None:
         if self.selected is not None:
@@ -72,7 +109,7 @@ async def choose_session(asker: FormAsker, verb: Literal["resume", "fork"], watc
     listed, sessions = await listing()
     if asker.show is None:
         return await asker.pick(listed)
-    panel = SessionsPanel(listed)
+    panel = SessionsPanel(listed, partial(_ids_with, watcher.home))
     while True:
         chosen = await asker.show(panel)
         if chosen is None or panel.change is None:
@@ -84,6 +121,12 @@ async def choose_session(asker: FormAsker, verb: Literal["resume", "fork"], watc
             notice = await _changed(asker, watcher.home, session, panel.change)
         listed, sessions = await listing()
         panel = panel.again(listed, notice)
+
+
+def _ids_with(home: Path, words: str) -> Collection[str]:
+    """The sessions in whose text all words stand, as `codex-py sessions search` finds them."""
+    found = search_sessions(home, SearchRequest(words, limit=_MAX_HITS), os.environ)
+    return {hit.session.id for hit in found}
 
 
 async def _changed(asker: FormAsker, home: Path, session: SessionSummary, change: Change) -> str:
