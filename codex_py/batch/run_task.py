@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from codex_py.batch.engine import Engine, Job
 from codex_py.batch.records import JUDGE_LOG, LOG, PROMPT, WORK, OutputDirectory, TaskRecord
 from codex_py.batch.tasks import Task
+from codex_py.batch.upload import Uploader
 from codex_py.batch.workspace import TaskWorkspace, WorkspaceMaker
 from codex_py.errors import UserError
 from codex_py.paths import make_private_dir, replace_private
@@ -24,8 +25,9 @@ from codex_py.text.sanitize import sanitize_line
 CRASH: Final = "crash"
 WORKSPACE: Final = "workspace"
 COMMIT: Final = "commit"
+UPLOAD: Final = "upload"
 BUSY: Final = "busy"
-OWN_CODES: Final = (CRASH, WORKSPACE, COMMIT)
+OWN_CODES: Final = (CRASH, WORKSPACE, COMMIT, UPLOAD)
 _MAX_MESSAGE: Final = 300
 _MAX_ACTIVITY: Final = 100
 # What a judge has in common with the commands of the run before it.
@@ -42,6 +44,7 @@ class RunSettings(NamedTuple):
     judge: str = ""
     branch: str = ""
     commits: bool = False
+    uploader: Uploader | None = None
 
 
 class TaskRunner:
@@ -87,6 +90,17 @@ class TaskRunner:
                 record = await self._finish(task, workspace, record, on_activity)
         record = record._replace(seconds=round(record.seconds + time.monotonic() - began, 3))
         self._out.write_record(task, record)
+        return await self._upload(task, record)
+
+    async def _upload(self, task: Task, record: TaskRecord) -> TaskRecord:
+        """Copy the files of a task that has ended; it counts as failed where that fails, and only this is repeated."""
+        uploader = self._settings.uploader
+        if uploader is not None:
+            try:
+                await asyncio.to_thread(uploader.upload_task, self._out.task_directory(task))
+            except UserError as error:
+                record = _failed(record, UPLOAD, str(error)) if record.status == "ok" else record
+                self._out.write_record(task, record)
         return record
 
     async def _workspace(self, task: Task, is_same: bool) -> TaskWorkspace:

@@ -24,6 +24,7 @@ from codex_py.batch.report import count_records, write_reports
 from codex_py.batch.run_task import OWN_CODES, RunSettings, TaskRunner, branch_problem
 from codex_py.batch.scheduler import RETRY_FAILED, RETRY_NONE, BatchPlan, Scheduler, plan_tasks
 from codex_py.batch.tasks import Task, TaskRules, read_repositories, read_tasks
+from codex_py.batch.upload import Uploader
 from codex_py.batch.workspace import WorkspaceMaker
 from codex_py.cli.console import print_note
 from codex_py.cli.exec_parser import exec_parser
@@ -35,7 +36,7 @@ from codex_py.cli.options import (
     amount,
     count,
 )
-from codex_py.errors import UsageError
+from codex_py.errors import UsageError, UserError
 from codex_py.model.pace import PACE_VARIABLE, Pace
 from codex_py.protocol.failures import failure_code
 from codex_py.text.files import os_reason
@@ -115,6 +116,9 @@ def batch_parser() -> Parser:
     )
     results.add_argument("--branch", metavar="NAME", help="with --commit: the branch; `{id}` stands for the task's id")
     results.add_argument("--commit", action="store_true", help="commit the changes of each task, without a push")
+    results.add_argument(
+        "--upload", metavar="URL", help="copy the results there too, such as `s3://bucket/prefix` (fsspec)"
+    )
     results.add_argument("--json", action="store_true", help="print events as JSON lines on stdout")
     for add in (add_permission_flags, add_model_flags, add_config_flags):
         add(parser)
@@ -199,6 +203,7 @@ async def _run(options: argparse.Namespace, tasks: list[Task], out: OutputDirect
     pace = Pace(out.path / _PACE)
     pace.create()
     env = {**os.environ, PACE_VARIABLE: str(out.path / _PACE)}
+    uploader = Uploader(options.upload) if options.upload is not None else None
     engine = RayEngine(env, options.ray_cpus or _RAY_CPUS) if options.engine == "ray" else open_local_engine(env)
     settings = RunSettings(
         cwd=Path.cwd(),
@@ -206,6 +211,7 @@ async def _run(options: argparse.Namespace, tasks: list[Task], out: OutputDirect
         judge=options.judge or "",
         branch=options.branch or "",
         commits=options.commit,
+        uploader=uploader,
     )
     runner = TaskRunner(out, WorkspaceMaker(out.path / _FETCHED, os.environ), engine, settings)
     jobs = options.jobs or 4
@@ -218,12 +224,21 @@ async def _run(options: argparse.Namespace, tasks: list[Task], out: OutputDirect
         await engine.aclose()
         reports = write_reports(out, tasks, scheduler.records)
         totals = count_records(scheduler.records)
+        if uploader is not None:
+            _upload(uploader, reports)
         display.end(totals, scheduler.stop_reason)
         if not options.json:
             print("\n".join(map(str, reports)))
     if scheduler.stop_reason:
         print_note(_WHY_STOPPED[scheduler.stop_reason])
     return _STATUS[scheduler.stop_reason] or (1 if totals.failed or totals.rejected or totals.pending else 0)
+
+
+def _upload(uploader: Uploader, reports: Sequence[Path]) -> None:
+    try:
+        uploader.upload_reports(reports)
+    except UserError as error:
+        print_note(f"warning: {error}")
 
 
 _WHY_STOPPED: Final = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -14,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.drills.batch import task_pids
 from tests.support.fake_responses import FakeResponses, Request, api_error, call, hang, repeat, say, tokens
 from tests.support.home import Place
 from tests.support.process import Finished, run, start
 from tests.support.script import Stream
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture
@@ -275,6 +278,22 @@ def test_rows_of_swe_bench_write_predictions(place: Place, out: Path) -> None:
     assert "+fixed" in prediction["model_patch"]
 
 
+def test_a_terminal_shows_what_each_task_does_now(place: Place, out: Path) -> None:
+    tasks = write_tasks(place, [{"id": "quick", "prompt": "quick"}, {"id": "slow", "prompt": "slow"}])
+    release = threading.Event()
+
+    def answer(request: Request) -> Any:
+        return [say("looking into it"), hang(release)] if prompt_of(request) == "slow" else answering(request)
+
+    with serving(repeat(answer)) as model:
+        place.use_model(model.base_url)
+        with Terminal(place, "batch", tasks, "--out", str(out), width=110) as terminal:
+            terminal.wait_for(lambda it: "1 of 2 done · 1 running" in it.text and "looking into it" in it.text)
+            release.set()
+            assert terminal.wait_for_end() == 0
+            assert "2 of 2 tasks done" in terminal.whole
+
+
 def test_one_batch_at_a_time_has_the_output(place: Place, out: Path) -> None:
     tasks = write_tasks(place, [{"id": "a", "prompt": "p"}])
     release = threading.Event()
@@ -330,6 +349,47 @@ def test_a_directory_with_other_files_is_left_alone(place: Place, out: Path) -> 
 def test_the_engine_of_a_cluster_says_what_it_needs(place: Place, out: Path) -> None:
     done = run_batch(place, out, write_tasks(place, [{"id": "a", "prompt": "p"}]), "--engine", "ray")
     assert (done.status, done.err) == (1, "error: `--engine ray` needs Ray; install `codex-py[ray]`\n")
+
+
+def recipe(language: str, word: str) -> str:
+    """The block of the guide that has this word."""
+    guide = (Path(__file__).parents[2] / "docs/guides/fleet.md").read_text()
+    return next(block for block in re.findall(rf"```{language}\n(.*?)```", guide, re.DOTALL) if word in block)
+
+
+def test_the_recipes_for_schedulers_run_a_task(place: Place, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "prompts.txt").write_text("first\nsecond\n")
+    (work / "repo").symlink_to(place.repo)
+    pod = yaml.safe_load(recipe("yaml", "Indexed"))["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    [text] = container["args"]
+    text = text.replace("/work/", f"{work}/").replace("/repo", str(place.repo)).replace("/tmp/prompt", f"{work}/prompt")
+    with serving(repeat(answering)) as model:
+        place.use_model(model.base_url)
+        for command, variable, number in (
+            ([*container["command"], text], "JOB_COMPLETION_INDEX", "0"),
+            (["sh", "-c", recipe("sh", "SBATCH")], "SLURM_ARRAY_TASK_ID", "2"),
+        ):
+            ended = subprocess.run(
+                command, cwd=work, env={**place.env, variable: number}, capture_output=True, text=True
+            )
+            assert ended.returncode == 0, ended.stderr
+            result = json.loads((work / f"out/{number}/result.json").read_text())
+            assert result["answer"] == {"0": "answer to first\n", "2": "answer to second\n"}[number]
+
+
+@pytest.mark.skipif(find_spec("fsspec") is None, reason="fsspec is not installed")
+def test_results_are_copied_to_storage(place: Place, out: Path) -> None:
+    storage = place.home.parent / "storage"
+    tasks = write_tasks(place, [{"id": "a", "prompt": "p"}])
+    with serving(repeat(answering)) as model:
+        assert run_batch(place, out, tasks, "--upload", f"file://{storage}", model=model).status == 0
+    for name in ("a/result.json", "a/changes.patch", "a/transcript.md", "report.csv", "report.html"):
+        assert (storage / name).read_bytes() == (out / name).read_bytes()
+    wrong = run_batch(place, out, tasks, "--upload", "nowhere://x")
+    assert (wrong.status, wrong.err.count("\n")) == (1, 1)
 
 
 def git(place: Place, *arguments: str) -> str:
