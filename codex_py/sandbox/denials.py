@@ -117,6 +117,10 @@ OWN_SECRETS: Final[Mapping[str, str]] = {
     "history.jsonl": "messages to other projects",
     "sessions": "sessions of other projects",
     "archived_sessions": "sessions of other projects",
+    "checkpoints": "files of other projects",
+    "exec-runs": "answers and changes of other tasks",
+    "skills-usage.jsonl": "where skills were used",
+    "skills-usage.1.jsonl": "where skills were used",
     "cache": "titles of sessions, tools of MCP servers",
     "log": "logs",
 }
