@@ -228,5 +228,5 @@ def test_nothing_is_attempted_where_only_landlock_works_until_the_user_accepts_i
     with FakeResponses([call("c", "exec_command", {"cmd": cmd, "login": False})], [say("done")]) as model:
         place.use_model(model.base_url, CONFIG)
         ended = run_in_container(place, "partial", "exec", "-s", "workspace-write", "go")
-    assert (ended.status, model.requests[-1].output_of("c")) == (1, REFUSED)
+    assert (ended.status, model.requests[-1].output_of("c")) == (70, REFUSED)
     assert {path: path.read_bytes() for path in place.repo.rglob("*") if path.is_file()} == before
