@@ -95,4 +95,4 @@ def test_a_provider_that_fails_is_never_replaced_by_the_offline_model(place: Pla
         place.use_model(model.base_url)
         ended = run(place, "exec", "what is this repository?")
 
-    assert (ended.status, ended.stdout) == (1, b"")
+    assert (ended.status, ended.stdout) == (77, b"")

@@ -218,7 +218,7 @@ def test_a_prompt_does_not_pass_a_guard_that_fails(place: Place) -> None:
     with FakeResponses() as model:
         place.use_model(model.base_url)
         ended = run(place, "exec", "go")
-    assert (ended.status, model.requests) == (1, [])
+    assert (ended.status, model.requests) == (76, [])
     assert "a hook that must not fail (`fail_closed`) failed with exit code 7" in ended.err
 
 

@@ -111,7 +111,8 @@ async def test_retries_wait_twice_as_long_each_time_and_end(place: Place) -> Non
     check_gaps(model.requests, retries)
     assert [(retry.attempt, retry.limit) for retry in retries] == [(1, 3), (2, 3), (3, 3)]
     assert is_back_off([retry.delay for retry in retries])
-    assert ended == events.TurnFailed(watched.of(events.TurnStarted)[0].turn_id, "500 Internal Server Error: boom")
+    turn_id = watched.of(events.TurnStarted)[0].turn_id
+    assert ended == events.TurnFailed(turn_id, "500 Internal Server Error: boom", failure="overloaded")
 
 
 async def test_each_request_of_a_turn_has_a_budget_of_its_own(place: Place) -> None:

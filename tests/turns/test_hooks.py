@@ -395,6 +395,7 @@ async def test_a_blocked_prompt_never_reaches_the_model(place: Place) -> None:
                 watched.of(events.TurnStarted)[0].turn_id,
                 "the prompt was blocked by a UserPromptSubmit hook and is dropped: it has a secret in it",
                 "prompt_refused",
+                failure="refused",
             )
             await watched.say("hi")
 

@@ -187,7 +187,7 @@ def test_a_model_with_a_slash_in_its_name_stays_with_its_provider(place: Place, 
     [
         ("other/", 2, "`other/` names a provider but no model"),
         (" groq / ", 2, "names a provider but no model"),
-        ("groq/llama", 1, "`GROQ_API_KEY`"),
+        ("groq/llama", 77, "`GROQ_API_KEY`"),
         ("", 2, "the model has no name"),
     ],
 )
