@@ -155,10 +155,12 @@ class _Drill:
         until = time.monotonic() + _HANGS_AFTER
         while time.monotonic() < until:
             process = subprocess.Popen(
-                self._argv, env=self._place.env, cwd=self._place.repo, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                self._argv,
+                env=self._place.env,
+                cwd=self._place.repo,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
             )
-            reader = threading.Thread(target=process.stderr.read if process.stderr else print, daemon=True)
-            reader.start()
             while process.poll() is None and time.monotonic() < until:
                 self._measure(process.pid)
                 if moments and len(self._model.answered) >= moments[0]:
