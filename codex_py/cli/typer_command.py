@@ -101,6 +101,9 @@ def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: 
         return UsageError(f"`{found[1]}` needs a value", hint=help_hint)
     if found := re.match(r"Invalid value for '(\S+?)'.* valid int", message):
         return UsageError(f"`{found[1]}` needs a whole number, not `{_value_of(found[1], arguments)}`", hint=help_hint)
+    if found := re.match(r"Invalid value for '(\S+?)': '(.*)' is not one of (.+)\.", message):
+        allowed = ", ".join(f"`{word}`" for word in re.findall("'(.+?)'", found[3]))
+        return UsageError(f"`{found[2]}` is not a value of `{found[1]}`", hint=f"allowed are {allowed}")
     return UsageError(_one_line(message), hint=help_hint)
 
 

@@ -24,7 +24,6 @@ from codex_py.protocol.items import Message, ResponseItem, message
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.protocol.questions import SecretQuestion, answer_text
 from codex_py.protocol.value import Value
-from codex_py.skills.inject import render_skill
 from codex_py.skills.model import Skill
 from codex_py.skills.natural import find_named, may_name, without_parts
 from codex_py.skills.paths import fits_paths
@@ -188,8 +187,8 @@ class SkillRequests(Value):
                     continue
             # What the skill permits counts for its own commands too.
             self.options.apply(skill)
-            if skill.options.dynamic and (body := await runs.body_of(skill, arguments)) is not None:
-                items[position] = message("user", render_skill(skill.name, str(skill.canonical_path), body))
+            if skill.options.dynamic and (text := await runs.text_of(skill, arguments)) is not None:
+                items[position] = message("user", text)
         return requested.replace(items=tuple(items), references=tuple(references))
 
     async def provide(self, requested: Sequence[SkillsToInject]) -> None:

@@ -15,7 +15,7 @@ from codex_py.protocol.items import ToolCall
 from codex_py.protocol.ops import SkillInput, TextInput
 from codex_py.protocol.value import Value
 from codex_py.skills.dynamic import MAX_COMMANDS, SkillCommand, find_commands, with_outputs
-from codex_py.skills.inject import skill_body
+from codex_py.skills.inject import render_skill, skill_body
 from codex_py.skills.model import Skill
 from codex_py.text.files import FileRefused
 from codex_py.text.sanitize import sanitize_line
@@ -73,8 +73,8 @@ class SkillRuns(Value):
         note = f"The skill `{name}` ran as the subagent `{state.name}` ({ended[0].status}). Its answer:"
         return f'<skill-answer name="{shown}">\n{note}\n{inner}\n</skill-answer>'
 
-    async def body_of(self, skill: Skill, arguments: str) -> str | None:
-        """The text of a skill with the output of its commands; None where none can be read.
+    async def text_of(self, skill: Skill, arguments: str) -> str | None:
+        """A skill as a message has it, with the output of its commands; None if its file cannot be read.
 
         The commands run in the sandbox, after the approvals and hooks of any call, under the limits of the skill.
         """
@@ -92,7 +92,8 @@ class SkillRuns(Value):
             else:
                 output = await self._run(command.line)
             outputs.append((command, output))
-        return with_outputs(skill, text, arguments, outputs).text
+        body = with_outputs(skill, text, arguments, outputs).text
+        return render_skill(skill.name, str(skill.canonical_path), body)
 
     async def _run(self, line: str) -> str:
         """The output of a command line, which runs as a call of the model does."""

@@ -55,7 +55,7 @@ def _check_links(document: Document, directory: Path) -> Iterator[tuple[LintFind
         path, _, anchor = target.partition("#")
         name = unquote(path.partition("?")[0]).rstrip("/")
         if not name:
-            if anchor and _plain(anchor) not in document.anchors and not is_placeholder(anchor):
+            if anchor not in ("", "top") and _plain(anchor) not in document.anchors and not is_placeholder(anchor):
                 message = f"the link `#{anchor}` means no heading of this file"
                 yield _finding(document, message, number, "name an existing heading", rule="missing-link"), target
             continue
@@ -64,7 +64,12 @@ def _check_links(document: Document, directory: Path) -> Iterator[tuple[LintFind
         found = next((top / name for top in (document.path.parent, directory) if os.path.lexists(top / name)), None)
         if found is None:
             yield _missing(document, directory, name, number), name
-        elif anchor and name.endswith(".md") and found.is_file() and _plain(anchor) not in _anchors_of(found):
+        elif (
+            anchor not in ("", "top")
+            and name.endswith(".md")
+            and found.is_file()
+            and _plain(anchor) not in _anchors_of(found)
+        ):
             message = f"the link `{target}` means no heading of `{name}`"
             yield _finding(document, message, number, "name an existing heading", rule="missing-link"), target
 

@@ -138,7 +138,7 @@ WRITTEN = {
     "quoted": (b"---\nname: 'quoted'\ndescription: \"it's: \\u00fc\"\n---\n", "it's: ü"),
     "colon": (b"---\nname: colon\ndescription: Use when: always\n---\n", "Use when: always"),
     "bracket": (b"---\nname: bracket\ndescription: [WIP] do # not\n---\n", "[WIP] do"),
-    "flow": (b"---\nname: flow\ndescription: a: b\nmetadata: {c: d}\nallowed-tools: [\n A\n]\n---\n", "a: b"),
+    "flow": (b"---\nname: flow\ndescription: a: b\nmetadata: {c: d}\nallowed-tools: [\n Bash\n]\n---\n", "a: b"),
     "long": (b"---\nname: long\ndescription: " + b"d" * 1025 + b"\n---\n", "d" * 1021 + "..."),
     "at the end": (b"---\nname: at the end\ndescription: no newline\n---", "no newline"),
     "Capital": ("---\nname: Capital\ndescription: 代码：审查\n---\n".encode(), "代码：审查"),

@@ -226,7 +226,7 @@ def test_the_frontmatter_is_judged(tmp_path: Path, frontmatter: str, level: str,
 
 
 def test_the_files_of_a_skill_are_judged(tmp_path: Path) -> None:
-    body = "See [a](references/a.md), [b](/abs) and `scripts/b.py`.\n" + "line\n" * 600
+    body = "See [a](references/rates.md), [b](/abs) and `scripts/check.py`.\n" + "line\n" * 600
     directory = skill(tmp_path / "lint", f"name: lint\ndescription: {GOOD}", body)
     (directory / "agents").mkdir()
     (directory / "agents" / "openai.yaml").write_text("interface: []")
@@ -235,8 +235,8 @@ def test_the_files_of_a_skill_are_judged(tmp_path: Path) -> None:
     assert judge(directory, directory) == [
         ("error", "agents/openai.yaml", "`interface` is not a mapping"),
         ("advice", "SKILL.md", "602 lines: move what is not always needed into `references/`"),
-        ("advice", "SKILL.md", "names `references/a.md`, which is not there"),
-        ("advice", "SKILL.md", "names `scripts/b.py`, which is not there"),
+        ("advice", "SKILL.md", "names `references/rates.md`, which is not there"),
+        ("advice", "SKILL.md", "names `scripts/check.py`, which is not there"),
         ("advice", "scripts/go.sh", "begins with `#!` and is not executable: `chmod +x` it"),
     ]
 
@@ -247,10 +247,9 @@ def test_a_directory_of_skills_is_judged_one_by_one(tmp_path: Path) -> None:
     skill(tmp_path / "case", f"name: case\ndescription: {GOOD}").joinpath("SKILL.md").rename(
         tmp_path / "case" / "Skill.md"
     )
-    assert judge(tmp_path, tmp_path) == [("error", "bad/SKILL.md", "missing field `description`")]
-    assert judge(tmp_path / "case", tmp_path) == [
-        ("error", "case/Skill.md", "the file must be called `SKILL.md` (case-sensitive)")
-    ]
+    case = ("error", "case/Skill.md", "the file must be called `SKILL.md` (case-sensitive)")
+    assert judge(tmp_path, tmp_path) == [("error", "bad/SKILL.md", "missing field `description`"), case]
+    assert judge(tmp_path / "case", tmp_path) == [case]
 
 
 def test_nothing_to_judge_is_an_error(tmp_path: Path) -> None:
