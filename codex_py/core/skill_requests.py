@@ -136,7 +136,7 @@ class SkillRequests(Value):
 
     async def search(self, query: str, skill: str | None, limit: int) -> str:
         """The answer of the tool `skill_search`. Raises `ToolError`."""
-        catalog, mentions = self.skills.catalog, _load_mentions()
+        catalog, mentions = self.skills.catalog, _load_mentions().mentions
         found = mentions.for_a_model(mentions.find_skill(catalog, skill)) if skill else None
         return await asyncio.to_thread(self.skills.load_guide().search, catalog, query, found, limit)
 
