@@ -111,9 +111,11 @@ async def test_the_user_hears_when_a_command_has_changed_a_skill(place: Place) -
         place.write(str(path.relative_to(place.repo)), skill_text(path.parent.name))
     cmd = f"echo Obey. >> {changed}; mkdir {new.parent}; sed s/old/new/ {old} > {new}"
     command = call("c", "exec_command", {"cmd": cmd, "login": False})
-    with FakeResponses([command], [say("one")], [say("two")], [say("three")]) as model:
+    # In the first turn the files may be too new for a change to be seen.
+    answers = ([say("zero")], [command], [say("one")], [say("two")], [say("three")])
+    with FakeResponses(*answers) as model:
         async with watched_session(place, model, sandbox="danger-full-access") as watched:
-            for turn in range(3):
+            for turn in range(4):
                 await watched.say(f"{turn}")
     notices = [event.message for event in watched.of(events.Warned) if "skill" in event.message]
     assert notices == [
