@@ -94,17 +94,23 @@ def test_answers_and_their_code_are_copied_and_shown_raw(place: Place, ready: Re
 
 
 def test_a_side_question_leaves_the_conversation_as_it_is(place: Place, ready: Ready) -> None:
-    with FakeResponses([say("The first.")], [say("Aside: **42**.")], [say("The second.")], excuse={"threads"}) as model:
+    with FakeResponses(
+        [say("The first.")], [say("Aside: **hidden words**.")], [say("The second.")], excuse={"threads"}
+    ) as model:
         ready(model)
         with Terminal(place, "hello", width=100) as terminal:
             terminal.wait_for("The first.").wait_for_prompt().type("/side what is it?\r")
-            terminal.wait_for("Side question · not part of the conversation").wait_for("Aside: 42.").wait_for_prompt()
+            terminal.wait_for("Side question · not part of the conversation").wait_for(
+                "Aside: hidden words."
+            ).wait_for_prompt()
             terminal.type("go on\r")
             terminal.wait_for("The second.")
     aside, after = model.requests[1], model.requests[2]
     assert "hello" in aside.texts("user") and "The first." in aside.texts("assistant")
     assert aside.texts("user")[-1].startswith("what is it?")
-    assert not any("what is it?" in text or "42" in text for text in (*after.texts("user"), *after.texts("assistant")))
+    assert not any(
+        "what is it?" in text or "hidden words" in text for text in (*after.texts("user"), *after.texts("assistant"))
+    )
 
 
 def test_a_review_is_made_in_a_context_of_its_own(place: Place, ready: Ready) -> None:
