@@ -166,12 +166,12 @@ def fake_model(calls: int, command: str = "echo") -> Generator[str, None, None]:
             server.kill()
 
 
-def write_config(program: Program, base_url: str, calling_url: str) -> None:
+def write_config(program: Program, base_url: str, calling_url: str, wire: str = "responses") -> None:
     program.home.mkdir(parents=True, exist_ok=True)
     (program.home / "calling-url").write_text(calling_url)
     (program.home / "config.toml").write_text(
         'model = "gpt-5.5"\nmodel_provider = "bench"\n\n[model_providers.bench]\nname = "bench"\n'
-        f'base_url = "{base_url}"\nwire_api = "responses"\nenv_key = "TEST_KEY"\n'
+        f'base_url = "{base_url}"\nwire_api = "{wire}"\nenv_key = "TEST_KEY"\n'
     )
     (program.home / "config.toml").chmod(0o600)
 

@@ -86,6 +86,43 @@ def large_event(_: Program) -> float:
     return cpu(lambda: [parser.feed(chunk) for chunk in chunks])
 
 
+def large_answer(_: Program, event: Callable[[str], dict[str, Any]], wire: str) -> float:
+    """A text of 50 MB in one event, from its bytes to the text in memory."""
+    import json
+
+    from codex_py.model.answer import SseParser
+    from codex_py.model.wires.chat_answer import ChatDecoder
+    from codex_py.model.wires.messages_answer import MessagesDecoder
+    from codex_py.model.wires.tools import ToolTable
+
+    parser = SseParser()
+    decoder = ChatDecoder(ToolTable(), lambda _: False) if wire == "chat" else MessagesDecoder(ToolTable())
+    if wire == "messages":
+        decoder.decode(b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}')
+    body = b"data: " + json.dumps(event("word \n" * (50 * 1024 * 1024 // 7))).encode() + b"\n\n"
+
+    def read() -> None:
+        for at in range(0, len(body), 65536):
+            for data in parser.feed(body[at : at + 65536]):
+                assert decoder.decode(data)
+
+    return cpu(read)
+
+
+def one_shot_over(program: Program, wire: str) -> float:
+    """The CPU of a one-shot over another API than Responses, as a ratio."""
+    directory = make_repository(program)
+    taken: dict[str, list[float]] = {"responses": [], wire: []}
+    with fake_model(0) as url:
+        for number in range(-1, 21):
+            for api in taken if number % 2 else reversed(taken):
+                write_config(program, url, url, api)
+                taken[api].append(run(program, exec_arguments("-C", str(directory), "say done"), directory).cpu)
+    return statistics.median(
+        other / usual for usual, other in zip(taken["responses"][1:], taken[wire][1:], strict=True)
+    )
+
+
 def many_skills(program: Program, *, cached: bool) -> float:
     from tests.unit.test_skills_service import Workplace, age, write
 
@@ -264,6 +301,20 @@ PROMISES: dict[str, tuple[float, Measure]] = {
     "hostile stream of 1 MB": (0.2, hostile_stream),
     "hostile session line of 1 MB": (0.2, hostile_session_line),
     "one event of 50 MB": (3.0, large_event),
+    "one event of 50 MB over chat": (
+        3.0,
+        lambda program: large_answer(program, lambda text: {"choices": [{"delta": {"content": text}}]}, "chat"),
+    ),
+    "one event of 50 MB over messages": (
+        3.0,
+        lambda program: large_answer(
+            program,
+            lambda text: {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
+            "messages",
+        ),
+    ),
+    "one-shot over chat, times Responses": (1.05, lambda program: one_shot_over(program, "chat")),
+    "one-shot over messages, times Responses": (1.05, lambda program: one_shot_over(program, "messages")),
     "2000 skills cold": (0.5, lambda program: many_skills(program, cached=False)),
     "2000 skills cached": (0.1, lambda program: many_skills(program, cached=True)),
     "hostile skills": (5.0, hostile_skills),

@@ -14,6 +14,8 @@ from tests.drills.disk import disk_drill
 from tests.drills.mutations import mutated, recorded
 from tests.drills.rewind import rewind_drill
 from tests.drills.sse import sse_drill
+from tests.drills.streams import WIRES as STREAMED
+from tests.drills.streams import streams_drill
 
 WIRES = ("responses", "messages")
 DRILL = Path(__file__).parents[2] / "scripts" / "drill"
@@ -49,6 +51,12 @@ def test_a_mutated_answer_is_an_answer_or_one_error(tmp_path: Path, wire: str, s
     assert (report.rounds, report.counts.total(), report.problems) == (50, 50, [])
     assert report.counts["completed"] > 0
     assert report.counts["failed"] > 0
+
+
+def test_random_streams_of_each_wire_lose_no_call_and_double_none(tmp_path: Path) -> None:
+    report = streams_drill(tmp_path, rounds=300, seed=1)
+    assert (report.rounds, report.problems) == (300, [])
+    assert {report.counts[f"{wire} cut"] for wire in STREAMED} == {300}
 
 
 def test_the_recorded_answers_are_answers(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from codex_py.model.client import (
 from codex_py.model.wires.chat_answer import ChatDecoder
 from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.usage import TokenUsage
-from tests.drills.chat import chat_drill
 
 DONE = b"[DONE]"
 
@@ -393,8 +391,3 @@ def test_a_message_at_the_end_of_a_stream_says_nothing_twice() -> None:
 )
 def test_token_counts_have_several_names(usage: dict[str, Any], counts: TokenUsage) -> None:
     assert play(chunk({"content": "x"}, "stop"), usage_chunk(**usage))[-1] == Completed("chat_1", counts, None)
-
-
-def test_random_streams_lose_no_call_and_double_none(tmp_path: Path) -> None:
-    report = chat_drill(tmp_path, rounds=1500, seed=1)
-    assert (report.rounds, report.problems) == (1500, [])
