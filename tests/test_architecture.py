@@ -66,7 +66,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "core",
     },
     "telemetry": {"protocol", "core"},
-    "hooks": {"protocol", "text", "config", "plugins", "process", "context", "rollout", "tools", "core"},
+    "hooks": {"protocol", "text", "config", "plugins", "skills", "process", "context", "rollout", "tools", "core"},
     "subagents": {"protocol", "text", "config", "model", "skills", "rollout", "context", "tools", "core"},
     "services": {
         "protocol",

@@ -13,29 +13,36 @@ import typer
 
 from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note, print_table, print_warnings
 from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
-from codex_py.config.load import LoadedConfig
+from codex_py.config.load import ConfigRequest, LoadedConfig
 from codex_py.errors import UsageError
 from codex_py.hooks.answer import HookVerdict
 from codex_py.hooks.engine import HookRun
 from codex_py.hooks.schema import HOOK_EVENTS, Hook
+from codex_py.hooks.skill_hooks import find_skill_hooks
 from codex_py.hooks.sources import FoundHooks, find_hooks
 from codex_py.paths import codex_home
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.services.hook_check import HookCheck, HookCheckContext, HookSample, try_hooks
+from codex_py.services.skill_admin import look_at_skills
+from codex_py.skills.model import Skill
+from codex_py.skills.scan import SKILL_FILE
 from codex_py.text.files import json_reason
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 
-def print_hooks(found: FoundHooks, out: TextIO, *, as_json: bool) -> None:
+def print_hooks(places: Sequence[FoundHooks], out: TextIO, *, as_json: bool) -> None:
     """Print all hooks, those that do not run last."""
-    every = [*((hook, hook not in found.untrusted) for hook in found.hooks), *((hook, False) for hook in found.waiting)]
+    every = [
+        *((found, hook, hook not in found.untrusted) for found in places for hook in found.hooks),
+        *((found, hook, False) for found in places for hook in found.waiting),
+    ]
     if as_json:
-        print_json([_as_json(hook, runs=runs) for hook, runs in every], out)
+        print_json([_as_json(hook, runs=runs) for _, hook, runs in every], out)
         return
     rows = [
         (hook.event, hook.filter_text or "*", hook.origin.source, _status(found, hook, runs=runs), hook.command_line)
-        for hook, runs in every
+        for found, hook, runs in every
     ]
     print_table(("EVENT", "MATCHER", "SOURCE", "STATUS", "COMMAND"), rows, out)
 
@@ -50,6 +57,9 @@ def hook_lines(found: FoundHooks, free: Collection[Hook]) -> Iterator[str]:
         outside = ", outside the sandbox" if hook in free else ""
         yield f"{number}. {hook.event}{matcher}, in {hook.origin.where}{changed}{outside}:"
         yield f"  {hook.command_line}"
+    if any(hook.origin.skill for hook in found.untrusted):
+        yield "they run in the sandbox of the session, in the turns that use the skill"
+        return
     others = "the others run" if free else "they run"
     if len(free) < len(found.untrusted) or not free:
         yield f"{others} in the sandbox of the session; `--outside N` lets hook N run outside"
@@ -149,6 +159,7 @@ def _as_json(hook: Hook, *, runs: bool) -> dict[str, Any]:
         "layer": hook.origin.layer,
         "file": None if hook.origin.path is None else str(hook.origin.path),
         "plugin": hook.origin.plugin or None,
+        "skill": hook.origin.skill or None,
         "async": hook.background,
         "fail_closed": hook.fail_closed,
         "trusted": runs,
@@ -156,6 +167,7 @@ def _as_json(hook: Hook, *, runs: bool) -> dict[str, Any]:
 
 
 _ABOUT: Final = "The commands that run at points of a session: list them, agree to a project's, try them."
+_QUESTIONS: Final = ("run these in sessions of this project?", "run these in the turns that use the skill?")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -166,11 +178,14 @@ def run(arguments: Sequence[str]) -> int:
 def list_hooks(overrides: Overrides = None, profile: Profile = None, as_json: Json = False) -> int:
     """List the hooks of this directory.
 
-    They count in this order; those of the project that are not run, because you have not agreed to them, come last.
+    They count in this order; those of the project and of skills that are not run, because you have not agreed to
+    them, come last. Hooks of a skill run in the turns that use it.
     """
     found = _look(overrides, profile).found
-    print_hooks(found, sys.stdout, as_json=as_json)
-    if not (found.hooks or found.untrusted or as_json):
+    skills = [hooks for _, hooks in _of_skills(overrides, profile)]
+    print_warnings(warning for hooks in skills for warning in hooks.warnings)
+    print_hooks([found, *skills], sys.stdout, as_json=as_json)
+    if not (as_json or any(hooks.hooks or hooks.untrusted for hooks in (found, *skills))):
         print_note("no hooks are configured")
     return 0
 
@@ -181,30 +196,37 @@ def trust(
         list[int] | None,
         typer.Option("--outside", metavar="N", help="Let hook N run outside the sandbox; may be given again."),
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take it back: run none of the project's hooks.")] = False,
+    skill: Annotated[
+        str | None, typer.Option("--skill", metavar="NAME", help="Approve the hooks of this skill, not the project's.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take it back: run none of them.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Approve the project's hooks.
+    """Approve the hooks of the project, or of a skill.
 
-    These are in its .codex/hooks.json and .codex/config.toml. The commands are shown first, and you are asked. Your
+    Those of a project are in its .codex/hooks.json and .codex/config.toml, those of a skill in the front matter of its
+    SKILL.md. The commands are shown first, and you are asked. Your
     approval is pinned to a hash of the commands and of the files that they name, and holds until that changes. The
     hooks run in the sandbox of the session, except those named by `--outside`, which run as you.
     """
-    found = _look(None, None, quiet=True).found
+    if skill and outside:
+        raise UsageError("`--outside` is for hooks of the project", hint="hooks of a skill run in the sandbox")
+    found = _skill_named(skill) if skill else _look(None, None, quiet=True).found
+    owner = f"the skill `{skill.removeprefix('$')}`" if skill else f"`{found.project}`"
     if remove:
         found.distrust()
-        print_note(f"no hook of `{found.project}` is run any more")
+        print_note(f"no hook of {owner} is run any more")
         return 0
     hooks = found.of_the_project
     free = _numbered(hooks, outside or ())
     if not hooks:
-        print_note(f"`{found.project}` brings no hooks that could be trusted")
+        print_note(f"{owner} brings no hooks that could be trusted")
         print_warnings(found.warnings)
         return 0
     if found.untrusted or free:
         for line in hook_lines(found, free):
             print_note(line)
-        if not yes and not is_agreed("run these in sessions of this project?", needs="trusting hooks"):
+        if not yes and not is_agreed(_QUESTIONS[bool(skill)], needs="trusting hooks"):
             print_note("nothing was changed")
             return 1
         found.trust(Path.cwd(), free)
@@ -266,6 +288,33 @@ def _look(overrides: Sequence[str] | None, profile: str | None, *, quiet: bool =
     found = find_hooks(loaded, home=home, cwd=cwd)
     print_warnings(() if quiet else (*found.warnings, *found.notices))
     return _Looked(loaded, found)
+
+
+def _of_skills(overrides: Sequence[str] | None, profile: str | None) -> list[tuple[Skill, FoundHooks]]:
+    """The skills in reach that have hooks, with these."""
+    request = ConfigRequest(
+        home=codex_home(os.environ), cwd=Path.cwd(), env=os.environ, overrides=tuple(overrides or ()), profile=profile
+    )
+    admin = look_at_skills(request)
+    skills = [skill for skill in admin.catalog.enabled() if skill.options.hooks]
+    return [
+        (skill, find_skill_hooks(skill, admin.loaded, home=request.home, cwd=request.cwd, trusts_all=False))
+        for skill in skills
+    ]
+
+
+def _skill_named(name: str) -> FoundHooks:
+    """The hooks of the skill with a name or a file. Raises `UsageError` for another one."""
+    known = _of_skills(None, None)
+    fit = [found for skill, found in known if skill.name == name.removeprefix("$") or str(skill.canonical_path) == name]
+    if len(fit) > 1:
+        files = " and ".join(f"`{found.project / SKILL_FILE}`" for found in fit)
+        raise UsageError(f"{len(fit)} skills are called `{name}`", hint=f"pass the file of one: {files}")
+    if not fit:
+        names = [skill.name for skill, _ in known]
+        shown = f"there are {', '.join(f'`{name}`' for name in names)}" if names else "no skill in reach has hooks"
+        raise UsageError(f"no skill `{name}` with hooks", hint=did_you_mean(name, names) or shown)
+    return fit[0]
 
 
 def _fields(text: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from codex_py.core.secrets import command_env, key_names, withheld_credentials
 from codex_py.core.session import Session
 from codex_py.core.session_checkpoints import SessionCheckpoints
 from codex_py.core.session_file import SessionFile
+from codex_py.core.session_hooks import HookAccess
 from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.core.session_services import OtherModels, SessionServices
@@ -151,7 +152,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             tool_env,
             lambda: _load_runtime(request),
             command_lines,
-            hooks,
+            HookAccess(hooks, lambda: _open_hooks(request, tool_env, thread_id)),
             mcp,
             can_ask=request.can_ask,
             chose_never=request.chooses_never,
@@ -240,6 +241,10 @@ def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> H
 
         if not any(map(brings_hooks, enabled_plugins(request.home, loaded.config.plugins))):
             return NoHooks()
+    return _open_hooks(request, env, thread_id)
+
+
+def _open_hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> HookRunner:
     from codex_py.hooks.session import HookContext, open_hooks  # only for who has hooks
 
     return open_hooks(HookContext(request, env, thread_id))

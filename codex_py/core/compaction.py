@@ -11,8 +11,8 @@ from codex_py.core.compact_survivors import is_of_model, last_plan, new_history,
 from codex_py.core.context_tracker import ContextTracker
 from codex_py.core.history import History
 from codex_py.core.model_pool import ModelPool
-from codex_py.core.ports import HookRunner
 from codex_py.core.sampling import prompt_for
+from codex_py.core.session_hooks import HookAccess
 from codex_py.core.token_usage import ContextMeter, Counted, Fill, compaction_limit, is_too_full
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import ModelSettings, TurnContext
@@ -47,7 +47,7 @@ class CompactionServices(Value):
     note_cost: Callable[[RequestCost | None, int], None]
     cwd: Path
     skill_uses: Callable[[str, Path], Sequence[SkillUse]]
-    hooks: HookRunner
+    hooks: HookAccess
     summary_turn: Callable[[TurnContext], TurnContext]
     prompt_text: str | None = None
 
@@ -191,7 +191,7 @@ class Compaction:
         """
         services = self._services
         trigger = "manual" if reason == "user_requested" else "auto"
-        refusal = await services.hooks.before_compaction(trigger, focus)
+        refusal = await services.hooks.runner.before_compaction(trigger, focus)
         # What does not fit has no choice.
         if refusal is not None and reason != "context_overflow":
             raise ModelError(f"a PreCompact hook does not let it: {refusal}", retryable=False)
@@ -202,7 +202,7 @@ class Compaction:
         after = self._fill(turn.settings).total
         services.note_cost(handover.cost, after)
         services.emit(events.ContextCompacted(before, after, handover.how, reason, handover.summary))
-        services.history.append(*await services.hooks.after_compaction(trigger, handover.summary))
+        services.history.append(*await services.hooks.runner.after_compaction(trigger, handover.summary))
 
     async def _hand_over(self, turn: TurnContext, focus: str, tokens: int) -> Handover:
         """What the history is replaced by: of the model for compactions, and where that fails of the turn's own."""

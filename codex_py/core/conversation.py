@@ -215,10 +215,10 @@ class TurnRunner:
 
     async def _work(self, turn: TurnContext, new: Sequence[PendingMessage], due: CompactionReason | None) -> str | None:
         """From the skills the user named to the model's last word. `due` says why the history is compacted first."""
-        opening = await self._hooks.open_session()
+        opening = await self._hooks.runner.open_session()
         if due is None:
             self.history.append(*opening)
-        new = await self._hooks.admit(new)
+        new = await self._hooks.runner.admit(new)
         if due is not None:
             await self._compact_first(turn, due, new)
             self.history.append(*opening)
@@ -279,7 +279,7 @@ class TurnRunner:
         for item in waiting:
             if isinstance(item, PendingMessage):
                 self._emit(events.Steered(turn.turn_id, texts_of(item.input)))
-        await self._append_messages([*await self._hooks.admit_pending(waiting), *self.runs.take_ended()])
+        await self._append_messages([*await self._hooks.runner.admit_pending(waiting), *self.runs.take_ended()])
 
     def _send_context(self, turn: TurnContext) -> None:
         """Append the context that the model has not been sent yet."""

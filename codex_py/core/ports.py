@@ -21,7 +21,7 @@ from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import FilesChanged, ListedHook, LiveProcess, PromptCommand
 from codex_py.protocol.value import Value
 from codex_py.shell.command_line import PossibleLoss
-from codex_py.skills.model import McpNeed, SkillCatalog
+from codex_py.skills.model import McpNeed, Skill, SkillCatalog
 from codex_py.tools.registry import ForeignTools
 from codex_py.tools.spec import AgentControl, AroundCall
 
@@ -89,12 +89,19 @@ class HookRunner(Protocol):
         """Why a hook has ended all work of the running turn; None when none has."""
         return None
 
-    def listed(self) -> tuple[ListedHook, ...]:
-        """All hooks there are, in the order they count; those that are not run come last."""
+    def listed(self, skills: Sequence[Skill] = ()) -> tuple[ListedHook, ...]:
+        """All hooks there are, in the order they count, then those of `skills`; in both, what is not run comes last."""
         return ()
 
-    def set_trust(self, *, agrees: bool) -> None:
-        """Let the project's hooks run from now on, as they are now, or no longer. Raises `UserError`."""
+    def set_trust(self, *, agrees: bool, skill: Skill | None = None) -> None:
+        """Let the hooks of the project, or of a skill, run from now on as they are now, or no longer.
+
+        Raises `UserError`.
+        """
+
+    def use_skill(self, skill: Skill) -> Sequence[str]:
+        """Run the hooks of a skill for the rest of the turn; the events of those that the user trusts."""
+        return ()
 
     def for_agent(self, thread_id: str, *, role: str, name: str) -> HookRunner:
         """The hooks of the session of an agent that this session starts."""

@@ -194,7 +194,7 @@ class Session:
         stopped = self._runs.stop_user_shells()
         coming = self._turn_lock.locked() or not (stopped or self._conversation.has_begun)
         self._conversation.interrupt(coming=coming)
-        self.hooks.stop_waiting()
+        self.hooks.runner.stop_waiting()
 
     async def _stop_work(self) -> None:
         """Stop the turn, the agents and every command; returns when nothing of them runs any more."""
@@ -209,7 +209,7 @@ class Session:
     async def close(self) -> None:
         """Stop every process, close the connection and the rollout. Safe to call more than once."""
         await self.agents.shut_down()
-        await self.hooks.close()
+        await self.hooks.runner.close()
         if self._services.parent_session is None:
             await self._services.mcp.clients.close()
         await self._runs.close()

@@ -1,4 +1,4 @@
-"""Applies the front matter of the skills in use to the rest of a turn: model, effort, tools.
+"""Applies the front matter of the skills in use to the rest of a turn: model, effort, tools, hooks.
 
 The one resolver for every way a skill is used. The changes end with the turn.
 """
@@ -67,7 +67,12 @@ class SkillOptionsInForce:
         path = skill.canonical_path
         if path not in self._applied:
             dynamic = (("dynamic", "true"),) if skill.options.dynamic else ()
-            self._applied[path] = (*self._apply_model(skill), *self._apply_tools(skill), *dynamic)
+            self._applied[path] = (
+                *self._apply_model(skill),
+                *self._apply_tools(skill),
+                *dynamic,
+                *self._apply_hooks(skill),
+            )
         return self._applied[path]
 
     def note_fork(self, skill: Skill, role: str) -> None:
@@ -140,6 +145,10 @@ class SkillOptionsInForce:
             self._refuse(skill, "of `allowed-tools`", f"these permit nothing here: {', '.join(unused)}")
         self._limits.append(limit)
         return (("allowed-tools", limit.text),)
+
+    def _apply_hooks(self, skill: Skill) -> AppliedOptions:
+        run = self._services.tools.hooks.use_skill(skill)
+        return (("hooks", ", ".join(run)),) if run else ()
 
     def _refuse(self, skill: Skill, what: str, why: str) -> None:
         self._warn(f"the skill `{sanitize_line(skill.name)}`: {what} is left out: {why}")

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from codex_py.context.host_messages import background_command_ended
 from codex_py.core.listeners import Questions
-from codex_py.core.ports import AgentSpawner, HookRunner
+from codex_py.core.ports import AgentSpawner
 from codex_py.core.secrets import Secrets
 from codex_py.core.session_checkpoints import SessionCheckpoints
+from codex_py.core.session_hooks import HookAccess
 from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
@@ -75,7 +76,7 @@ class ToolServices(Value):
     env: dict[str, str]
     load_runtime: Callable[[], ToolRuntime]
     command_lines: CommandLineReader
-    hooks: HookRunner
+    hooks: HookAccess
     mcp: SessionMcp
     can_ask: bool = False
     chose_never: bool = False
@@ -217,7 +218,7 @@ class ToolRuns:
         began = time.monotonic()
         try:
             output = self._secrets.without(
-                await self._registry.run(call, context, services.hooks.around_call, self._repeated)
+                await self._registry.run(call, context, services.hooks.runner.around_call, self._repeated)
             )
             ended(output)
             call_events.end(call, output, time.monotonic() - began)

@@ -9,8 +9,8 @@ from typing import Final
 from codex_py.context.host_messages import schema_misfit
 from codex_py.core.answer_schema import find_misfit
 from codex_py.core.compaction import Compaction
-from codex_py.core.ports import HookRunner
 from codex_py.core.sampling import Sampler, SampleResult
+from codex_py.core.session_hooks import HookAccess
 from codex_py.errors import ModelError
 from codex_py.model.error_bodies import TOO_LONG
 from codex_py.protocol.encoding import as_object, decode_json
@@ -38,7 +38,7 @@ class Turn(Value):
     compaction: Compaction
     append_pending: Callable[[], Awaitable[None]]
     has_pending_message: Callable[[], bool]
-    hooks: HookRunner
+    hooks: HookAccess
     next_sampler: Callable[[Sampler], Sampler]
 
     async def run(self) -> str | None:
@@ -86,19 +86,19 @@ class Turn(Value):
     def _find_misfit(self, answer: SampleResult) -> str | None:
         """Describe how the answer violates the turn's schema; None if it is valid or there is no schema."""
         schema = self.sampler.turn.output_schema
-        if schema is None or self.hooks.halted is not None:
+        if schema is None or self.hooks.runner.halted is not None:
             return None
         return find_misfit(answer.message or "", as_object(decode_json(schema)))
 
     async def _is_over(self, answer: SampleResult) -> bool:
-        if self.hooks.halted is not None:
+        if self.hooks.runner.halted is not None:
             return True
         if answer.wants_more or self.has_pending_message():
             return False
-        more = await self.hooks.stop(answer.message)
+        more = await self.hooks.runner.stop(answer.message)
         self.sampler.history.append(*more)
         # Hooks take their time, and the user may have sent something meanwhile.
-        return self.hooks.halted is not None or not (more or self.has_pending_message())
+        return self.hooks.runner.halted is not None or not (more or self.has_pending_message())
 
 
 _TAGS: Final = ("<proposed_plan>", "</proposed_plan>")

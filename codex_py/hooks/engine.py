@@ -25,7 +25,7 @@ from codex_py.tools.hook_calls import HookToolCall
 
 _MAX_PARALLEL: Final = 16
 _PLACEHOLDER: Final = re.compile(r"\$\{(\w+)\}")
-_OUTSIDE: Final = "`codex-py hooks trust --outside` lets one run without a sandbox"
+_OUTSIDE: Final = "; `codex-py hooks trust --outside` lets one run without a sandbox"
 
 
 class HookExecution(Value):
@@ -53,12 +53,12 @@ class HookExecution(Value):
         """A command that no sandbox holds. It finds no program that commands of the session may write."""
         return command.replace(env={**command.env, "PATH": self.programs().trusted_path()})
 
-    def confined(self, command: PreparedCommand) -> PreparedCommand:
-        """A command in its sandbox. Raises `CodexError` where that cannot be."""
+    def confined(self, command: PreparedCommand, hint: str) -> PreparedCommand:
+        """A command in its sandbox. Raises `CodexError`, which ends with `hint`, where that cannot be."""
         try:
             return self.sandbox.wrap(command, policy=self.policy, cwd=self.cwd)
         except CodexError as error:
-            raise CodexError(f"is not run: {error}; {_OUTSIDE}") from error
+            raise CodexError(f"is not run: {error}{hint}") from error
 
 
 class ScheduledHook(NamedTuple):
@@ -78,30 +78,42 @@ class HookRun(NamedTuple):
 
 
 class HookEngine:
-    """The hooks that were found, by their events."""
+    """The hooks that were found, by their events. `above` is the engine of the session that has started an agent."""
 
     found: FoundHooks
 
-    def __init__(self, found: FoundHooks) -> None:
+    def __init__(self, found: FoundHooks, above: HookEngine | None = None) -> None:
+        self._above = above
         self._by_event: dict[str, list[Hook]] = {}
+        # Those of the skills used in this turn, by their directories.
+        self._of_skills: dict[Path, FoundHooks] = {}
+        self._done: set[Hook] = set()
         self.use(found)
 
     def use(self, found: FoundHooks) -> None:
         """Run these hooks from now on."""
         self.found = found
         self._by_event.clear()
-        for hook in found.hooks:
+        for hook in found.hooks if self._above is None else ():
             self._by_event.setdefault(hook.event, []).append(hook)
+
+    def use_skill(self, found: FoundHooks) -> None:
+        """Run the hooks of a skill too, until the turn ends."""
+        self._of_skills[found.project] = found
+
+    def end_turn(self) -> None:
+        """Run no hooks of skills any more."""
+        self._of_skills.clear()
 
     def has(self, event: str, names: Iterable[str] | None = None) -> bool:
         """Whether there are hooks for an event; with `names`, for one of these tools."""
-        hooks = self._by_event.get(event, ())
+        hooks = self._hooks(event)
         return bool(hooks) if names is None else any(hook.matcher.fits(name) for name in names for hook in hooks)
 
     def hooks_for(self, event: str, subject: str) -> list[Hook]:
         """The hooks of an event whose matcher fits this subject; all of them where the event has no subject."""
         by_subject = bool(HOOK_EVENTS[event].subject)
-        return [hook for hook in self._by_event.get(event, ()) if not by_subject or hook.matcher.fits(subject)]
+        return [hook for hook in self._hooks(event) if not by_subject or hook.matcher.fits(subject)]
 
     def schedule(self, event: str, fields: Mapping[str, Any]) -> list[ScheduledHook]:
         """The hooks that are to run at an event with these fields."""
@@ -114,15 +126,11 @@ class HookEngine:
         """The hooks that are to run at an event of a tool call, each with the name and input it is written for."""
         return [
             ScheduledHook(hook, {"tool_name": name, "tool_input": tool_input, **fields})
-            for hook in self._by_event.get(event, ())
+            for hook in self._hooks(event)
             for hook_call in hook_calls
             for name, tool_input in hook_call.inputs_for(hook.matcher.fits, prefer_alias=hook.origin.for_claude)
             if hook.condition.holds(hook_call.names, tool_input)
         ]
-
-    def will_run(self, hook: Hook, cwd: Path) -> bool:
-        """Whether a hook may run in a directory now."""
-        return hook.origin.layer != "project" or self.found.refusal(hook, cwd) is None
 
     async def run(self, scheduled: Sequence[ScheduledHook], execution: HookExecution) -> list[HookRun]:
         """Run hooks side by side, the same command with the same input once. Never raises for what a hook does."""
@@ -132,10 +140,22 @@ class HookEngine:
             # The same words in two plugins mean two programs.
             plugin = hook.origin.root if hook.origin.layer == "plugin" else None
             once.setdefault((hook.command, plugin, payload), (hook, payload))
+        self._done.update(hook for hook, _ in scheduled if hook.once)
         limit = asyncio.Semaphore(_MAX_PARALLEL)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._run(hook, payload, execution, limit)) for hook, payload in once.values()]
         return [task.result() for task in tasks]
+
+    def _hooks(self, event: str) -> list[Hook]:
+        inherited = self._above._hooks(event) if self._above else self._by_event.get(event, ())
+        own = (hook for found in self._of_skills.values() for hook in found.hooks if hook.event == event)
+        return [hook for hook in (*inherited, *own) if hook not in self._done]
+
+    def _found_with(self, hook: Hook) -> FoundHooks:
+        """Those that a hook was found with, which know whether the user trusts it."""
+        if hook.origin.layer == "skill" and hook.origin.root in self._of_skills:
+            return self._of_skills[hook.origin.root]
+        return self._above._found_with(hook) if self._above else self.found
 
     async def _run(self, hook: Hook, payload: bytes, execution: HookExecution, limit: asyncio.Semaphore) -> HookRun:
         result = HookResult(None)
@@ -170,15 +190,18 @@ class HookEngine:
 
     def _prepare(self, hook: Hook, command: PreparedCommand, execution: HookExecution) -> PreparedCommand:
         """The command of a hook, ready to start. Raises `CodexError` for one that must not run now."""
+        found = self._found_with(hook)
         if hook.origin.layer == "project":
-            outside = self.found.outside(hook, command, execution.project, execution.may_write)
-            ready = execution.confined(command) if outside is None else execution.unconfined(outside)
+            outside = found.outside(hook, command, execution.project, execution.may_write)
+            ready = execution.confined(command, _OUTSIDE) if outside is None else execution.unconfined(outside)
             is_checked = outside is not None
+        elif hook.origin.layer == "skill":
+            ready, is_checked = execution.confined(command, ""), False
         else:
             ready = execution.unconfined(command)
             is_checked = hook.origin.layer != "plugin"
         # Last of all: what is compared here is what is started next.
-        refusal = None if is_checked else self.found.refusal(hook, execution.cwd)
+        refusal = None if is_checked else found.refusal(hook, execution.cwd)
         if refusal is not None:
             ready.discard()
             raise CodexError(refusal)
@@ -193,6 +216,8 @@ def _hook_env(hook: Hook, project: Path) -> dict[str, str]:
         env |= {"CLAUDE_PLUGIN_ROOT": root, "CODEX_PLUGIN_ROOT": root, "PLUGIN_ROOT": root}
         # A plugin is compared with what was installed, so nothing must be written into it.
         env["PYTHONDONTWRITEBYTECODE"] = "1"
+    if hook.origin.layer == "skill" and hook.origin.root is not None:
+        env |= {"CLAUDE_SKILL_DIR": str(hook.origin.root), "CODEX_SKILL_DIR": str(hook.origin.root)}
     if hook.origin.data is not None:
         env |= {"CLAUDE_PLUGIN_DATA": str(hook.origin.data), "PLUGIN_DATA": str(hook.origin.data)}
     return env

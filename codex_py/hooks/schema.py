@@ -50,7 +50,7 @@ HOOK_EVENTS: Final[Mapping[str, HookEvent]] = {
 }
 
 
-HookLayer: TypeAlias = Literal["managed", "user", "project", "plugin"]
+HookLayer: TypeAlias = Literal["managed", "user", "project", "plugin", "skill"]
 
 DEFAULT_TIMEOUT: Final = 600.0
 MAX_TIMEOUT: Final = 3600.0
@@ -58,7 +58,7 @@ _MAX_HOOKS: Final = 500
 _MAX_COMMAND: Final = 16 * 1024
 _MAX_LABEL_LENGTH: Final = 80
 _TIMEOUTS: Final = ("timeout", "timeout_sec", "timeoutSec")
-_KEYS: Final = ("type", "command", "args", *_TIMEOUTS, "async", "fail_closed", "if")
+_KEYS: Final = ("type", "command", "args", *_TIMEOUTS, "async", "fail_closed", "if", "once")
 _IGNORED: Final = "is ignored"
 # Of these, a `fail_closed` hook that cannot be read is an error: the user or the administrator can correct it.
 _OWN: Final = ("managed", "user")
@@ -71,10 +71,10 @@ _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class HookOrigin(Value):
-    """Where hooks are configured: the file, if it is one, and the `root` of their project or plugin.
+    """Where hooks are configured: the file, if it is one, and the `root` of their project, plugin or skill.
 
-    `plugin` is the id of that plugin, and `data` the directory for its own files, which outlives its versions. With
-    `for_claude` the plugin was written for Claude Code alone.
+    `skill` is the name of that skill, `plugin` the id of that plugin, and `data` the directory for its own files, which
+    outlives its versions. With `for_claude` the plugin was written for Claude Code alone.
     """
 
     layer: HookLayer
@@ -83,6 +83,7 @@ class HookOrigin(Value):
     plugin: str = ""
     data: Path | None = None
     for_claude: bool = False
+    skill: str = ""
 
     @property
     def where(self) -> str:
@@ -93,13 +94,21 @@ class HookOrigin(Value):
     @property
     def source(self) -> str:
         """The layer in one or two words."""
+        if self.skill:
+            return f"skill {sanitize_line(self.skill)}"
         return f"plugin {self.plugin}" if self.plugin else self.layer
+
+    @property
+    def needs_trust(self) -> bool:
+        """Whether other people wrote them, so that they run when the user has agreed, and in the sandbox."""
+        return self.layer in ("project", "skill")
 
 
 class Hook(Value):
     """One command at one event. `timeout` is in seconds; a hook in the `background` is not waited for.
 
     `condition` narrows a hook for tool calls further than its matcher. With `fail_closed` a failure denies the action.
+    A hook of a skill with `once` runs once a session.
     """
 
     event: str
@@ -110,6 +119,7 @@ class Hook(Value):
     background: bool = False
     condition: Condition = Condition()
     fail_closed: bool = False
+    once: bool = False
 
     @property
     def command_line(self) -> str:
@@ -295,6 +305,7 @@ def _hook(event: str, matcher: Matcher, handler: Mapping[str, Any], origin: Hook
         background=handler.get("async") is True,
         condition=Condition((only or "").strip()),
         fail_closed=closed,
+        once=origin.layer == "skill" and handler.get("once") is True,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -15,12 +15,15 @@ from codex_py.core.turn_context import PendingMessage, texts_of
 from codex_py.hooks.dispatcher import HookContext, HookDispatcher, HookSignals
 from codex_py.hooks.engine import HookEngine
 from codex_py.hooks.schema import Hook
-from codex_py.hooks.sources import find_hooks
+from codex_py.hooks.skill_hooks import find_skill_hooks
+from codex_py.hooks.sources import FoundHooks, find_hooks
 from codex_py.hooks.tool_calls import HookedCalls
 from codex_py.paths import make_private_dir
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.status import ListedHook
+from codex_py.skills.model import Skill
+from codex_py.text.sanitize import sanitize_line
 from codex_py.tools.spec import AroundCall
 
 # So often in one turn hooks may send the model back to work.
@@ -64,23 +67,32 @@ class SessionHooks:
     def halted(self) -> str | None:
         return self._dispatcher.halted
 
-    def listed(self) -> tuple[ListedHook, ...]:
-        found, cwd = self._engine.found, self._context.request.cwd
-        run = [(hook, self._engine.will_run(hook, cwd)) for hook in found.hooks]
-        waiting = () if found.trusts_all else found.waiting
-        return (
-            *(_listed(hook, runs=runs, changed=not runs, outside=found.runs_outside(hook, cwd)) for hook, runs in run),
-            *(_listed(hook, runs=False, changed=found.has_changed(hook)) for hook in waiting),
-        )
+    def listed(self, skills: Sequence[Skill] = ()) -> tuple[ListedHook, ...]:
+        places = (self._engine.found, *map(self._hooks_of, skills))
+        return tuple(hook for found in places for hook in _listed_of(found, self._context.request.cwd))
 
-    def set_trust(self, *, agrees: bool) -> None:
+    def set_trust(self, *, agrees: bool, skill: Skill | None = None) -> None:
         request = self._context.request
-        found = find_hooks(request.loaded, home=request.home, cwd=request.cwd)
+        found = self._hooks_of(skill) if skill else find_hooks(request.loaded, home=request.home, cwd=request.cwd)
         if agrees:
             found.trust(request.cwd)
         else:
             found.distrust()
-        self._engine.use(find_hooks(request.loaded, home=request.home, cwd=request.cwd))
+        if skill is None:
+            self._engine.use(find_hooks(request.loaded, home=request.home, cwd=request.cwd))
+
+    def use_skill(self, skill: Skill) -> Sequence[str]:
+        found = self._hooks_of(skill)
+        self._engine.use_skill(found)
+        for warning in found.warnings:
+            self._dispatcher.session.listeners.warn_once(f"the skill `{sanitize_line(skill.name)}`: {warning}")
+        return list(dict.fromkeys(hook.event for hook in found.hooks))
+
+    def _hooks_of(self, skill: Skill) -> FoundHooks:
+        request = self._context.request
+        return find_skill_hooks(
+            skill, request.loaded, home=request.home, cwd=request.cwd, trusts_all=request.trusts_hooks
+        )
 
     def for_agent(self, thread_id: str, *, role: str, name: str) -> SessionHooks:
         context = self._context.replace(
@@ -89,7 +101,8 @@ class SessionHooks:
             agent_name=name,
             parent=self._context.parent or self._context.thread_id,
         )
-        return SessionHooks(self._engine, context, top=self._top or self)
+        engine = HookEngine(self._engine.found, self._engine)
+        return SessionHooks(engine, context, top=self._top or self)
 
     def attach(self, session: HookSession) -> None:
         self._dispatcher.session = session
@@ -97,6 +110,7 @@ class SessionHooks:
 
     def begin_turn(self, turn_id: str) -> None:
         self._dispatcher.begin_turn(turn_id)
+        self._engine.end_turn()
         self._blocks = 0
 
     async def open_session(self) -> Sequence[ResponseItem]:
@@ -207,8 +221,15 @@ class SessionHooks:
         return items
 
 
+def _listed_of(found: FoundHooks, cwd: Path) -> Iterator[ListedHook]:
+    for hook in found.hooks:
+        runs = not hook.origin.needs_trust or found.refusal(hook, cwd) is None
+        yield _listed(hook, runs=runs, changed=not runs, outside=found.runs_outside(hook, cwd))
+    for hook in () if found.trusts_all else found.waiting:
+        yield _listed(hook, runs=False, changed=found.has_changed(hook))
+
+
 def _listed(hook: Hook, *, runs: bool, changed: bool, outside: bool = False) -> ListedHook:
-    is_of_project = hook.origin.layer == "project"
     return ListedHook(
         event=hook.event,
         matcher=hook.filter_text,
@@ -217,10 +238,11 @@ def _listed(hook: Hook, *, runs: bool, changed: bool, outside: bool = False) -> 
         where=hook.origin.where,
         seconds=hook.timeout,
         runs=runs,
-        asks=is_of_project,
+        asks=hook.origin.needs_trust,
         changed=changed,
         fail_closed=hook.fail_closed,
-        outside=outside or not is_of_project,
+        outside=outside or not hook.origin.needs_trust,
+        skill=hook.origin.path if hook.origin.skill else None,
     )
 
 

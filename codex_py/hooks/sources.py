@@ -1,8 +1,12 @@
-"""The hooks of every layer: managed, the user's, those of a project the user trusts, and those of plugins."""
+"""The hooks of every layer: managed, the user's, those of a project the user trusts, and those of plugins.
+
+`skill_hooks.py` has those of skills.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -29,6 +33,7 @@ from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.text.files import json_reason
+from codex_py.text.sanitize import sanitize_line
 
 _PLUGIN_DATA: Final = "plugins/data"
 _MANIFESTS: Final = (".claude-plugin/plugin.json", ".codex-plugin/plugin.json")
@@ -37,11 +42,13 @@ _OUTSIDE: Final = "outside:"
 # Of CODEX_HOME, which no command in the sandbox writes.
 _COPIES: Final = "cache/hooks"
 _REMEDY: Final = "have the file corrected, or removed"
-_HOW: Final = "`codex-py hooks trust`, or `/hooks` in a session, shows it and asks"
+_HOW: Final = "or `/hooks` in a session, shows it and asks"
 
 
 class FoundHooks(Value):
     """The hooks of a directory in their order. `untrusted` are hooks of the project that the user has not agreed to.
+
+    For the hooks of a skill, its directory is the `project`.
 
     With `trusts_all` they are among the `hooks` and run. Otherwise only one with `fail_closed` that was trusted before
     it changed is: it does not run, and that means no. `notices` are the same in each session, and shown once.
@@ -59,7 +66,7 @@ class FoundHooks(Value):
     def of_the_project(self) -> list[Hook]:
         """The hooks of the project, whether they run or not."""
         every = self.hooks if self.trusts_all else (*self.hooks, *self.waiting)
-        return [hook for hook in every if hook.origin.layer == "project"]
+        return [hook for hook in every if hook.origin.needs_trust]
 
     @property
     def waiting(self) -> list[Hook]:
@@ -120,23 +127,27 @@ def find_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path, trusts_all: bool 
         off = frozenset(key for _, tables in loaded.hooks for key in disabled_hooks(tables))
         others = [*_users(loaded, home, off), *_projects(loaded, home, cwd, off), *_plugins(loaded, home)]
     project = loaded.project_root or cwd
-    trusted = TrustedHooks(home)
+    return trusted_of([*managed, *others], project, TrustedHooks(home), cwd, trusts_all=trusts_all)
+
+
+def trusted_of(
+    reads: Sequence[ParsedHooks], project: Path, trusted: TrustedHooks, cwd: Path, *, trusts_all: bool
+) -> FoundHooks:
+    """The hooks that were read, told apart by the user's trust for a project or the directory of a skill."""
 
     def still_denies(hook: Hook) -> bool:
         return hook.fail_closed and trusted.has(project, entry_fingerprint(hook))
 
-    every = [hook for read in (*managed, *others) for hook in read.hooks]
-    untrusted = [
-        hook for hook in every if hook.origin.layer == "project" and not trusted.has(project, fingerprint(hook, cwd))
-    ]
+    every = [hook for read in reads for hook in read.hooks]
+    untrusted = [hook for hook in every if hook.origin.needs_trust and not trusted.has(project, fingerprint(hook, cwd))]
     found = FoundHooks(
         project=project,
         hooks=tuple(hook for hook in every if trusts_all or hook not in untrusted or still_denies(hook)),
         untrusted=tuple(untrusted),
-        warnings=tuple(warning for read in (*managed, *others) for warning in read.warnings),
+        warnings=tuple(warning for read in reads for warning in read.warnings),
         trusted=trusted,
         trusts_all=trusts_all,
-        notices=tuple(read.notice for read in (*managed, *others) if read.notice),
+        notices=tuple(read.notice for read in reads if read.notice),
     )
     return found.replace(warnings=(*found.warnings, *_not_trusted(found)))
 
@@ -235,18 +246,21 @@ def _not_trusted(found: FoundHooks) -> Iterator[str]:
             count, are = _counted(found.untrusted)
             yield f"{count} {are} run without your agreement (`--dangerously-bypass-hook-trust`)"
         return
+    skill = next((hook.origin.skill for hook in found.untrusted if hook.origin.skill), "")
+    how = f"`codex-py hooks trust{f' --skill {shlex.quote(sanitize_line(skill))}' if skill else ''}`, {_HOW}"
     changed = [hook for hook in found.untrusted if found.has_changed(hook)]
     if changed:
         count, are = _counted(changed)
         yield (
             f"{count} {are} not run: a file that {'it names' if len(changed) == 1 else 'they name'} has changed since "
-            f"you trusted {'it' if len(changed) == 1 else 'them'} ({_HOW})"
+            f"you trusted {'it' if len(changed) == 1 else 'them'} ({how})"
             + ("; with `fail_closed`, what it guards is denied" if any(hook.fail_closed for hook in changed) else "")
         )
     new = [hook for hook in found.untrusted if hook not in changed]
     if new:
         count, are = _counted(new)
-        yield f"{count} {are} not run: what a project brings runs only when you have agreed to it ({_HOW})"
+        brings = f"what a {'skill' if skill else 'project'} brings"
+        yield f"{count} {are} not run: {brings} runs only when you have agreed to it ({how})"
 
 
 def _counted(hooks: Sequence[Hook]) -> tuple[str, str]:

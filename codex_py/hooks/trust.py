@@ -1,4 +1,4 @@
-"""Which hooks of a project the user trusts, and private copies of the scripts they run.
+"""Which hooks of a project or a skill the user trusts, and private copies of the scripts they run.
 
 The hash covers the entry and every file that its command names: a changed script must be trusted again. Files that
 such a file loads are not covered.
@@ -66,7 +66,10 @@ def entry_fingerprint(hook: Hook) -> str:
 
 
 class TrustedHooks:
-    """The hashes that the user trusts, by project, in a file of CODEX_HOME that only the user can read."""
+    """The hashes that the user trusts, by the directory of a project or a skill.
+
+    They are in a file of CODEX_HOME that only the user can read.
+    """
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -126,6 +129,8 @@ def _entry(hook: Hook) -> bytes:
         entry.append(hook.condition.text)
     if hook.fail_closed:
         entry.append("fail_closed")
+    if hook.once:
+        entry.append("once")
     return encode_json(entry)
 
 

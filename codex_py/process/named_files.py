@@ -22,7 +22,7 @@ _MAX_FILES: Final = 256
 _MAX_NAME_LENGTH: Final = 4096
 _SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/", "/nix/", "/snap/", "/dev/", "/proc/", "/sys/")
 _WORD: Final = re.compile(r"[^\s'\"`;&|()<>=]+")
-_PROJECT: Final = re.compile(r"\$\{?(?:CLAUDE_PROJECT_DIR|CODEX_PROJECT_DIR|PWD)\b\}?")
+_PROJECT: Final = re.compile(r"\$\{?(?:CLAUDE_PROJECT_DIR|CODEX_PROJECT_DIR|CLAUDE_SKILL_DIR|CODEX_SKILL_DIR|PWD)\b\}?")
 # What a shell puts in: before a name it is mostly a directory, that of the project or one in it.
 _PUT_IN: Final = re.compile(r"\$\{[^{}]*\}|\$\([^()]*\)|`[^`]*`|\$\w+")
 _MAX_INSIDE: Final = 4

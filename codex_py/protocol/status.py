@@ -73,7 +73,8 @@ class ListedHook(Value):
     """One hook: its event, its command, and where it is written.
 
     `runs` says whether it does. `asks` says that it needs the user's agreement, `changed` that the user agreed to it
-    before it, or a file it names, changed. `outside` says that no sandbox holds it.
+    before it, or a file it names, changed. `outside` says that no sandbox holds it. `skill` is the `SKILL.md` of a
+    skill's hook.
     """
 
     event: str
@@ -87,6 +88,7 @@ class ListedHook(Value):
     changed: bool = False
     fail_closed: bool = False
     outside: bool = False
+    skill: Path | None = None
 
 
 class PromptArgument(NamedTuple):

@@ -72,7 +72,7 @@ class SubagentSession:
         """
         if not self.is_at_work:
             self.session.agents.interrupt()
-            self.session.hooks.stop_waiting()
+            self.session.hooks.runner.stop_waiting()
         self._stop()
 
     async def ended(self) -> None:

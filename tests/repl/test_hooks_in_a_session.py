@@ -9,6 +9,7 @@ from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.hooks import NO_PUSH, entry, noting, told, use_hooks, write_script
 from tests.support.process import is_running
+from tests.support.skills import add_skill, repo_root, skill_text
 from tests.support.terminal import Terminal
 
 
@@ -66,3 +67,27 @@ def test_ctrl_c_ends_the_wait_for_the_hooks_of_a_session_that_was_left(place: Pl
             assert terminal.wait_for_end() == 0
             assert "SessionEnd hooks were stopped" in terminal.whole
     assert not is_running(pid)
+
+
+def test_the_hooks_of_a_skill_are_trusted_in_the_session(place: Place, ready: Ready) -> None:
+    hooks = "hooks:\n  PreToolUse:\n    - matcher: Bash\n      command: echo not here >&2; exit 2\n"
+    add_skill(repo_root(place), "fix", skill_text("fix", more=hooks))
+    pushes = [[call(f"c{number}", "exec_command", {"cmd": "git push"})] for number in range(2)]
+    with FakeResponses(pushes[0], [say("One.")], pushes[1], [say("Two.")]) as model:
+        ready(model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt()
+            terminal.type("$fix push\r")
+            terminal.wait_for("One.").wait_for_prompt()
+            assert "or `/hooks` in a session, shows it and asks" in " ".join(terminal.whole.split())
+            terminal.type("/hooks\r")
+            terminal.wait_for("not trusted")
+            terminal.type("\r")
+            terminal.wait_for("Run the hooks of the skill fix?")
+            terminal.type("y")
+            terminal.wait_for("● PreToolUse")
+            terminal.type("\x1b")
+            terminal.wait_for("the hooks of the skill `fix` are run in the turns that use it").wait_for_prompt()
+            terminal.type("$fix push\r")
+            terminal.wait_for("Two.")
+    assert model.requests[-1].output_of("c1") == "blocked by a PreToolUse hook: not here"

@@ -240,7 +240,7 @@ async def test_the_projects_hooks_run_after_a_yes_in_the_session(place: Place) -
     asked = ("down", "enter", "see: │ 1. PreToolUse Bash: echo not here", "see: --outside N")
     with FakeResponses([call("c1", "exec_command", {"cmd": "true"})], [say("done")]) as model:
         async with watched_session(place, model) as watched:
-            hooks = watched.session.hooks
+            hooks = watched.session.hooks.runner
             assert [(one.event, one.source, one.runs) for one in hooks.listed()] == [
                 ("PostToolUse", "user", True),
                 ("PreToolUse", "project", False),
@@ -248,7 +248,7 @@ async def test_the_projects_hooks_run_after_a_yes_in_the_session(place: Place) -
             ]
             agree = ("see: not trusted", "enter", "see: the layer user", *asked, "y", "see: ● Stop", "esc")
             await chosen(
-                lambda asker: manage_hooks(asker, hooks.listed, lambda yes: hooks.set_trust(agrees=yes)), *agree
+                lambda asker: manage_hooks(asker, hooks.listed, lambda yes, _: hooks.set_trust(agrees=yes)), *agree
             )
             await watched.say("go")
             assert [one.runs for one in hooks.listed()] == [True, True, True]
@@ -263,7 +263,7 @@ async def test_a_hook_that_runs_outside_the_sandbox_is_shown_as_such(place: Plac
     assert run(place, "hooks", "trust", "--yes", "--outside", "1").status == 0
     with FakeResponses() as model:
         async with watched_session(place, model) as watched:
-            hooks = watched.session.hooks
+            hooks = watched.session.hooks.runner
             assert [one.outside for one in hooks.listed()] == [True, False]
             seen = (
                 "see: outside the sandbox · at most",
@@ -275,7 +275,7 @@ async def test_a_hook_that_runs_outside_the_sandbox_is_shown_as_such(place: Plac
             )
             seen = (*seen, "y", "see: ● Stop", "down", "see: in the sandbox of this session · at most", "esc")
             await chosen(
-                lambda asker: manage_hooks(asker, hooks.listed, lambda yes: hooks.set_trust(agrees=yes)), *seen
+                lambda asker: manage_hooks(asker, hooks.listed, lambda yes, _: hooks.set_trust(agrees=yes)), *seen
             )
             assert [one.outside for one in hooks.listed()] == [True, False]
 

@@ -12,7 +12,7 @@ from codex_py.config.tui import ACTIONS, format_key
 from codex_py.core.session_file import read_git_state
 from codex_py.errors import UserError
 from codex_py.protocol.ops import ReloadSkills
-from codex_py.protocol.status import AgentState
+from codex_py.protocol.status import AgentState, ListedHook
 from codex_py.render.agents import agent_standing
 from codex_py.render.context_bar import render_context
 from codex_py.render.patch import render_difference
@@ -132,17 +132,28 @@ async def _agents(context: CommandContext, words: str) -> None:
 
 
 async def _hooks(context: CommandContext, words: str) -> None:
-    hooks = context.session.hooks
-    if not hooks.listed():
+    hooks, catalog = context.session.hooks, context.catalog()
+
+    def listed() -> tuple[ListedHook, ...]:
+        return hooks.listed(catalog)
+
+    if not listed():
         context.output.note("no hooks are configured")
         return
 
-    def trust(agrees: bool) -> None:
-        hooks.set_trust(agrees=agrees)
-        message = "the project's hooks are run from now on" if agrees else "no hook of the project is run any more"
-        context.output.note(message)
+    def trust(agrees: bool, chosen: ListedHook) -> None:
+        skill = catalog.by_path(chosen.skill) if chosen.skill else None
+        if chosen.skill and not skill:
+            context.output.note(f"the skill of `{chosen.skill}` is gone")
+            return
+        hooks.runner.set_trust(agrees=agrees, skill=skill)
+        owner = f"skill `{sanitize_line(skill.name)}`" if skill else "project"
+        when = "in the turns that use it" if skill else "from now on"
+        context.output.note(
+            f"the hooks of the {owner} are run {when}" if agrees else f"no hook of the {owner} is run any more"
+        )
 
-    await manage_hooks(context.asker, hooks.listed, trust)
+    await manage_hooks(context.asker, listed, trust)
 
 
 async def _stop(context: CommandContext, words: str) -> None:
@@ -180,7 +191,7 @@ LOOK: Final = (
     SlashCommand("context", "what fills the model's window", _context),
     SlashCommand("skills", "look at skills, switch them, edit them, use one", _skills),
     SlashCommand("mcp", "list the MCP servers", _mcp),
-    SlashCommand("hooks", "list the hooks, and trust those of the project", _hooks),
+    SlashCommand("hooks", "list the hooks, and trust those of the project and of skills", _hooks),
     SlashCommand("ps", "list the commands that still run, and stop one", _ps),
     SlashCommand("agents", "list the agents, look into one, stop one", _agents),
     SlashCommand("stop", "stop the commands that still run", _stop, "[NUMBER]"),

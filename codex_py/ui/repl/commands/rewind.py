@@ -76,7 +76,7 @@ async def _go_back(context: CommandContext, request: RewindRequest, *, looks_fir
         if not chosen:
             return
         request = request.replace(copies_conflicts=chosen == "copies")
-    session.hooks.end_reason = "resume"
+    session.hooks.runner.end_reason = "resume"
     context.front.leave(OpenSession(ResumeTarget(session.thread_id, any_directory=True), request))
 
 

@@ -81,7 +81,7 @@ async def _leave_for(context: CommandContext, target: ResumeTarget, *, draft: st
 
 
 def _leave(context: CommandContext, destination: Destination, reason: str) -> None:
-    context.session.hooks.end_reason = reason
+    context.session.hooks.runner.end_reason = reason
     context.front.leave(destination)
 
 
