@@ -188,7 +188,7 @@ def make_private_dir(path: Path) -> None:
         directory.mkdir(mode=0o700, exist_ok=True)
 
 
-def open_private(path: Path, flags: int) -> int:
+def open_private(path: str | Path, flags: int) -> int:
     """Open or create a file that only the user can read (0600); give back its descriptor."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 

@@ -39,9 +39,9 @@ def cost(work: Callable[[], object]) -> tuple[float, float]:
 @contextmanager
 def working_tree(size: int) -> Iterator[tuple[Path, dict[str, str], Callable[[], object]]]:
     """A git working tree of so many files, 100 a directory, its environment, and what takes a snapshot of it."""
+    from codex_py.checkpoints.file_reader import Caps
     from codex_py.checkpoints.snapshot import Area, Photographer
     from codex_py.checkpoints.store import CheckpointStore
-    from codex_py.checkpoints.trees import Caps
     from codex_py.protocol.policy import WorkspaceWrite
     from tests.support.home import clean_env
 

@@ -18,7 +18,7 @@ class Entry(NamedTuple):
     """One file or link: its full mode and where its content is.
 
     `oid` is the name git has for the content, `stored` that of the store; either may be empty. With neither the file
-    is only known to be there, and `mark` tells two states of it apart.
+    is only known to be there. `mark` tells two states apart where one of them has neither; it may be empty too.
     """
 
     mode: int
@@ -46,6 +46,8 @@ def is_same(first: Entry | None, second: Entry | None) -> bool:
         return first.stored == second.stored
     if first.oid and second.oid:
         return first.oid == second.oid
+    if first.mark and second.mark:
+        return first.mark == second.mark
     return first == second
 
 
@@ -75,6 +77,34 @@ def is_safe(path: bytes) -> bool:
     """Whether a path may be written: below its root, and no part of a repository's own files."""
     parts = path.split(b"/")
     return all(part and part not in (b".", b"..") and part.lower() != b".git" for part in parts) and b"\0" not in path
+
+
+class ParentDirectories:
+    """The directories of files below a root. The last one stays open, since files are read in the order of their paths.
+
+    No link is followed. `root` stays open after `close`.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._path = b""
+        self._last: int | None = None
+
+    def of(self, path: bytes) -> tuple[int, bytes]:
+        """The descriptor of a file's directory, and the name in it. Raises `OSError`, also for a link on the way."""
+        parent, slash, name = path.rpartition(b"/")
+        if not slash:
+            return self._root, name
+        if self._last is None or parent != self._path:
+            self.close()
+            with parent_directory(self._root, path) as (directory, _):
+                self._last, self._path = os.dup(directory), parent
+        return self._last, name
+
+    def close(self) -> None:
+        if self._last is not None:
+            os.close(self._last)
+            self._last = None
 
 
 @contextmanager

@@ -23,9 +23,10 @@ from codex_py.checkpoints.entries import (
     outermost,
     parent_directory,
 )
+from codex_py.checkpoints.file_reader import git_hash
 from codex_py.checkpoints.snapshot import Snapshot
 from codex_py.checkpoints.store import CheckpointStore, Missing
-from codex_py.checkpoints.trees import git_hash, read_blobs
+from codex_py.checkpoints.trees import read_blobs
 from codex_py.errors import UserError
 from codex_py.services.git import GitReader
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codex_py.checkpoints.entries import Entry, encode_entries, outermost
+from codex_py.checkpoints.entries import Entry, encode_entries, is_same, outermost
 from codex_py.checkpoints.journal import (
     Journal,
     close_journal,
@@ -161,11 +161,7 @@ def _plan(workspace: Workspace, target: RewindTarget) -> FileRewind:
     steps: list[Step] = []
     uncovered: list[tuple[str, bytes]] = []
     for root in roots:
-        # What was not listed was ignored, or was not there: then a patch has not written it first.
-        written = {
-            path: entry for path, entry in written_since.get(root, {}).items() if target.snapshot.is_hidden(root, path)
-        }
-        wanted = {**written, **target.snapshot.files(root)}
+        wanted = _wanted(target.snapshot, root, written_since.get(root, {}))
         current = current_files[root]
         gone = [path for path, entry in wanted.items() if entry and not current.get(path)]
         current |= _on_disk(workspace, target.snapshot, root, gone)
@@ -181,6 +177,20 @@ def _plan(workspace: Workspace, target: RewindTarget) -> FileRewind:
         uncovered += never_stored
     plan = check_contents(Plan(tuple(steps), (), tuple(uncovered)), _contents(workspace, target.snapshot))
     return FileRewind(plan, target, now, tuple(moved_heads(target.snapshot, now)))
+
+
+def _wanted(target: Snapshot, root: str, written: Mapping[bytes, Entry | None]) -> dict[bytes, Entry | None]:
+    """The files of a root as they were; `written` is the state of some before a patch first wrote them since."""
+    found = dict(target.files(root))
+    for path, entry in written.items():
+        if path not in found:
+            # What was not listed was ignored, or was not there: then a patch has not written it first.
+            if target.is_hidden(root, path):
+                found[path] = entry
+        elif (was := found[path]) and not was.is_covered and is_same(was, entry):
+            # Nothing had changed it by then.
+            found[path] = entry
+    return found
 
 
 def rewind_files(

@@ -11,6 +11,7 @@ from typing import Final
 
 from codex_py.checkpoints.coverage import why_lost
 from codex_py.checkpoints.entries import Entry, encode_entries, is_safe, outermost
+from codex_py.checkpoints.file_reader import Caps
 from codex_py.checkpoints.journal import close_journal
 from codex_py.checkpoints.snapshot import (
     Photographer,
@@ -29,7 +30,6 @@ from codex_py.checkpoints.store import (
     prune_stores,
     store_of,
 )
-from codex_py.checkpoints.trees import Caps
 from codex_py.config.sections import CheckpointsConfig
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.status import FilesChanged

@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codex_py.checkpoints.entries import Entry, decode_entries, encode_entries, is_same, open_root, outermost
+from codex_py.checkpoints.entries import Entry, decode_entries, encode_entries, is_same, outermost
+from codex_py.checkpoints.file_reader import Caps, FileReader
 from codex_py.checkpoints.store import CheckpointStore, FirstWrite, Missing
-from codex_py.checkpoints.trees import Caps, FileReader, GitTrees, TreeState, read_directory
+from codex_py.checkpoints.trees import GitTrees, TreeState, read_directory
 from codex_py.core.session_file import git_directories
 from codex_py.errors import UserError
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, extra_roots
@@ -202,15 +203,11 @@ class Photographer:
 
     def read_file(self, root: str, path: bytes, top: str) -> Entry | None:
         """The state of one file now, stored; None for what is not there. `top` is the root that lies furthest up."""
-        self._reader.restart()
         try:
-            descriptor = open_root(os.fsencode(root), os.fsencode(top))
+            with self._reader.within(root, top=top):
+                return self._reader.read(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        try:
-            return self._reader.read(descriptor, root, path)
-        finally:
-            os.close(descriptor)
 
     def _read(self, path: Path, area: Area, policy: SandboxPolicy, *, is_top: bool) -> tuple[TreeState, list[str]]:
         found = git_directories(path)
@@ -227,7 +224,9 @@ class Photographer:
         return read_directory(path, self._reader, self._caps, area.excluded)
 
     def _with_named(self, state: TreeState, named: Sequence[bytes], top: str) -> TreeState:
-        more = {path: self.read_file(state.path, path, top) for path in named if path not in state.changes}
+        listed = state.changes
+        unread = [path for path in named if path not in listed or ((entry := listed[path]) and not entry.is_covered)]
+        more = {path: self.read_file(state.path, path, top) for path in unread}
         return state._replace(changes={**state.changes, **more}) if more else state
 
     def _stored(self, state: TreeState) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class CheckpointStore:
 
     def __init__(self, directory: Path) -> None:
         self.directory: Final = directory
+        self._objects = str(directory / _OBJECTS)
         self._known: set[str] = set()
         self._size: int | None = None
 
@@ -88,11 +89,14 @@ class CheckpointStore:
         if name in self._known:
             return name
         path = self._path(name)
-        if not is_there(path):
+        if not os.path.exists(path):  # noqa: PTH110 - many, and `Path` is slow
             size = self.size()
-            make_private_dir(path.parent)
             packed = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(content)
-            _write_whole(path, packed)
+            try:
+                _write_whole(path, packed)
+            except FileNotFoundError:
+                make_private_dir(Path(path).parent)
+                _write_whole(path, packed)
             self._size = size + len(packed)
         self._known.add(name)
         return name
@@ -100,9 +104,8 @@ class CheckpointStore:
     def get(self, name: str) -> bytes:
         """A content by its name. Raises `Missing` also for one that is damaged."""
         try:
-            content = zstandard.ZstdDecompressor().decompress(
-                self._path(name).read_bytes(), max_output_size=_MAX_OBJECT
-            )
+            packed = Path(self._path(name)).read_bytes()
+            content = zstandard.ZstdDecompressor().decompress(packed, max_output_size=_MAX_OBJECT)
         except (OSError, zstandard.ZstdError) as error:
             raise Missing(name) from error
         if hashlib.sha256(content).hexdigest() != name:
@@ -110,7 +113,9 @@ class CheckpointStore:
         return content
 
     def has(self, name: str) -> bool:
-        return name in self._known or is_there(self._path(name))
+        if name not in self._known and os.path.exists(self._path(name)):  # noqa: PTH110
+            self._known.add(name)
+        return name in self._known
 
     def append(self, record: Checkpoint | FirstWrite) -> None:
         """Add a record to the log."""
@@ -157,7 +162,7 @@ class CheckpointStore:
     def write_note(self, name: str, content: bytes) -> None:
         """Keep a file beside the contents, whole or not at all."""
         make_private_dir(self.directory)
-        _write_whole(self.directory / name, content)
+        _write_whole(str(self.directory / name), content)
 
     def read_note(self, name: str) -> bytes:
         """A file beside the contents; empty where there is none."""
@@ -172,7 +177,7 @@ class CheckpointStore:
     def size(self) -> int:
         """Bytes on the disk."""
         if self._size is None:
-            self._size = sum(size for _, size in self._objects())
+            self._size = sum(size for _, size in self._stored())
         return self._size
 
     def verify(self) -> list[str]:
@@ -206,7 +211,7 @@ class CheckpointStore:
         return dropped
 
     def _rewrite(self, records: Sequence[Checkpoint | FirstWrite]) -> None:
-        _write_whole(self.directory / _LOG, "".join(f"{_line_of(record)}\n" for record in records).encode())
+        _write_whole(str(self.directory / _LOG), "".join(f"{_line_of(record)}\n" for record in records).encode())
 
     def _sweep(self, records: Sequence[Checkpoint | FirstWrite]) -> None:
         needed: set[str] = set()
@@ -215,7 +220,7 @@ class CheckpointStore:
                 needed |= _stored_in(record.entry)
             elif record.snapshot:
                 needed |= self._needed(record.snapshot, [])
-        for path, size in list(self._objects()):
+        for path, size in list(self._stored()):
             if path.parent.name + path.name not in needed:
                 path.unlink(missing_ok=True)
                 self._known.discard(path.parent.name + path.name)
@@ -232,8 +237,8 @@ class CheckpointStore:
             faults.append(f"snapshot `{snapshot}` cannot be read: {error}")
         return names
 
-    def _objects(self) -> Iterator[tuple[Path, int]]:
-        top = self.directory / _OBJECTS
+    def _stored(self) -> Iterator[tuple[Path, int]]:
+        top = Path(self._objects)
         if not is_directory(top):
             return
         for directory in sorted(top.iterdir()):
@@ -241,8 +246,8 @@ class CheckpointStore:
                 with suppress(OSError):
                     yield path, path.stat().st_size
 
-    def _path(self, name: str) -> Path:
-        return self.directory / _OBJECTS / name[:2] / name[2:]
+    def _path(self, name: str) -> str:
+        return f"{self._objects}/{name[:2]}/{name[2:]}"
 
 
 def prune_stores(home: Path, limit: int, *, spare: str = "") -> list[str]:
@@ -266,8 +271,9 @@ def prune_stores(home: Path, limit: int, *, spare: str = "") -> list[str]:
     return removed
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    draft = path.with_name(f".{path.name[:40]}-{os.getpid()}-{os.urandom(4).hex()}")
+def _write_whole(path: str, content: bytes) -> None:
+    directory, _, name = path.rpartition("/")
+    draft = f"{directory}/.{name[:40]}-{os.getpid()}-{os.urandom(4).hex()}"
     try:
         descriptor = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
         try:
@@ -276,10 +282,10 @@ def _write_whole(path: Path, content: bytes) -> None:
                 rest = rest[os.write(descriptor, rest) :]
         finally:
             os.close(descriptor)
-        draft.rename(path)
+        os.rename(draft, path)  # noqa: PTH104
     except OSError:
         with suppress(OSError):
-            draft.unlink()
+            os.unlink(draft)  # noqa: PTH108
         raise
 
 

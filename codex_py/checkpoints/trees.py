@@ -1,28 +1,23 @@
 """Reading the state of one directory: a git working tree with the help of git, any other by looking at its files.
 
-Files that git has and that are unchanged need no copy. All others are stored once, by content, and recognised by size
-and times the next time. Files over the limits are only recorded as existing and cannot be restored.
+Files that git has and that are unchanged need no copy. All others are stored by `file_reader`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
-import time
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from codex_py.checkpoints.entries import (
     DRAFT_PREFIX,
     LINK_MODE,
     Entry,
-    is_ordinary,
-    open_root,
-    parent_directory,
 )
+from codex_py.checkpoints.file_reader import Caps, FileReader
 from codex_py.checkpoints.store import CheckpointStore
 from codex_py.core.session_file import git_directories, has_repository, read_git_state
 from codex_py.errors import UserError
@@ -31,16 +26,6 @@ from codex_py.services.git import GitReader
 _GITLINK: Final = b"160000"
 _LINK: Final = b"120000"
 _DEFAULT_MODES: Final = {b"100644": 0o100644, b"100755": 0o100755, b"120000": LINK_MODE}
-# A file that changed so shortly before it was read may change again without a change of its times.
-_RACY_NANOSECONDS: Final = 50_000_000
-
-
-class Caps(NamedTuple):
-    """The limits on what is stored of one directory: number of files, bytes together, and bytes of one file."""
-
-    files: int
-    bytes: int
-    file_bytes: int
 
 
 class TreeState(NamedTuple):
@@ -62,9 +47,10 @@ class TreeState(NamedTuple):
 
 
 class _Dirty(NamedTuple):
-    """Files that differ from the index or are not in it, nested repositories, and ignored paths, as git prints them."""
+    """Files that differ from the index, files not in it, nested repositories, and ignored paths, as git prints them."""
 
-    files: list[bytes]
+    changed: list[bytes]
+    untracked: list[bytes]
     nested: list[str]
     ignored: list[bytes]
 
@@ -78,62 +64,6 @@ class _Index(NamedTuple):
     sizes: array[int]
     unsure: tuple[bytes, ...]
     modules: tuple[bytes, ...]
-
-
-class FileReader:
-    """Stores the files of one directory within its caps, and remembers which it has stored."""
-
-    def __init__(self, store: CheckpointStore, seen: dict[str, Any], caps: Caps) -> None:
-        self._store = store
-        self._seen = seen
-        self._caps = caps
-        self._files = self._bytes = 0
-        self.uncovered: list[str] = []
-        self.is_full = False
-
-    def restart(self) -> None:
-        """Begin with another directory, which has caps of its own."""
-        self._files = self._bytes = 0
-        self.uncovered = []
-        self.is_full = False
-
-    def read(self, root: int, top: str, path: bytes) -> Entry | None:
-        """The state of a file, its content stored; None when nothing is there that is stored."""
-        try:
-            with parent_directory(root, path) as (directory, name):
-                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-                if not is_ordinary(status.st_mode):
-                    return None
-                return self._stored(directory, name, status, f"{top}/{os.fsdecode(path)}")
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            # A link on the way, or a file that may not be read: it is there, and stays as it is.
-            self.uncovered.append(f"`{os.fsdecode(path)}` ({(error.strerror or str(error)).lower()})")
-            return Entry(0, mark=b"unreadable")
-
-    def _stored(self, directory: int, name: bytes, status: os.stat_result, where: str) -> Entry:
-        if stat.S_ISLNK(status.st_mode):
-            target = os.readlink(name, dir_fd=directory)
-            return Entry(LINK_MODE, git_hash(target), self._store.put(target).encode())
-        signature = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-        self._files += 1
-        self._bytes += status.st_size
-        too_large = status.st_size > self._caps.file_bytes
-        if too_large or self._files > self._caps.files or self._bytes > self._caps.bytes:
-            self.is_full = self.is_full or not too_large
-            self.uncovered.append(f"`{where}` ({'too large' if too_large else 'over the limit'})")
-            return Entry(status.st_mode, mark=b"%d-%d" % (status.st_size, status.st_mtime_ns))
-        known = self._seen.get(where)
-        if known is not None and known[0] == signature and self._store.has(known[1]):
-            return Entry(status.st_mode, known[2].encode(), known[1].encode())
-        content = _read_file(directory, name)
-        stored, oid = self._store.put(content), git_hash(content)
-        if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _RACY_NANOSECONDS:
-            self._seen[where] = [signature, stored, oid.decode()]
-        else:
-            self._seen.pop(where, None)
-        return Entry(status.st_mode, oid, stored.encode())
 
 
 class GitTrees:
@@ -154,28 +84,27 @@ class GitTrees:
             # What the caller took for a repository was put there for a moment, such as by the sandbox of another run.
             raise UserError(f"`{git.cwd}` is not in a git repository")
         index = self._index(git, str(top), scope)
-        dirty, nested, ignored = self._dirty(git, scope, excluded)
+        dirty = self._dirty(git, scope, excluded)
         reader = self._reader
-        reader.restart()
         changes: dict[bytes, Entry | None] = {}
-        root = open_root(os.fsencode(top))
-        try:
-            for path in dict.fromkeys((*dirty, *index.unsure)):
-                changes[path] = reader.read(root, str(top), path)
+        with reader.within(str(top), what="changed files"):
+            for path in (*dirty.changed, *index.unsure):
+                changes[path] = reader.read(path)
             for path, oid, status in _differing(os.fsencode(top), index, changes):
                 if status is None:
-                    changes[path] = reader.read(root, str(top), path)
+                    changes[path] = reader.read(path)
                 else:
                     changes[path] = Entry(status, oid)
-        finally:
-            os.close(root)
+            uncovered = reader.uncovered
+        with reader.within(str(top), what="untracked files"):
+            for path in reader.in_order(dirty.untracked):
+                changes[path] = reader.read(path)
         head = read_git_state(top)
-        uncovered = tuple(reader.uncovered)
         commit = (head and head.commit_hash) or ""
-        hidden = self._store.put(b"\0".join(ignored))
-        state = TreeState(str(top), scope, commit, index.name, changes, False, uncovered, hidden)
+        hidden = self._store.put(b"\0".join(dirty.ignored))
+        state = TreeState(str(top), scope, commit, index.name, changes, False, (*uncovered, *reader.uncovered), hidden)
         modules = [str(top / os.fsdecode(path)) for path in index.modules]
-        return state, [path for path in (*modules, *nested) if has_repository(Path(path))]
+        return state, [path for path in (*modules, *dirty.nested) if has_repository(Path(path))]
 
     def _dirty(self, git: GitReader, scope: str, excluded: Sequence[str]) -> _Dirty:
         answered = git.ask(
@@ -185,26 +114,29 @@ class GitTrees:
         )
         if answered.status:
             raise UserError(f"git cannot tell the changes: {answered.complaint}")
-        top = str(git.root)
-        dirty: list[bytes] = []
+        top = f"{git.root}/"
+        not_looked_at = tuple(
+            os.fsencode(path[len(top) :]) for path in excluded if path.startswith(top) or top.startswith(path)
+        )
+        changed: list[bytes] = []
+        untracked: list[bytes] = []
         nested: list[str] = []
         ignored: list[bytes] = []
         for line in answered.out.split(b"\0"):
             mark = line[:2]
             if mark == b"1 " and line[3:4] != b".":
-                dirty.append(line.split(b" ", 8)[8])
+                changed.append(line.split(b" ", 8)[8])
             elif mark == b"u ":
-                dirty.append(line.split(b" ", 10)[10])
+                changed.append(line.split(b" ", 10)[10])
             elif mark == b"! ":
                 ignored.append(line[2:])
             elif mark == b"? ":
                 path = line[2:]
-                whole = f"{top}/{os.fsdecode(path)}"
                 if path.endswith(b"/"):
-                    nested.append(whole.rstrip("/"))
-                elif not whole.startswith(tuple(excluded)) and not path.rpartition(b"/")[2].startswith(DRAFT_PREFIX):
-                    dirty.append(path)
-        return _Dirty(dirty, nested, ignored)
+                    nested.append(top + os.fsdecode(path.rstrip(b"/")))
+                elif not path.startswith(not_looked_at) and not path.rpartition(b"/")[2].startswith(DRAFT_PREFIX):
+                    untracked.append(path)
+        return _Dirty(changed, untracked, nested, ignored)
 
     def _index(self, git: GitReader, top: str, scope: str) -> _Index:
         key = f"{top}\0{scope}"
@@ -283,24 +215,17 @@ def _differing(
 
 def read_directory(top: Path, reader: FileReader, caps: Caps, excluded: Sequence[str]) -> tuple[TreeState, list[str]]:
     """The state of a directory that is no git working tree, and the repositories within it."""
-    reader.restart()
     found: dict[bytes, Entry | None] = {}
     nested: list[str] = []
     partial = False
-    root = open_root(os.fsencode(top))
-    try:
+    with reader.within(str(top), what="files"):
         for path in _walk(os.fsencode(top), nested, excluded):
             if len(found) >= caps.files:
-                partial = True
+                partial = reader.is_over = True
                 break
-            if (entry := reader.read(root, str(top), path)) is not None:
+            if (entry := reader.read(path)) is not None:
                 found[path] = entry
-    finally:
-        os.close(root)
-    uncovered = list(reader.uncovered)
-    if partial:
-        uncovered.insert(0, f"`{top}` has more than {caps.files:,} files, and the others")
-    return TreeState(str(top), "", "", "", found, partial, tuple(uncovered)), nested
+    return TreeState(str(top), "", "", "", found, partial, reader.uncovered), nested
 
 
 def _walk(top: bytes, nested: list[str], excluded: Sequence[str]) -> Iterator[bytes]:
@@ -341,17 +266,6 @@ def _signature(top: Path) -> tuple[int, ...]:
     except OSError:
         status = None
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino) if status else ()
-
-
-def git_hash(content: bytes) -> bytes:
-    """The name git has for a content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest().encode()
-
-
-def _read_file(directory: int, name: bytes) -> bytes:
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read()
 
 
 def read_blobs(git: GitReader, oids: Iterable[bytes]) -> dict[bytes, bytes | None]:

@@ -250,6 +250,31 @@ main()
 UNTRACKED = 600
 
 
+def test_of_too_many_files_the_first_and_what_patches_write_are_covered_and_that_is_told_once(place: Place) -> None:
+    place.configure("[checkpoints]\nmax_files = 40\n")
+    place.write("tracked.txt", "one\n")
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "more")
+    for number in range(UNTRACKED):
+        place.write(f"many/{number:04}", f"{number}\n")
+    place.write("zzz.txt", "beyond the limit\n")
+    before = tree(place.repo)
+    patch = "*** Begin Patch\n*** Update File: zzz.txt\n@@\n-beyond the limit\n+new\n*** End Patch\n"
+    # The new file comes before all others: those that are covered stay covered.
+    did = shell("echo two > tracked.txt; echo new > 0.txt; echo two > many/0039; rm many/0001 many/0002")
+    with FakeResponses(did, [custom_call("d", "apply_patch", patch)], [say("done")]) as model:
+        place.use_model(model.base_url, "[checkpoints]\nmax_files = 40\n")
+        ended = run(place, "exec", *WRITES, "go on")
+    assert (ended.status, ended.err.count("/undo does not cover")) == (0, 1)
+    assert f"/undo does not cover more than 40 untracked files or 500 MiB of them in `{place.repo}`;" in ended.err
+    assert "4 files changed, 2 deleted" in ended.err
+    done = rewind(place, 1)
+    assert done == nothing(
+        restored=["many/0039", "tracked.txt", "zzz.txt"], brought_back=["many/0001", "many/0002"], deleted=["0.txt"]
+    )
+    assert tree(place.repo) == before
+
+
 def test_a_hostile_repository_runs_nothing_and_nothing_outside_is_written(place: Place) -> None:
     hostile = hostile_repository(place)
     outside = place.home / "outside"
