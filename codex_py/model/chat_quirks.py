@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from codex_py.model.providers import HOSTED
 from codex_py.protocol.value import Value
 
 SchemaForm: TypeAlias = Literal["json_schema", "json_object", "prompt"]
@@ -23,7 +24,7 @@ class ChatQuirks(Value):
     that does not; `details` says that it gets `reasoning_details` back, `extras` the `extra_content` of its calls.
     `parallel` says so when calls may be parallel, `cache_key` names the cache. `alternates` is for servers where
     a message of the user's must follow one of the model's. `id_length` is exact where `plain_ids` asks for letters and
-    digits only.
+    digits only. `echoes` says that the calls of an answer go back with its reasoning in the field that it came in.
     """
 
     usage: bool = True
@@ -31,6 +32,7 @@ class ChatQuirks(Value):
     effort: str = "reasoning_effort"
     schema: SchemaForm = "json_schema"
     reasoning: str = ""
+    echoes: bool = True
     details: bool = False
     extras: bool = False
     parallel: bool = False
@@ -45,20 +47,22 @@ class ChatQuirks(Value):
 UNKNOWN: Final = ChatQuirks()
 _BY_HOST: Final[Mapping[str, ChatQuirks]] = MappingProxyType(
     {
-        "api.openai.com": ChatQuirks(limit="max_completion_tokens", parallel=True, cache_key=True, verbosity=True),
-        "openrouter.ai": ChatQuirks(effort="reasoning", details=True, parallel=True),
+        "api.openai.com": ChatQuirks(
+            limit="max_completion_tokens", echoes=False, parallel=True, cache_key=True, verbosity=True
+        ),
+        "openrouter.ai": ChatQuirks(effort="reasoning", echoes=False, details=True, parallel=True),
         # It answers 400 to a call that comes back without the reasoning before it.
         "api.deepseek.com": ChatQuirks(schema="json_object", reasoning="reasoning_content"),
         # No unknown fields, ids of nine letters and digits, no user after a tool.
         "api.mistral.ai": ChatQuirks(
-            usage=False, effort="", parallel=True, alternates=True, id_length=9, plain_ids=True
+            usage=False, effort="", echoes=False, parallel=True, alternates=True, id_length=9, plain_ids=True
         ),
         # It does not bring a schema and tools together.
-        "api.groq.com": ChatQuirks(limit="max_completion_tokens", schema="prompt", parallel=True),
+        "api.groq.com": ChatQuirks(limit="max_completion_tokens", schema="prompt", echoes=False, parallel=True),
         # Its calls come back with the signatures of their thoughts; a schema and tools are refused together.
-        "generativelanguage.googleapis.com": ChatQuirks(schema="prompt", extras=True),
+        "generativelanguage.googleapis.com": ChatQuirks(schema="prompt", echoes=False, extras=True),
         "api.moonshot.ai": ChatQuirks(reasoning="reasoning_content", cache_key=True),
-        "api.x.ai": ChatQuirks(parallel=True),
+        "api.x.ai": ChatQuirks(echoes=False, parallel=True),
     }
 )
 _BY_PROVIDER: Final[Mapping[str, ChatQuirks]] = MappingProxyType(
@@ -72,9 +76,12 @@ _BY_PROVIDER: Final[Mapping[str, ChatQuirks]] = MappingProxyType(
 
 
 def quirks_of(provider_id: str, base_url: str) -> ChatQuirks:
-    """What is known about a server: by its host, else by the name of a built-in provider that runs anywhere."""
-    host = (urlsplit(base_url).hostname or "").lower()
-    return _BY_HOST.get(host) or _BY_PROVIDER.get(provider_id, UNKNOWN)
+    """What is known about a server: by its host, else by the id of a built-in provider, wherever that is."""
+    hosted = HOSTED.get(provider_id)
+    addresses = (base_url, hosted.base_url) if hosted else (base_url,)
+    hosts = [(urlsplit(address).hostname or "").lower() for address in addresses]
+    found = [_BY_HOST[host] for host in hosts if host in _BY_HOST]
+    return found[0] if found else _BY_PROVIDER.get(provider_id, UNKNOWN)
 
 
 # What a refusal says, all of it in one message, and what is different from then on.
@@ -89,6 +96,7 @@ _LESSONS: Final[tuple[tuple[tuple[str, ...], dict[str, object]], ...]] = (
     (("response mime type",), {"schema": "prompt"}),
     (("reasoning_content", "passed back"), {"reasoning": "reasoning_content"}),
     (("missing", "reasoning_content"), {"reasoning": "reasoning_content"}),
+    (("reasoning",), {"echoes": False}),
     (("roles must alternate",), {"alternates": True}),
     (("unexpected role 'user'",), {"alternates": True}),
     (("tool call id", "length of 9"), {"plain_ids": True, "id_length": 9}),

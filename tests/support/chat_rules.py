@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -58,7 +59,12 @@ def find_problems(body: Json, raw: bytes, past: Past, dialect: Dialect) -> list[
     ):
         return [*problems, "`messages` is no list of objects"]
     found = cast("list[Json]", messages)
-    problems += [f"messages[{at}]: {problem}" for at, one in enumerate(found) for problem in _shape(one, dialect)]
+    # Of its own reasoning a server takes back what it has sent, in the field that it has sent it in.
+    own = any(past.reasoning.get(body["model"], ()))
+    fields = dialect.message_fields | {"reasoning_content"} if own else dialect.message_fields
+    problems += [
+        f"messages[{at}]: {problem}" for at, one in enumerate(found) for problem in _shape(one, dialect, fields)
+    ]
     if problems:
         return problems
     return [*_tools(body), *_order(found, dialect), *_reasoning(body, past, dialect), *_prefix(body, raw, past)]
@@ -70,11 +76,11 @@ def messages_bytes(raw: bytes) -> bytes:
     return raw[: stop - 1] if start else b""
 
 
-def _shape(message: Json, dialect: Dialect) -> list[str]:
+def _shape(message: Json, dialect: Dialect, assistant_fields: Set[str]) -> list[str]:
     role = message.get("role")
     if role not in _MESSAGE_FIELDS:
         return [f"unknown role {role!r}"]
-    allowed = _MESSAGE_FIELDS[role] | (dialect.message_fields if role == "assistant" else frozenset[str]())
+    allowed = _MESSAGE_FIELDS[role] | (assistant_fields if role == "assistant" else frozenset[str]())
     problems = [f"unknown field `{name}`" for name in sorted(set(message) - allowed)]
     content, calls = message.get("content"), message.get("tool_calls")
     if role == "assistant" and calls:

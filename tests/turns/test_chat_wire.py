@@ -54,6 +54,7 @@ async def test_parallel_calls_and_their_outputs(place: Place) -> None:
     assert outputs(model.bodies[1]) == {"a": "one", "b": "two"}
     assert roles(model.bodies[1])[-4:] == ["user", "assistant", "tool", "tool"]
     assert model.bodies[1]["messages"][-3]["content"] == "I look."
+    assert model.bodies[1]["messages"][-3]["reasoning_content"] == "two at once"
     assert model.bodies[0]["messages"][-1] == {"role": "user", "content": "go"}
     assert roles(model.bodies[2])[-2:] == ["assistant", "user"]
     assert model.requests[0].path.endswith("/v1/chat/completions")

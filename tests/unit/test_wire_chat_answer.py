@@ -188,6 +188,7 @@ def test_reasoning_is_kept_whatever_it_is_called() -> None:
             "type": "reasoning",
             "summary": [],
             "content": [{"type": "reasoning_text", "text": "Hmm."}],
+            "field": field,
         }
         assert message["content"][0]["text"] == "Yes."
 
@@ -200,6 +201,23 @@ def test_tags_of_reasoning_may_be_cut_anywhere(size: int) -> None:
     [reasoning, message] = items(events)
     assert reasoning["content"][0]["text"] == "I <b>think</b> </thin\n"
     assert message["content"][0]["text"].strip() == "So <think> it is."
+
+
+@pytest.mark.parametrize("size", [1, 4, 100])
+def test_reasoning_may_end_with_a_tag_that_the_template_has_opened(size: int) -> None:
+    text = "I think `</think>` ends it.\n</think>\n\nYes."
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    [reasoning, message] = items(play(*(chunk({"content": piece}) for piece in pieces), chunk(finish="stop"), DONE))
+    assert reasoning["content"][0]["text"] == "I think `</think>` ends it.\n"
+    assert message["content"] == [{"type": "output_text", "text": "Yes."}]
+
+
+@pytest.mark.parametrize(
+    "text", ["The tag `</think>` ends it.", "```\n</think>\n```", "It begins with <think>.\n</think>"]
+)
+def test_a_closing_tag_in_an_answer_is_text(text: str) -> None:
+    [message] = items(play(chunk({"content": text}), chunk(finish="stop"), DONE))
+    assert message["content"][0]["text"] == text
 
 
 @pytest.mark.parametrize("text", ["<thin", "<", "no tag", "  <thinking> of you", "a<think>b</think>"])

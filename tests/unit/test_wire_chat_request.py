@@ -189,7 +189,33 @@ def test_reasoning_goes_back_to_its_own_model_in_the_form_that_it_takes() -> Non
     assert signed["extra_content"] == {"google": {"thought_signature": "sig"}}
     [unsigned] = answer("gemini", reasoning("gemini", "other", calls=extra))["tool_calls"]
     assert "extra_content" not in unsigned
-    assert set(answer("fake", reasoning("fake", **thought))) == {"role", "content", "tool_calls"}
+    # Servers that are not known get it in the field that they have sent it in.
+    plain = {"role", "content", "tool_calls"}
+    for field in ("reasoning_content", "reasoning"):
+        assert answer("fake", reasoning("fake", **thought, field=field))[field] == "Hm."
+        assert set(answer("fake", reasoning("fake", "other", **thought, field=field))) == plain
+        assert set(answer("other", reasoning("fake", **thought, field=field))) == plain
+        assert set(answer("groq", reasoning("groq", **thought, field=field))) == plain
+    assert answer("fake", reasoning("fake", **thought, field="<think>"))["content"] == "<think>\nHm.</think>\n\n"
+    assert set(answer("fake", reasoning("fake", **thought))) == plain
+
+
+def test_the_reasoning_of_a_finished_answer_and_what_is_refused_do_not_go_back() -> None:
+    thought = reasoning("fake", content=[{"type": "reasoning_text", "text": "Hm."}], field="reasoning_content")
+    finished = body(message("user", "go"), thought, message("assistant", "done"), message("user", "on"))
+    assert [set(each) for each in finished["messages"]] == [{"role", "content"}] * 4
+    sender = wire()
+    asked = prompt(message("user", "go"), thought, call("a"), output("a"))
+    assert b"Hm." in sender.encode(asked)
+    assert sender.adapt(400, ModelError("property 'reasoning_content' is unsupported", retryable=False))
+    assert b"Hm." not in sender.encode(asked)
+
+
+@pytest.mark.parametrize("provider", ["deepseek", "mistral", "groq", "gemini", "openrouter"])
+def test_a_built_in_provider_is_known_at_any_address(provider: str) -> None:
+    moved = ChatWire(Provider(provider, provider, "http://127.0.0.1:1/v1", wire_api="chat"))
+    asked = prompt(*ITEMS, output_schema=b'{"type":"object"}', effort="high", max_output_tokens=9)
+    assert moved.encode(asked) == wire(provider).encode(asked)
 
 
 def test_a_model_that_cannot_see_is_sent_no_picture() -> None:

@@ -191,10 +191,10 @@ class _ChatLog:
         if not text and not calls:
             return pictures
         reasoning = [step.item for step in message.steps if isinstance(step, ReasoningStep)]
-        fields, extras = replayed(reasoning, self._quirks, has_calls=bool(calls))
-        value: dict[str, Any] = {"role": "assistant", "content": text or None, **fields}
+        replay = replayed(reasoning, self._quirks, has_calls=bool(calls))
+        value: dict[str, Any] = {"role": "assistant", "content": replay.opening + text or None, **replay.fields}
         if calls:
-            value["tool_calls"] = [{**_call(call), **as_object(extras.get(call.original_id))} for call in calls]
+            value["tool_calls"] = [{**_call(call), **as_object(replay.extras.get(call.original_id))} for call in calls]
         self._append_message(value)
         for call in calls:
             shown = "\n".join(part for part in call.output if isinstance(part, str))

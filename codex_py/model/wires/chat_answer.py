@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from codex_py.errors import ModelError
 from codex_py.model.chat_quirks import ChatQuirks
@@ -25,7 +25,7 @@ from codex_py.model.sent_errors import sent_error
 from codex_py.model.wires.chat_calls import CallAssembler
 from codex_py.model.wires.chat_text import TextTemplate
 from codex_py.model.wires.chat_usage import read_usage
-from codex_py.model.wires.think_tags import ThinkSplitter
+from codex_py.model.wires.think_tags import THINK, ThinkSplitter, in_tags, split_unopened
 from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem
@@ -41,23 +41,44 @@ _REFUSED: Final = frozenset({"refusal", "refused"})
 _REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
 
 
-def replayed(
-    items: Sequence[dict[str, Any]], quirks: ChatQuirks, *, has_calls: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields by which a message gives a model its reasoning back, and what goes back with each call, by its id."""
+class ReplayedReasoning(NamedTuple):
+    """What a message gives a model back of its reasoning: fields, the start of its text, and further fields of calls by
+    the ids that these came with.
+    """
+
+    fields: dict[str, Any]
+    opening: str
+    extras: dict[str, Any]
+
+
+def replayed(items: Sequence[dict[str, Any]], quirks: ChatQuirks, *, has_calls: bool) -> ReplayedReasoning:
+    """The reasoning of one message, in the form that the server takes."""
     fields: dict[str, Any] = {}
+    opening = ""
     if quirks.reasoning:
-        texts = [str(as_object(part).get("text", "")) for item in items for part in as_list(item.get("content"))]
+        text = "".join(map(_reasoning_in, items))
         # Also for the calls of another model, whose reasoning nobody else may see: the field must be there.
-        if any(texts) or has_calls:
-            fields[quirks.reasoning] = "".join(texts)
+        if text or has_calls:
+            fields[quirks.reasoning] = text
+    elif quirks.echoes and has_calls:
+        # What the model has thought on the way to its calls, as the server has sent it; a finished answer needs none.
+        for item in items:
+            name = str(item.get("field") or "")
+            if name in _REASONING_FIELDS:
+                fields[name] = str(fields.get(name, "")) + _reasoning_in(item)
+            else:
+                opening += in_tags(name, _reasoning_in(item))
     details = [detail for item in items for detail in as_list(item.get("details"))] if quirks.details else []
     if details:
         fields["reasoning_details"] = details
     extras: dict[str, Any] = {}
     for item in items if quirks.extras else ():
         extras |= as_object(item.get("calls"))
-    return fields, extras
+    return ReplayedReasoning(fields, opening, extras)
+
+
+def _reasoning_in(item: dict[str, Any]) -> str:
+    return "".join(str(as_object(part).get("text", "")) for part in as_list(item.get("content")))
 
 
 _MAX_TEMPLATE: Final = 4096
@@ -75,6 +96,7 @@ class ChatDecoder:
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._reasoning: list[str] = []
+        self._reasoning_field = ""
         # With the pieces of their texts, which are joined once.
         self._details: list[tuple[dict[str, Any], list[str]]] = []
         self._id = ""
@@ -188,8 +210,11 @@ class ChatDecoder:
     def _reasoning_of(self, delta: dict[str, Any]) -> list[ResponseEvent]:
         for detail in as_list(delta.get("reasoning_details")):
             _merge(self._details, as_object(detail))
-        text = next((text for name in _REASONING_FIELDS if isinstance(text := delta.get(name), str) and text), "")
-        return self._reasoned(text)
+        for name in _REASONING_FIELDS:
+            if isinstance(text := delta.get(name), str) and text:
+                self._reasoning_field = name
+                return self._reasoned(text)
+        return []
 
     def _reasoned(self, text: str) -> list[ResponseEvent]:
         if text:
@@ -262,11 +287,16 @@ class ChatDecoder:
     def _spoken_items(self, extras: dict[str, Any] | None = None) -> list[ResponseEvent]:
         """The items of the reasoning and the text so far."""
         events: list[ResponseEvent] = []
-        reasoning = "".join(self._reasoning)
+        text, reasoning, field = "".join(self._text), "".join(self._reasoning), self._reasoning_field
+        if not reasoning:
+            reasoning, text = split_unopened(text)
+            field = THINK
         if reasoning or self._details or extras:
             item: dict[str, Any] = {"type": "reasoning", "summary": []}
             if reasoning:
                 item["content"] = [{"type": "reasoning_text", "text": reasoning}]
+                if field := field or self._splitter.tag:
+                    item["field"] = field
             if self._details:
                 item["details"] = [
                     {**detail, "text": "".join(pieces)} if pieces else detail for detail, pieces in self._details
@@ -274,7 +304,7 @@ class ChatDecoder:
             if extras:
                 item["calls"] = extras
             events.append(_done(item))
-        text, refusal = "".join(self._text), "".join(self._refusal)
+        refusal = "".join(self._refusal)
         content = [{"type": "output_text", "text": text}] if text.strip() else []
         if refusal:
             content.append({"type": "refusal", "refusal": refusal})

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-_TAGS: Final[Mapping[str, str]] = MappingProxyType({"<think>": "</think>", "[THINK]": "[/THINK]"})
+THINK: Final = "<think>"
+_TAGS: Final[Mapping[str, str]] = MappingProxyType({THINK: "</think>", "[THINK]": "[/THINK]"})
+
+
+def in_tags(tag: str, thought: str) -> str:
+    """Reasoning as the start of a text, the way the model wrote it; empty for an unknown tag."""
+    return f"{tag}\n{thought}{_TAGS[tag]}\n\n" if tag in _TAGS else ""
+
+
+def split_unopened(text: str) -> tuple[str, str]:
+    """The reasoning before a closing tag on a line of its own that nothing has opened, and the text behind it.
+
+    Some templates put the opening tag into the prompt, so that the model writes only the other one.
+    """
+    for tag, end in _TAGS.items():
+        if end not in text:
+            continue
+        if (found := re.search(rf"^[ \t]*{re.escape(end)}[ \t]*$\n*", text, re.MULTILINE)) is None:
+            continue
+        thought = text[: found.start()]
+        if tag not in thought and thought.count("```") % 2 == 0:
+            return thought, text[found.end() :]
+    return "", text
 
 
 class ThinkSplitter:
-    """Feed it a text in pieces; it gives back pieces with whether they are reasoning. Tags may be cut anywhere."""
+    """Feed it a text in pieces; it gives back pieces with whether they are reasoning. Tags may be cut anywhere.
+
+    `tag` is the tag that the reasoning began with.
+    """
 
     def __init__(self) -> None:
+        self.tag = ""
         self._read = self._begin
         self._end = ""
         self._held = ""
@@ -40,7 +67,7 @@ class ThinkSplitter:
         start = self._held.lstrip()
         for tag, end in _TAGS.items():
             if start.startswith(tag):
-                self._end, self._held, self._after_tag = end, "", True
+                self.tag, self._end, self._held, self._after_tag = tag, end, "", True
                 self._read = self._think
                 return self._think(start[len(tag) :])
             if tag.startswith(start):
