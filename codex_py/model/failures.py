@@ -306,9 +306,10 @@ def _not_connected(error: Exception, host: str, address: str, hint: str) -> Mode
                 f"the certificate of `{host}` is not trusted: {reason}; if it is your own authority's, name its PEM "
                 "file in `CODEX_CA_CERTIFICATE`",
                 retryable=False,
-            )
+            ).counted_as("network")
         case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
-            return ModelError(f"`{host}` does not speak https; is its address `http://`?", retryable=False)
+            message = f"`{host}` does not speak https; is its address `http://`?"
+            return ModelError(message, retryable=False).counted_as("config")
         case OSError(errno=errno.EMFILE | errno.ENFILE):
             return ModelError(f"cannot connect to {address}: {_reason(error)}; raise `ulimit -n`", retryable=False)
         case OSError() if not isinstance(cause, ssl.SSLError | ConnectionResetError | BrokenPipeError):

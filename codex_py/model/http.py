@@ -23,7 +23,7 @@ from urllib.request import getproxies
 
 import h11
 
-from codex_py.errors import UserError
+from codex_py.errors import ConfigError
 from codex_py.model.connection import HttpConnection
 from codex_py.text.address import is_loopback
 
@@ -92,7 +92,7 @@ def open_client(url: str, *, ca_file: str | None, idle_timeout: float) -> httpx.
             limits=httpx.Limits(keepalive_expiry=_KEEPALIVE_SECONDS),
         )
     except (ValueError, httpx.InvalidURL, ImportError) as error:
-        raise UserError(
+        raise ConfigError(
             f"cannot use the proxy settings of the environment: {str(error).splitlines()[0]}",
             hint="fix or unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or list the server in NO_PROXY",
         ) from error
@@ -250,7 +250,7 @@ def _trust(ca_file: str | None, *, needed: bool) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         reason = "no certificate in it" if isinstance(error, ssl.SSLError) else str(error.strerror).lower()
-        raise UserError(
+        raise ConfigError(
             f"cannot read the certificate file `{ca_file}`: {reason}",
             hint="CODEX_CA_CERTIFICATE and SSL_CERT_FILE name a PEM file",
         ) from error
