@@ -32,6 +32,7 @@ _TEXTS: Final[Mapping[type[Value], tuple[str, ...]]] = {
     events.PatchStarted: ("changes",),
     events.PatchFinished: ("changes", "output"),
     events.PatchRejected: ("reason",),
+    events.ApprovalMissing: ("reason",),
     events.FileChange: ("diff",),
     events.McpCallStarted: ("arguments",),
     events.McpCallProgress: ("message",),

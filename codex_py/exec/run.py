@@ -30,6 +30,7 @@ from codex_py.text.sanitize import sanitize, sanitize_line
 _MAX_SHOWN: Final = 200
 _STORED_ANSWER: Final = "the stored answer of an earlier run; `--again` asks the model again\n"
 _NO_ANSWER: Final = "the turn ended without an answer"
+_UNAPPROVED: Final = "the task needs an approval, and nobody can be asked here: {}"
 
 Show: TypeAlias = Callable[[events.Event], None]
 _End: TypeAlias = events.TurnCompleted | events.TurnFailed | events.TurnInterrupted
@@ -47,6 +48,8 @@ class Ending:
         self._end: _End | None = None
         self._ran_command = False
         self._no_sandbox: str | None = None
+        # The approval that the last call lacked; None once a call after it has done something.
+        self._unapproved: str | None = None
         self.answer: str | None = None
         self.completed = False
         self.failure: events.TurnFailed | None = None
@@ -65,11 +68,23 @@ class Ending:
                 self._show_end()
                 self._show(event)
             case _:
-                if isinstance(event, events.CommandFinished) and event.status != "declined":
-                    self._ran_command = True
-                if isinstance(event, events.MessageDone):
-                    self._last_message = event.text
+                self._note(event)
                 self._show(event)
+
+    def _note(self, event: events.Event) -> None:
+        match event:
+            case events.ApprovalMissing(_, reason):
+                self._unapproved = reason
+            case events.CommandFinished(status=status, exit_code=exit_code, only_reads=only_reads):
+                self._ran_command = self._ran_command or status != "declined"
+                if exit_code == 0 and not only_reads:
+                    self._unapproved = None
+            case events.PatchFinished(ok=True) | events.McpCallFinished(status="completed"):
+                self._unapproved = None
+            case events.MessageDone(text):
+                self._last_message = text
+            case _:
+                pass
 
     async def finish(self, session: Session) -> None:
         """Stop the commands that still run, and show the end of the turn; sets `completed` and `answer`."""
@@ -83,29 +98,33 @@ class Ending:
         end, self._end = self._end, None
         if end is None:
             return
-        failure = self._failure(end)
-        if self._no_sandbox and failure != self._no_sandbox:
+        failed = self._failure(end)
+        if self._no_sandbox and (failed is None or failed.failure != "sandbox"):
             self._show(events.Warned(self._no_sandbox))
-        if failure is not None:
+        if failed is not None:
             self.overruled = True
-            code: FailureCode = "sandbox" if failure == self._no_sandbox else "internal"
-            end = events.TurnFailed(end.turn_id, failure, failure=code)
+            end = failed
         self._show(end)
         self.completed = isinstance(end, events.TurnCompleted)
         self.answer = end.last_message if isinstance(end, events.TurnCompleted) else None
         if isinstance(end, events.TurnFailed):
             self.failure = end
-            if end.code == BUDGET_REACHED:
-                # What the turn has come to so far is all that was paid for.
+            if end.code == BUDGET_REACHED or end.failure == "approval_needed":
+                # What the turn has come to so far: paid for, or what the model says of the approval.
                 self.answer = self._last_message
 
-    def _failure(self, end: _End) -> str | None:
-        """Why a turn that the model has completed counts as failed; None if it does not."""
+    def _failure(self, end: _End) -> events.TurnFailed | None:
+        """How a turn that the model has completed has failed all the same; None if it has not."""
         if not isinstance(end, events.TurnCompleted):
             return None
+        failed: tuple[str, FailureCode] | None = None
         if self._no_sandbox and not self._ran_command:
-            return self._no_sandbox
-        return _NO_ANSWER if self._needs_answer and not (end.last_message or "").strip() else None
+            failed = self._no_sandbox, "sandbox"
+        elif self._unapproved is not None:
+            failed = _UNAPPROVED.format(sanitize_line(self._unapproved)), "approval_needed"
+        elif self._needs_answer and not (end.last_message or "").strip():
+            failed = _NO_ANSWER, "internal"
+        return events.TurnFailed(end.turn_id, failed[0], failure=failed[1]) if failed else None
 
 
 _SECONDS_TO_END: Final = 4.0

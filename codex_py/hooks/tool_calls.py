@@ -113,6 +113,7 @@ class HookedCalls:
             return None
         reason = f"a hook wants you to be asked: {verdict.reason}" if verdict.reason else "a hook wants you to be asked"
         if context.ask is None:
+            context.emit(events.ApprovalMissing(context.call_id, reason))
             return f"refused: {reason}; {_NOBODY}"
         shown = sanitize(_description(hook_calls[0])[:_MAX_QUESTION_LENGTH])
         question = ApprovalQuestion(uuid7(), context.call_id, shown, context.cwd, reason, scopes=("once",))
@@ -138,7 +139,10 @@ class HookedCalls:
                     return ApprovalReply(refusal=refusal) if is_approval else None
             if context.ask is not None:
                 return await context.ask(question)
-            return ApprovalReply(refusal=_NO_YES) if isinstance(question, ApprovalQuestion) else None
+            if not isinstance(question, ApprovalQuestion):
+                return None
+            context.emit(events.ApprovalMissing(context.call_id, question.reason))
+            return ApprovalReply(refusal=_NO_YES)
 
         return ask
 

@@ -11,7 +11,7 @@ from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import encode_json, uuid7
 from codex_py.protocol.events import Warned
 from codex_py.protocol.policy import ApprovalPolicy, DangerFullAccess, SandboxPolicy, approval_name, asks_about
-from codex_py.protocol.questions import ApprovalQuestion, ApprovalScope
+from codex_py.protocol.questions import ApprovalMissing, ApprovalQuestion, ApprovalScope
 from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.tools.approval import (
     Approvals,
@@ -71,7 +71,8 @@ def decide_call(
     allow = call.server.allow_with
     advice = f"; the user can allow the tools of this server with `{allow}`" if allow else ""
     return RefuseVerdict(
-        f"call refused: {reason}; nobody can be asked {how}: go on without it, or report what is needed{advice}"
+        f"call refused: {reason}; nobody can be asked {how}: go on without it, or report what is needed{advice}",
+        verdict,
     )
 
 
@@ -99,7 +100,9 @@ async def permit_call(call: McpCall, context: ToolContext, keep: Callable[[McpSe
         match verdict:
             case RunVerdict():
                 return
-            case RefuseVerdict(reason):
+            case RefuseVerdict(reason, unasked):
+                if unasked is not None:
+                    context.emit(ApprovalMissing(context.call_id, unasked.reason))
                 raise ToolError(reason)
             case AskVerdict():
                 if saves_question:

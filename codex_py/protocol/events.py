@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
-from codex_py.protocol.questions import FileChange, Question
+from codex_py.protocol.questions import ApprovalMissing, FileChange, Question
 from codex_py.protocol.status import AgentState, AgentStatus, AgentTool, FilesChanged
 from codex_py.protocol.usage import CompactionReason, CompactionWay, Costs, TokenUsage
 from codex_py.protocol.value import Value
@@ -121,7 +121,7 @@ class CommandInput(Value):
 class CommandFinished(Value):
     """`exit_code` is None while the command still runs in the background, and when it was refused or stopped.
     `seconds` are 0 when nobody has kept how long it took. `in_background` says that its call was answered before,
-    `stopped_by_user` that the user stopped it there.
+    `stopped_by_user` that the user stopped it there, `only_reads` that it is known to change nothing.
     """
 
     call_id: str
@@ -134,6 +134,7 @@ class CommandFinished(Value):
     by_user: bool = False
     in_background: bool = False
     stopped_by_user: bool = False
+    only_reads: bool = False
 
 
 class PatchStarted(Value):
@@ -372,6 +373,7 @@ Event: TypeAlias = (
     | PatchStarted
     | PatchFinished
     | PatchRejected
+    | ApprovalMissing
     | McpCallStarted
     | McpCallProgress
     | McpCallFinished

@@ -42,7 +42,7 @@ FAILURES: Final[dict[FailureCode, Failure]] = {
     "refused": Failure(76, "the model, a content filter or a prompt hook refuses the task", "after a change"),
     "budget": Failure(75, "a budget is used up; the answer so far is printed", "after a change"),
     "timeout": Failure(74, "the provider accepts requests and does not answer in time", "later"),
-    "approval_needed": Failure(73, "all that the model tried needs an approval that nobody gives", "after a change"),
+    "approval_needed": Failure(73, "a call lacked an approval, and none after it did anything", "after a change"),
     "schema": Failure(66, "the answer does not fit `--output-schema`, asked twice", "now"),
     "sandbox": Failure(70, "no command could run because the sandbox is missing", "after a change"),
     "busy": Failure(79, "another process uses the session of `--session-id`", "later"),

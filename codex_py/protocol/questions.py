@@ -171,6 +171,13 @@ class FileChange(Value):
     diff: str = ""
 
 
+class ApprovalMissing(Value):
+    """An event: a call was refused only because it needs an approval, and nobody can be asked for one."""
+
+    call_id: str
+    reason: str
+
+
 class ApprovalQuestion(Value):
     """Whether a command may run, or a patch be written. The answer is one of `scopes`; anything else is a no.
 

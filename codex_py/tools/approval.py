@@ -220,12 +220,12 @@ def decide_patch(outside: str | None, *, policy: ApprovalPolicy, can_ask: bool) 
     if outside is None and policy != "untrusted":
         return RunVerdict()
     if outside and not asks_about(policy, "sandbox_approval"):
-        return RefuseVerdict(outside)
+        can_ask = False
     reason = "the policy `untrusted` asks for every patch"
     if outside:
         reason = "the sandbox is read-only" if "read-only sandbox" in outside else "it writes outside of the workspace"
     verdict = AskVerdict(reason, outside=outside is not None, patternable=False)
-    return verdict if can_ask else RefuseVerdict(outside or _refused(verdict, policy))
+    return verdict if can_ask else RefuseVerdict(outside or _refused(verdict, policy), verdict)
 
 
 def decide_input(line: str, danger: Danger | None, *, policy: ApprovalPolicy, can_ask: bool) -> ApprovalVerdict:
@@ -234,7 +234,9 @@ def decide_input(line: str, danger: Danger | None, *, policy: ApprovalPolicy, ca
     verdict = AskVerdict(
         f"it is typed into `{line}`, which runs outside the sandbox{more}", outside=True, patternable=False
     )
-    return verdict if can_ask and asks_about(policy, verdict.kind) else RefuseVerdict(_refused(verdict, policy))
+    if can_ask and asks_about(policy, verdict.kind):
+        return verdict
+    return RefuseVerdict(_refused(verdict, policy), verdict)
 
 
 def decide_typed(facts: CommandFacts, rules: RuleBook, *, policy: ApprovalPolicy, can_ask: bool) -> ApprovalVerdict:
@@ -247,7 +249,9 @@ def decide_typed(facts: CommandFacts, rules: RuleBook, *, policy: ApprovalPolicy
         verdict = AskVerdict(f"what is typed is dangerous: {facts.danger.reason}", patternable=False)
     if not isinstance(verdict, AskVerdict):
         return verdict or RunVerdict()
-    return verdict if can_ask and asks_about(policy, verdict.kind) else RefuseVerdict(_refused(verdict, policy))
+    if can_ask and asks_about(policy, verdict.kind):
+        return verdict
+    return RefuseVerdict(_refused(verdict, policy), verdict)
 
 
 def asks_after_denial(policy: ApprovalPolicy, *, can_ask: bool) -> bool:

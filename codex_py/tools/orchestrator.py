@@ -17,7 +17,7 @@ from codex_py.process.shells import join_words
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandFinished, Warned
 from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
-from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, ApprovalScope
+from codex_py.protocol.questions import ApprovalMissing, ApprovalQuestion, ApprovalReply, ApprovalScope
 from codex_py.protocol.value import Value
 from codex_py.shell.dangerous import find_danger
 from codex_py.shell.known_safe import BUILTINS, is_known_safe
@@ -100,6 +100,9 @@ async def orchestrate_command(command: CommandToRun, context: ToolContext, attem
     if not orchestrator.only_reads:
         await context.expect_write()
     first = await attempt(orchestrator.context_for(run))
+    if orchestrator.only_reads and isinstance(first.output.ended, CommandFinished):
+        ended = first.output.ended.replace(only_reads=True)
+        first = first._replace(output=first.output.replace(ended=ended))
     if not run.outside:
         await orchestrator.keep_own_changes()
     if first.exit_code:
@@ -143,7 +146,9 @@ class _Orchestrator:
             match verdict:
                 case RunVerdict():
                     return verdict
-                case RefuseVerdict(reason, lacks_sandbox=lacks):
+                case RefuseVerdict(reason, unasked, lacks_sandbox=lacks):
+                    if unasked is not None and not lacks:
+                        self._context.emit(ApprovalMissing(self._context.call_id, unasked.reason))
                     if lacks:
                         advice = self._context.sandbox.advice(self._facts.shortfall or "")
                         self._context.emit(Warned(advice, code="sandbox_missing"))

@@ -30,7 +30,7 @@ from codex_py.paths import is_directory, real_path
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import FileChange, PatchFinished, PatchRejected, PatchStarted
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly
-from codex_py.protocol.questions import ApprovalQuestion
+from codex_py.protocol.questions import ApprovalMissing, ApprovalQuestion
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot, is_writable
 from codex_py.text.diff import unified_diff
 from codex_py.text.sanitize import sanitize
@@ -76,7 +76,9 @@ async def permit_patch(outside: str | None, patch: PatchToJudge, context: ToolCo
         match verdict:
             case RunVerdict():
                 return None
-            case RefuseVerdict(reason):
+            case RefuseVerdict(reason, unasked):
+                if unasked is not None:
+                    context.emit(ApprovalMissing(context.call_id, f"a patch: {unasked.reason}"))
                 return reason
             case AskVerdict():
                 pass

@@ -13,7 +13,7 @@ from codex_py.process.session import RunningCommand
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandInput
 from codex_py.protocol.policy import DangerFullAccess
-from codex_py.protocol.questions import ApprovalQuestion
+from codex_py.protocol.questions import ApprovalMissing, ApprovalQuestion
 from codex_py.protocol.value import Value
 from codex_py.shell.command_line import ShellCommand
 from codex_py.shell.dangerous import find_danger
@@ -114,6 +114,8 @@ async def _permit_input(text: str, session: RunningCommand, context: ToolContext
     async with approvals.lock:
         verdict = _verdict(facts, session, context, approvals, outside=outside)
         if isinstance(verdict, RefuseVerdict):
+            if verdict.unasked is not None:
+                context.emit(ApprovalMissing(context.call_id, verdict.unasked.reason))
             raise ToolError(verdict.reason)
         if not isinstance(verdict, AskVerdict) or approvals.is_allowed(key):
             return

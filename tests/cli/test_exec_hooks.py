@@ -222,17 +222,17 @@ def test_nothing_of_a_hook_that_hangs_is_left(place: Place) -> None:
     assert [number for number in numbers if is_running(number)] == []
 
 
-def leave(place: Place, command: str, *flags: str, said: str = "") -> tuple[bool, list[Any]]:
+def leave(place: Place, command: str, *flags: str, said: str = "", status: int = 73) -> tuple[bool, list[Any]]:
     """Whether a command may write outside of the sandbox, and what a hook that answers is told.
 
-    `said` is how the output that the model reads begins.
+    `said` is how the output that the model reads begins, `status` how the run ends: for lack of an approval.
     """
     use_hooks(place, PermissionRequest=[entry(noting(place, command), "Bash")])
     outside = place.home / "outside"
     arguments = {"cmd": f"touch {outside}", "sandbox_permissions": "require_escalated", "justification": "to see"}
     with FakeResponses([call("c1", "exec_command", arguments)], [say("done")]) as model:
         place.use_model(model.base_url)
-        assert run(place, "exec", "-s", "workspace-write", *flags, "go").status == 0
+        assert run(place, "exec", "-s", "workspace-write", *flags, "go").status == status
     assert model.requests[1].output_of("c1").startswith(said)
     return outside.exists(), [(one["permission_mode"], one["tool_input"]["command"]) for one in told(place)]
 
@@ -242,16 +242,19 @@ ALLOW = f"echo '{DECISION}'"
 
 
 @pytest.mark.parametrize(
-    ("command", "leaves", "said"),
+    ("command", "leaves", "status", "said"),
     [
-        (ALLOW, True, "Chunk ID: "),
-        ("echo no >&2; exit 2", False, "command declined by a PermissionRequest hook: no"),
-        ("exit 0", False, "command declined by default: nobody can be asked in this session, and no hook has said yes"),
+        (ALLOW, True, 0, "Chunk ID: "),
+        ("echo no >&2; exit 2", False, 0, "command declined by a PermissionRequest hook: no"),
+        ("exit 0", False, 73, "command declined by default: nobody can be asked in this session, and no hook has said"),
     ],
 )
-def test_where_nobody_can_be_asked_a_hook_gives_permission(place: Place, command: str, leaves: bool, said: str) -> None:
+def test_where_nobody_can_be_asked_a_hook_gives_permission(
+    place: Place, command: str, leaves: bool, status: int, said: str
+) -> None:
     flags = ("-c", "approval_policy=on-request")
-    assert leave(place, command, *flags, said=said) == (leaves, [("default", f"touch {place.home / 'outside'}")])
+    left = leave(place, command, *flags, said=said, status=status)
+    assert left == (leaves, [("default", f"touch {place.home / 'outside'}")])
 
 
 @pytest.mark.parametrize("flags", [(), ("-c", "approval_policy=never")])

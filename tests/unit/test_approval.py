@@ -150,12 +150,10 @@ def test_patches(policy: ApprovalPolicy) -> None:
     inside = decide_patch(None, policy=policy, can_ask=True)
     outside = decide_patch("rejected", policy=policy, can_ask=True)
     assert isinstance(inside, AskVerdict) == (policy == "untrusted")
-    assert (
-        outside == RefuseVerdict("rejected")
-        if policy == "never"
-        else isinstance(outside, AskVerdict) and outside.outside
-    )
-    assert decide_patch("rejected", policy=policy, can_ask=False) == RefuseVerdict("rejected")
+    unasked = AskVerdict("it writes outside of the workspace", outside=True, patternable=False)
+    refused = RefuseVerdict("rejected", unasked)
+    assert outside == (refused if policy == "never" else unasked)
+    assert decide_patch("rejected", policy=policy, can_ask=False) == refused
     assert isinstance(
         decide_patch(None, policy=policy, can_ask=False), RefuseVerdict if policy == "untrusted" else RunVerdict
     )
