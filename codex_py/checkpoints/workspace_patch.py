@@ -110,7 +110,9 @@ class WorkspaceStates:
     def _patch(self, before: Snapshot, after: Snapshot) -> WorkspacePatch:
         root = outermost(before.roots, str(self._cwd))
         changes: list[tuple[str, Change]] = []
-        left_out: list[str] = []
+        # Repositories below the workspace that are new or gone: a patch cannot make them.
+        nested = {path for path in (*before.roots, *after.roots) if not (before.has(path) and after.has(path))}
+        left_out = [path[len(root) + 1 :] if path.startswith(f"{root}/") else path for path in sorted(nested)]
         for change in changes_between(before, after):
             path = os.path.join(change.root, os.fsdecode(change.path))  # noqa: PTH118 - many, and `Path` is slow
             if change.after is None and after.is_hidden(change.root, change.path) and os.path.lexists(path):

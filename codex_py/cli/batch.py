@@ -142,6 +142,8 @@ def _check_flags(options: argparse.Namespace) -> None:
         raise UsageError("`--repos` and a file of tasks exclude each other")
     if options.repos is None and not options.words:
         raise UsageError("no tasks", hint="name a JSONL or CSV file, or `--repos FILE --prompt PROMPT`")
+    if not options.out:
+        raise UsageError("`--out` is empty", hint="name a directory")
     if options.prompt is not None and not options.prompt.strip():
         raise UsageError("`--prompt` is empty")
     if options.repos is not None and options.prompt is None:

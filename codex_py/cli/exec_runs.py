@@ -100,6 +100,8 @@ def _placed(session: SessionRequest, chosen: str | None, moved: Sequence[tuple[s
 
 
 def _session_directory(chosen: str, session: SessionRequest) -> Path:
+    if not chosen:
+        raise UsageError("`--session-dir` is empty", hint="name a directory")
     directory = Path(real_path(Path(chosen).absolute()))
     policy = choose_policy(session.loaded, session.extra_roots)
     if not isinstance(policy, DangerFullAccess):
@@ -137,22 +139,26 @@ def run_collected(options: argparse.Namespace, prepare: Prepare) -> int:
         # The files of the run that has the session are its own.
         if artifacts is not None and notes is not None and code != "busy":
             hint = f"; {error.hint}" if error.hint else ""
-            _write_early(artifacts, notes, RunEnd(exit_status(code), code, f"{error}{hint}"))
+            end = RunEnd(exit_status(code), code, f"{error}{hint}")
+            _write_early(artifacts, notes, end, may_have_run=options.session_id is not None)
         raise
     except _Stopped as stopped:
         end = RunEnd(128 + stopped.number, "interrupted", "stopped before the turn began")
         if artifacts is not None and notes is not None:
-            _write_early(artifacts, notes, end)
+            _write_early(artifacts, notes, end, may_have_run=options.session_id is not None)
         return end.status
 
 
-def _write_early(artifacts: ArtifactDirectory, notes: RunNotes, end: RunEnd) -> None:
-    """The files of a run without a turn."""
+def _write_early(artifacts: ArtifactDirectory, notes: RunNotes, end: RunEnd, *, may_have_run: bool) -> None:
+    """The files of a run without a turn; if an earlier run of its session may have changed files, without a patch."""
     # The reason why it failed matters more than why that could not be written.
     with suppress(UserError):
         artifacts.write(EVENTS, notes.lines())
         artifacts.write(TRANSCRIPT, plain_transcript("", end))
-        artifacts.remove(PATCH)
+        if may_have_run:
+            artifacts.remove(PATCH)
+        else:
+            artifacts.write(PATCH, b"")
         artifacts.write(RESULT, notes.result(end, has_schema=False, more={}))
 
 
@@ -300,10 +306,12 @@ class _CollectedRun:
             artifacts.write(PATCH, made.patch.patch)
             more["files_changed"] = [{"path": _text(path), "kind": kind} for path, kind in made.patch.files]
             more["files_left_out"] = [_text(path) for path in made.patch.left_out]
-        result = notes.result(end, has_schema=self._request.output_schema is not None, more=more)
+        has_schema = self._request.output_schema is not None
+        result = notes.result(end, has_schema=has_schema, more=more)
         if self._named is not None and end.code is None:
-            # For the same command once more, with another directory.
-            replace_private(self._named.directory / f"result-{self._task}.json", result)
+            # For the same command once more, with another directory; where this one was is not kept.
+            stored = notes.result(end, has_schema=has_schema, more={**more, "cwd": None})
+            replace_private(self._named.directory / f"result-{self._task}.json", stored)
             if made.patch is not None:
                 replace_private(self._named.directory / f"changes-{self._task}.patch", made.patch.patch)
         artifacts.write(RESULT, result)
@@ -339,7 +347,8 @@ class _CollectedRun:
             artifacts.remove(PATCH)
             more["patch_error"] = "the run that gave the answer had no `--artifacts`"
         if result:
-            artifacts.write(RESULT, encode_result({**result, **more, "exit_status": end.status}))
+            more |= {"cwd": str(self._session.cwd), "exit_status": end.status}
+            artifacts.write(RESULT, encode_result({**result, **more}))
         else:
             has_schema = self._request.output_schema is not None
             artifacts.write(RESULT, notes.result(end, has_schema=has_schema, more=more))

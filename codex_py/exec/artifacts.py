@@ -37,6 +37,8 @@ class ArtifactDirectory:
 
     def __init__(self, argument: str) -> None:
         """Make the directory. Raises `UsageError` where that fails."""
+        if not argument:
+            raise UsageError("`--artifacts` is empty", hint="name a directory")
         self._shown = argument
         self.path: Final = Path(real_path(Path(argument).absolute()))
         try:

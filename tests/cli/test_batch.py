@@ -318,6 +318,7 @@ def test_one_batch_at_a_time_has_the_output(place: Place, out: Path) -> None:
         (["--repos", "r"], "error: `--repos` needs `--prompt`"),
         (["t", "--branch", "b"], "error: `--branch NAME` and `--commit` go together"),
         (["t", "--branch", "a..b", "--commit"], "error: `a..b` is not a name of a branch"),
+        (["t", "--out", ""], "error: `--out` is empty; name a directory"),
         (["t", "--jobs", "0"], "error: `--jobs` needs a whole number above 0, not `0`; see `codex-py batch --help`"),
         (["t", "--retry", "sometimes"], "error: `sometimes` is no code of a failure; "),
         (["t", "--cd", "/"], "error: `--cd` does not go with `batch`: each task has a directory of its own"),

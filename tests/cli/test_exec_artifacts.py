@@ -103,6 +103,34 @@ def test_the_patch_makes_the_same_files_of_the_state_before(place: Place, tmp_pa
     assert result_of(out)["files_left_out"] == []
 
 
+def test_the_patch_applies_in_a_fresh_clone_whatever_became_of_the_files(place: Place, tmp_path: Path) -> None:
+    commit_files(
+        place,
+        **{"was empty": b"", "run me": b"#!/bin/sh\n", "old name": b"x\n" * 50, "new\nline": b"1\n", "tab\tname": b"1"},
+        **{"file": b"1\n", "dir/in": b"1\n", "plain": b"1\n", ".gitignore": b"*.o\n", "crlf": b"a\r\nb\r\n"},
+    )
+    git(place.repo, "update-index", "--chmod=+x", "run me")
+    git(place.repo, "commit", "-qm", "mode")
+    git(place.repo, "checkout", "-q", "--", ".")
+    fresh = tmp_path / "fresh"
+    git(tmp_path, "clone", "-q", str(place.repo), str(fresh))
+    commands = r"""
+        rm 'was empty'; : > empty; : > run; chmod +x run; chmod -x 'run me'; git mv 'old name' 'other name'
+        printf '2\n' >> "$(printf 'new\nline')"; printf 2 >> "$(printf 'tab\tname')"; printf 2 > "$(printf 'a\nb')"
+        rm file; mkdir file; echo 2 > file/in; rm -r dir; echo 2 > dir; rm plain; ln -s nowhere plain
+        printf 'a\r\nc\r\n' > crlf; echo 2 > "$(printf 'lat\351n')"; echo 2 > ignored.o
+        git init -q deep/nested; echo 2 > deep/nested/file
+    """
+    with FakeResponses([call("c1", "exec_command", {"cmd": commands})], [say("done")]) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        assert run(place, "exec", "--artifacts", tmp_path / "out", "change things").status == 0
+    git(fresh, "apply", "-", stdin=(tmp_path / "out/changes.patch").read_bytes())
+    changed = tree_of(place.repo)
+    assert (changed.pop("ignored.o"), changed.pop("deep/nested/file")) == ((0, b"2\n"), (0, b"2\n"))
+    assert tree_of(fresh) == changed
+    assert result_of(tmp_path / "out")["files_left_out"] == ["deep/nested"]
+
+
 @pytest.mark.parametrize("directory", ["out", "."])
 def test_the_files_of_the_run_are_no_part_of_the_patch(directory: str, place: Place) -> None:
     commit_files(place, text=b"one\n")
@@ -162,11 +190,13 @@ def test_a_run_that_cannot_begin_leaves_a_result(place: Place, tmp_path: Path) -
     place.configure("")
     ended = run(place, "exec", "--artifacts", out, "go")
     assert (result_of(out)["code"], result_of(out)["status"]) == ("auth", "failed")
+    assert sorted(path.name for path in out.iterdir()) == NAMES
 
 
 def test_a_directory_that_cannot_be_is_refused(place: Place) -> None:
     place.use_model("http://127.0.0.1:9")
     place.write("file", "x")
+    assert run(place, "exec", "--artifacts", "", "go").err == "error: `--artifacts` is empty; name a directory\n"
     for path in ("file", "file/below"):
         ended = run(place, "exec", "--artifacts", path, "go")
         assert (ended.status, ended.out) == (2, "")

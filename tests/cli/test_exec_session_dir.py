@@ -34,6 +34,24 @@ def test_everything_of_a_session_is_in_its_directory(place: Place, tmp_path: Pat
         assert not (place.codex_home / name).exists(), name
 
 
+def test_where_the_session_was_is_nowhere_but_in_its_conversation(place: Place, tmp_path: Path) -> None:
+    kept, new = tmp_path / "kept", tmp_path / "new"
+    command = ("--session-id", "job", "--artifacts")
+    with FakeResponses([call("c1", "exec_command", {"cmd": "echo 1 > made"})], [say("done")]) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        run(place, "exec", "--session-dir", kept, *command, tmp_path / "a", "do it")
+        names = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file() and holds(path, tmp_path)}
+        assert {name.partition("/")[0] for name in names} == {"sessions"}
+        shutil.move(place.repo, new)
+        run(place, "exec", "--session-dir", kept, *command, tmp_path / "b", "do it", cwd=new)
+    result = json.loads((tmp_path / "b/result.json").read_bytes())
+    assert (result["is_stored"], result["cwd"]) == (True, str(new))
+
+
+def holds(path: Path, directory: Path) -> bool:
+    return str(directory).encode() in path.read_bytes()
+
+
 def test_a_copied_directory_goes_on_in_another_place(place: Place, tmp_path: Path) -> None:
     subprocess.run(
         ["git", "commit", "-q", "--allow-empty", "-m", "x"], cwd=place.repo, check=True, env=_identity(place)
@@ -84,6 +102,7 @@ def test_commands_neither_read_nor_write_the_session_directory(place: Place, tmp
 
 def test_a_directory_that_commands_may_write_is_refused(place: Place) -> None:
     place.use_model("http://127.0.0.1:9")
+    assert run(place, "exec", "--session-dir", "", "go").err == "error: `--session-dir` is empty; name a directory\n"
     ended = run(place, "exec", "-s", "workspace-write", "--session-dir", "inside", "go")
     assert (ended.status, ended.out) == (2, "")
     assert "cannot keep sessions in `inside`: commands may write to" in ended.err

@@ -95,6 +95,15 @@ def test_the_offline_model_is_not_imported_for_another_one(place: Place) -> None
     assert {name for name in ours if re.match(r"codex_py\.(offline\.(?!server)|ui|server|mcp|hooks)\b", name)} == set()
 
 
+def test_what_many_runs_need_is_not_imported_for_one(place: Place) -> None:
+    with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
+        place.use_model(model.base_url)
+        names = imported(place, "exec", "go")
+
+    assert names & {"codex_py.batch", "codex_py.telemetry", "codex_py.cli.exec_runs", "codex_py.cli.batch"} == set()
+    assert names & {"ray", "opentelemetry", "fsspec", "google.protobuf", "requests"} == set()
+
+
 def test_a_command_does_not_bring_the_terminal_interface(place: Place) -> None:
     cache_skills(place)
     with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
