@@ -39,6 +39,14 @@ def base_instructions(*, short: bool = False, has_edit_tools: bool = False) -> s
     return re.sub(_ABOUT_PATCHES, lambda found: (found[1] or "") + _ABOUT_EDITS, text) if has_edit_tools else text
 
 
+def fitted_instructions(text: str, *, has_edit_tools: bool) -> str:
+    """Instructions for a model with other tools to change files: the base instructions follow, other texts stay."""
+    for short in (False, True):
+        if text == base_instructions(short=short, has_edit_tools=not has_edit_tools):
+            return base_instructions(short=short, has_edit_tools=has_edit_tools)
+    return text
+
+
 # The tag is the one Codex CLI has for its modes.
 _OPEN: Final = "<collaboration_mode>"
 _CLOSE: Final = "</collaboration_mode>"

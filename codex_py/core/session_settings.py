@@ -10,7 +10,8 @@ from typing import Final
 from codex_py.config.load import LoadedConfig
 from codex_py.config.model_names import split_model
 from codex_py.config.schema import Config, word_for
-from codex_py.core.model_setup import known_facts, model_settings
+from codex_py.context.instructions import fitted_instructions
+from codex_py.core.model_setup import has_edit_tools, known_facts, model_settings
 from codex_py.core.session_request import SessionRequest
 from codex_py.core.tool_set import ToolSetContext, build_tools, web_search_notice
 from codex_py.core.turn_context import ModelSettings, TurnSettings
@@ -96,8 +97,10 @@ def overridden(
     facts = known_facts(config, model, None)
     settings = now.model
     if (op.model, op.effort, op.summary) != (None, None, None):
-        # What the session began with stays in front of everything, whatever a file says meanwhile.
-        settings = model_settings(config, model, facts, provider=provider).replace(instructions=now.model.instructions)
+        # What the session began with stays in front of everything, whatever a file says meanwhile, but for the tools.
+        has_edits = has_edit_tools(config, model, provider.id)
+        instructions = fitted_instructions(now.model.instructions, has_edit_tools=has_edits)
+        settings = model_settings(config, model, facts, provider=provider).replace(instructions=instructions)
         if (provider.id, model) == (now.model.provider, now.model.model):
             # What a local server said of its window is not asked for again.
             settings = settings.replace(context_window=now.model.context_window)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from codex_py.protocol import events
+from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.questions import ApprovalQuestion
 from tests.support.fake_responses import FakeResponses
 from tests.support.home import Place
@@ -63,6 +64,23 @@ async def test_an_edit_and_a_new_file_on_every_api(place: Place, wire: Dialect, 
         "c1": "Success. Updated the following files:\nM app.py",
         "c2": "Success. Updated the following files:\nA a/b.txt",
     }
+
+
+async def test_a_change_of_the_model_changes_what_is_said_about_its_tools(place: Place) -> None:
+    with FakeResponses(*(RESPONSES.say(str(n)) for n in range(4))) as model:
+        async with watched_session(place, model, EDIT_MODEL, overrides=('model="gpt-5.5"',)) as watched:
+            await watched.say("go")
+            for name in ("gpt-5.1-codex", "gpt-5.5"):
+                await watched.session.submit(OverrideTurnContext(model=name))
+                await watched.say("on")
+            await watched.session.submit(OverrideTurnContext(model="gpt-5.4"))
+            await watched.say("on")
+    instructions = [each.body["instructions"] for each in model.requests]
+    about = [("Edit files with `apply_patch`" in text, "`edit_file`" in text) for text in instructions]
+    assert about == [(True, False), (False, True), (True, False), (True, False)]
+    named = ["edit_file" in {tool.get("name") for tool in each.body["tools"]} for each in model.requests]
+    assert named == [False, True, False, False]
+    assert model.requests[2].head == model.requests[0].head
 
 
 async def test_without_the_setting_models_have_patches(place: Place) -> None:
