@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from codex_py.protocol import events
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.questions import ApprovalQuestion, McpInstallQuestion, PermissionsQuestion, Question
+from codex_py.protocol.status import HooksRan
 from codex_py.protocol.value import Value
 from codex_py.text.display import first_words
 from codex_py.tools.hook_calls import HookToolCall
@@ -189,8 +191,11 @@ class HookDispatcher:
 
     async def _answer(self, event: str, scheduled: Sequence[ScheduledHook]) -> HookVerdict:
         """Run hooks and combine their answers, with the secrets of the session removed."""
+        began = time.monotonic()
         runs = await self.engine.run(scheduled, self._execution(event))
         verdict = combine_answers([(run.hook, run.answer) for run in runs])
+        refused = verdict.permission == "deny" or verdict.blocks or verdict.stop is not None
+        self.session.listeners.emit(HooksRan(event, len(runs), time.monotonic() - began, refused))
         if not (verdict.reason or verdict.contexts or verdict.stop):
             return verdict
         texts = encode_json([verdict.reason, verdict.contexts, verdict.stop])

@@ -27,7 +27,7 @@ ServerSandbox: TypeAlias = Literal["session", "network", "outside"]
 START_SECONDS: Final = 10.0
 CALL_SECONDS: Final = 60.0
 # All a server gets of the user's environment beside what its entry names.
-INHERITED: Final = ("HOME", "LANG", "PATH", "TERM")
+INHERITED: Final = ("HOME", "LANG", "PATH", "TERM", "TRACEPARENT")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 

@@ -34,6 +34,8 @@ _MAX_UNASKED_BYTES: Final = 2 * MAX_ANSWER_BYTES
 _MAX_LINE_BYTES: Final = 4 * MAX_ANSWER_BYTES
 _MAX_JUNK_LINES: Final = 10_000
 _CHUNK_BYTES: Final = 256 * 1024
+# As the W3C's Trace Context writes it.
+_TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _ENDS_BYTES: Final = 4096
 _ID: Final = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*[,}]')
 TOO_LONG: Final = f"its answer is over {MAX_ANSWER_BYTES // 2**20} MiB"
@@ -186,8 +188,10 @@ async def http_streams(
 
 
 def headers_for(server: McpServer, env: Mapping[str, str]) -> dict[str, str]:
-    """The headers the configuration names; one whose variable is empty is left out."""
-    headers = dict(server.http_headers)
+    """The headers the configuration names, and the trace of the session; one whose variable is empty is left out."""
+    trace = env.get("TRACEPARENT", "")
+    headers = {"traceparent": trace} if _TRACE.fullmatch(trace) else {}
+    headers |= server.http_headers
     headers |= {header: env[name] for header, name in server.env_http_headers.items() if env.get(name)}
     if server.bearer_token_env_var and (token := env.get(server.bearer_token_env_var)):
         headers["Authorization"] = f"Bearer {token}"

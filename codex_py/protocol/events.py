@@ -12,7 +12,7 @@ from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import ApprovalMissing, FileChange, Question
-from codex_py.protocol.status import AgentState, AgentStatus, AgentTool, FilesChanged
+from codex_py.protocol.status import AgentState, AgentStatus, AgentTool, FilesChanged, HooksRan
 from codex_py.protocol.usage import CompactionReason, CompactionWay, Costs, TokenUsage
 from codex_py.protocol.value import Value
 
@@ -120,9 +120,8 @@ class CommandInput(Value):
 
 class CommandFinished(Value):
     """`exit_code` is None while the command still runs in the background, and when it was refused or stopped.
-    `seconds` are 0 when nobody has kept how long it took. `in_background` says that its call was answered before,
-    `stopped_by_user` that the user stopped it there, `only_reads` that it is known to change nothing.
-    """
+    `seconds` are 0 when unknown. `in_background` says that its call was answered before, `stopped_by_user` that the
+    user stopped it there, `only_reads` that it is known to change nothing."""
 
     call_id: str
     command: str
@@ -394,6 +393,7 @@ Event: TypeAlias = (
     | ContextCompacted
     | ItemRecorded
     | FilesChanged
+    | HooksRan
     | TurnCompleted
     | TurnFailed
     | TurnInterrupted

@@ -140,6 +140,15 @@ class ContextUse(Value):
     measured: bool
 
 
+class HooksRan(Value):
+    """An event: the hooks of `name` that were run together have ended; `refused` says that one of them said no."""
+
+    name: str
+    count: int
+    seconds: float
+    refused: bool = False
+
+
 class FilesChanged(Value):
     """The changes of a turn to the files of the workspace, by any means; sent before the turn ends."""
 

@@ -26,6 +26,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from codex_py import __version__
 from codex_py.core.session_request import SessionRequest
 from codex_py.protocol import events
+from codex_py.protocol.status import HooksRan
 
 _EXPORT_SECONDS: Final = 2.0
 _CLOSE_SECONDS: Final = 2.5
@@ -126,6 +127,8 @@ class Telemetry:
                 self._begin(call_id, "subagent", {"tool": tool})
             case events.AgentCallFinished(call_id, error=error):
                 self._end_call(call_id, "failed" if error else "")
+            case HooksRan():
+                self._note_hooks(event)
             case events.ToolCallFinished(call_id, tool, ok=ok):
                 self._begin(call_id, "tool call", {"tool": tool})
                 self._end_call(call_id, "" if ok else "failed")
@@ -136,6 +139,13 @@ class Telemetry:
                 self._end(question_id)
             case _:
                 pass
+
+    def _note_hooks(self, ran: HooksRan) -> None:
+        context = trace.set_span_in_context(self._turn or self._session)
+        began = time.time_ns() - int(ran.seconds * 1e9)
+        attributes = {"event": ran.name, "count": ran.count, "refused": ran.refused}
+        self._tracer.start_span("hook", context, SpanKind.INTERNAL, attributes, start_time=began).end()
+        self._durations.record(ran.seconds, {"span": "hook"})
 
     def _content(self, name: str, text: str) -> dict[str, str]:
         return {name: text} if self._has_content else {}

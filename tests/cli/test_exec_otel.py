@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.fake_responses import FakeResponses, api_error, call, completed, say, tokens
 from tests.support.home import Place
+from tests.support.hooks import entry, use_hooks
+from tests.support.mcp_http import McpOverHttp
+from tests.support.mcp_servers import odd_words, server
 from tests.support.process import run
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
@@ -81,6 +85,51 @@ def test_a_run_is_a_trace_below_the_callers_and_commands_get_it(place: Place) ->
     assert not any(b"secret-word" in body for _, _, body in collector.bodies)
     assert {key for _, key, _ in collector.bodies} == {"k"}
     assert collector.metrics() >= {"codex_py.tokens", "codex_py.cost", "codex_py.duration"}
+
+
+def test_hooks_have_spans(place: Place) -> None:
+    collector = Collector()
+    use_hooks(place, PreToolUse=[entry("true"), entry("exit 2")], SessionEnd=[entry("true")])
+    with FakeResponses([call("c1", "exec_command", {"cmd": "true"})], [say("done")]) as model:
+        use(place, model, collector.url)
+        assert run(place, "exec", "go").status == 0
+    spans = {span.span_id: span for span in collector.spans()}
+    hooks = [(values_of(span), spans[span.parent_span_id].name) for span in spans.values() if span.name == "hook"]
+    assert hooks == [
+        ({"event": "PreToolUse", "count": 2, "refused": True}, "turn"),
+        ({"event": "SessionEnd", "count": 1, "refused": False}, "session"),
+    ]
+
+
+def values_of(span: Any) -> dict[str, Any]:
+    return {one.key: getattr(one.value, str(one.value.WhichOneof("value"))) for one in span.attributes}
+
+
+@pytest.mark.parametrize("has_collector", [True, False])
+def test_mcp_servers_get_the_trace(place: Place, tmp_path: Path, has_collector: bool) -> None:
+    collector, file = Collector(), tmp_path / "trace"
+    command = ["-c", f'echo "$TRACEPARENT" > {file}; exec "$0" "$@"', *odd_words("good")]
+    calls = [call("c1", "mcp__local__reads", {}), call("c2", "mcp__remote__whoami", {})]
+    with McpOverHttp() as remote, FakeResponses(calls, [say("done")]) as model:
+        servers = server("local", command="/bin/sh", args=command) + server("remote", url=remote.url)
+        use(place, model, collector.url)
+        config = (place.codex_home / "config.toml").read_text()
+        place.configure((config if has_collector else config.replace("otel =", "# otel =")) + servers)
+        ended = run(place.with_env(TRACEPARENT=PARENT), "exec", "go")
+    assert ended.status == 0, ended.err
+    sessions = [span.span_id.hex() for span in collector.spans() if span.name == "session"]
+    trace = f"00-{PARENT.split('-')[1]}-{sessions[0]}-01" if has_collector else PARENT
+    assert file.read_text() == f"{trace}\n"
+    assert {headers.get("traceparent") for _, headers, _ in remote.requests} == {trace}
+
+
+def test_an_environment_without_a_valid_trace_sends_none(place: Place) -> None:
+    with McpOverHttp() as remote, FakeResponses([call("c", "mcp__s__whoami", {})], [say("done")]) as model:
+        place.use_model(model.base_url, FULL_ACCESS)
+        place.configure((place.codex_home / "config.toml").read_text() + server("s", url=remote.url))
+        assert run(place.with_env(TRACEPARENT="my secret"), "exec", "go").status == 0
+    assert remote.requests
+    assert not any("traceparent" in headers for _, headers, _ in remote.requests)
 
 
 def test_content_is_sent_when_it_is_asked_for(place: Place) -> None:
