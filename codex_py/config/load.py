@@ -213,6 +213,7 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
                 *_without_effect(tree, layers),
                 *_ignored_in_tui(tree, layers),
                 *_absent(tree, layers, request.home),
+                *_unused_providers(tree, layers),
                 *overruled,
                 *_overruled_by(looking, tree),
             ]
@@ -305,8 +306,8 @@ def _absent(tree: Mapping[str, Any], layers: Sequence[Checked], home: Path) -> I
 
 
 def _check_provider(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:
+    known = _known_providers(tree)
     chosen = str(tree["model_provider"])
-    known = tuple(dict.fromkeys((*BUILT_IN_PROVIDERS, *HOSTED_PROVIDERS, *tree["model_providers"])))
     if chosen in known:
         return
     guess = did_you_mean(chosen, known)
@@ -315,6 +316,20 @@ def _check_provider(tree: Mapping[str, Any], layers: Sequence[Checked]) -> None:
         f"{guess}{' ' if guess else ''}known are {', '.join(f'`{name}`' for name in known)}",
         hint=None if guess else f"define it in `[{dotted(('model_providers', chosen))}]`",
     )
+
+
+def _unused_providers(tree: Mapping[str, Any], layers: Sequence[Checked]) -> Iterator[str]:
+    """A warning for each unknown provider that another layer hides, such as that of `--offline`."""
+    known = _known_providers(tree)
+    for layer in layers:
+        if (name := str(layer.tree.get("model_provider", tree["model_provider"]))) not in known:
+            guess = did_you_mean(name, known)
+            where = layer.source.where(("model_provider",))
+            yield f"unknown provider `{name}` {where}, which this run does not use{f'; {guess}' if guess else ''}"
+
+
+def _known_providers(tree: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*BUILT_IN_PROVIDERS, *HOSTED_PROVIDERS, *tree["model_providers"])))
 
 
 def _check_mcp_servers(tree: Mapping[str, Any], layers: Sequence[Checked], reader: LayerReader) -> None:

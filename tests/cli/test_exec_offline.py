@@ -24,6 +24,17 @@ def test_the_offline_model_needs_neither_key_nor_config(place: Place) -> None:
     assert LABEL in ended.err.partition("user\n")[0]
 
 
+def test_an_unknown_provider_is_named_although_the_offline_model_needs_none(place: Place) -> None:
+    place.configure('model_provider = "opnai"\n')
+    ended = run(place, "exec", "--offline", "what is this repository?")
+    assert ended.status == 0
+    where = place.codex_home / "config.toml"
+    assert (
+        f"warning: unknown provider `opnai` in `{where}` line 1, which this run does not use; did you mean `openai`?"
+        in ended.err.splitlines()
+    )
+
+
 def test_the_offline_model_says_so_in_json_and_runs_real_commands(place: Place) -> None:
     ended = run(place, "exec", "--offline", "--json", "run `cat README.md`")
 
