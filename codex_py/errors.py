@@ -5,6 +5,7 @@
     x UsageError   a wrong command line; exit status 2
     x ConfigError  a wrong setting, or a file of settings that cannot be read; exit status 2
     x LoginNeeded  a front end with somebody in front of it helps with that
+  x NothingToDo    one line on stderr; exit status 0
   x ToolError      becomes the tool's output; the model reads it and goes on
   x ModelError     the request failed; `.retryable` says whether to try again
 """
@@ -51,6 +52,10 @@ class ConfigError(UserError):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint, status=2)
+
+
+class NothingToDo(CodexError):
+    """There is nothing to do, which is not a failure."""
 
 
 class ToolError(CodexError):

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import gc
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,7 @@ from codex_py.config.load import LoadedConfig
 from codex_py.core.answer_schema import check_schema
 from codex_py.core.build import OFFLINE_PROVIDER, ResumeTarget, SessionRequest, open_session
 from codex_py.core.session_settings import choose_policy
-from codex_py.errors import UsageError, UserError
+from codex_py.errors import NothingToDo, UsageError, UserError
 from codex_py.exec.run import ExecRequest, failure_of, print_error, run_exec
 from codex_py.exec.streams import fix_target, read_prompt
 from codex_py.paths import codex_home, is_directory, is_file
@@ -64,6 +65,9 @@ def run(arguments: Sequence[str]) -> int:
     options.words += behind
     try:
         return _run_options(options, literal=literal)
+    except NothingToDo as reason:
+        print(reason, file=sys.stderr)
+        return 0
     except UserError as error:
         code = failure_of(error)
         if options.json and code != "internal":

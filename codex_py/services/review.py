@@ -68,6 +68,13 @@ def is_empty(target: ReviewTarget, git: GitReader) -> bool:
     return not any(answers)
 
 
+def nothing_to_review(target: ReviewTarget) -> str:
+    """The line for a target that is empty."""
+    if isinstance(target, BranchChanges):
+        return f"nothing to review: this branch has nothing that `{target.base}` has not"
+    return "nothing to review: no uncommitted changes"
+
+
 def read_target(words: str) -> tuple[ReviewTarget, str]:
     """The target of a review in the words of a command, `branch NAME` or `commit SHA`, and the focus in other words."""
     target_type, _, rest = words.strip().partition(" ")

@@ -13,7 +13,8 @@ from tests.support.process import run
 
 
 def asked(place: Place, *arguments: str, top: str = "") -> tuple[str, str, str]:
-    """The prompt, the model and the permissions of the review."""
+    """The prompt, the model and the permissions of the review, of a repository with a new file."""
+    place.write("new.py", "x = 1\n")
     with FakeResponses([say("[P1] it breaks")]) as model:
         place.use_model(model.base_url, top)
         ended = run(place, *arguments)
@@ -37,6 +38,22 @@ def test_the_flags_say_what_is_reviewed(place: Place, flags: list[str], about: s
     prompt, model, permissions = asked(place, "exec", "review", *flags)
     assert prompt.startswith(about)
     assert (model, "`read-only`" in permissions) == (MODEL, True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ([], "nothing to review: no uncommitted changes; `--base BRANCH` and `--commit SHA` review others"),
+        (["--base", "main"], "nothing to review: this branch has nothing that `main` has not"),
+        (["--json"], "nothing to review: no uncommitted changes; `--base BRANCH` and `--commit SHA` review others"),
+    ],
+)
+def test_without_changes_nobody_is_asked(place: Place, flags: list[str], said: str) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "review", *flags)
+    assert (ended.status, ended.out, ended.err) == (0, "", said + "\n")
+    assert (model.requests, place.rollouts()) == ([], [])
 
 
 def test_the_prompt_says_what_to_look_at_and_the_review_model_looks(place: Place) -> None:

@@ -16,6 +16,7 @@ from codex_py.services.review import (
     UncommittedChanges,
     branches,
     is_empty,
+    nothing_to_review,
     recent_commits,
     review_prompt,
     start_review,
@@ -113,9 +114,10 @@ async def _choose_target(context: CommandContext, target_type: str) -> ReviewTar
 
 
 def _nothing_to_review(target: ReviewTarget) -> str:
-    if isinstance(target, BranchChanges):
-        return f"nothing to review: this branch has nothing that `{target.base}` has not"
-    return "nothing to review: no uncommitted changes; `/review branch NAME` and `/review commit SHA` look at others"
+    others = (
+        "" if isinstance(target, BranchChanges) else "; `/review branch NAME` and `/review commit SHA` look at others"
+    )
+    return nothing_to_review(target) + others
 
 
 def _command_words(target: ReviewTarget) -> str:
