@@ -48,7 +48,7 @@ def _profiles(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
 
 def _skills(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
     sources = skill_sources(loaded, home=home, cwd=cwd, env=os.environ)
-    catalog = SkillService(home / "cache" / "skills").catalog(sources, skill_rules(loaded.config))
+    catalog = SkillService(home / "cache" / "skills").catalog(sources, skill_rules(loaded))
     return sorted({skill.name for skill in catalog.enabled() if skill.user_invocable})
 
 

@@ -39,6 +39,7 @@ from codex_py.services.skill_lint import LintServices
 from codex_py.skills.doctor import examine
 from codex_py.skills.lint_fix import fix_findings
 from codex_py.skills.roots import skill_roots
+from codex_py.skills.rules import idle_rules
 from codex_py.skills.usage import read_usage
 
 _ABOUT: Final = "Look at the skills, switch them on and off, and find out why one does not work."
@@ -78,12 +79,14 @@ def list_skills(
     as_json: Json = False,
     refresh: Refresh = False,
 ) -> int:
-    """List every skill: name, scope, whether it is enabled and listed for the model, and its file.
+    """List every skill: name, scope, whether it is enabled, by which layer, whether it is listed, and its file.
 
     What could not be loaded follows, with the reason.
     """
     found = look_here(cwd, overrides, profile, refresh=refresh)
-    view.print_list(found.catalog, sys.stdout, as_json=as_json)
+    rules = skill_rules(found.loaded)
+    view.print_list(found.catalog, rules, sys.stdout, as_json=as_json)
+    print_warnings(idle_rules(found.catalog.skills, rules, certain=True))
     print_warnings(found.catalog.notes)
     print_warnings(
         f"the skill `{edited.path.parent.name}` is used, but {edited.message}" for edited in found.catalog.edited
@@ -136,7 +139,7 @@ def diagnose(
         found.sources,
         context_window=window,
         max_tokens=settings.max_context_tokens,
-        rules=skill_rules(found.loaded.config),
+        rules=skill_rules(found.loaded),
         never_install=settings.never_install_mcp,
     )
     view.print_examination(examination, sys.stdout, as_json=as_json)

@@ -19,6 +19,7 @@ from codex_py.skills.matching import RankedMatch
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
 from codex_py.skills.parse import SkillRefused, read_skill_text
 from codex_py.skills.render import BudgetUse
+from codex_py.skills.rules import SkillSwitch, decisions
 from codex_py.skills.search import FoundPassage
 from codex_py.skills.usage import SkillUsage
 from codex_py.text.sanitize import sanitize, sanitize_line
@@ -28,12 +29,16 @@ _MAX_NAMES: Final = 20
 _MAX_RANKED: Final = 20
 
 
-def print_list(catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
-    """Print every skill, then the files that could not be loaded or were ignored."""
+def print_list(catalog: SkillCatalog, rules: Sequence[SkillSwitch], out: TextIO, *, as_json: bool) -> None:
+    """Print every skill with the layer that switched it on or off, then the files that were not loaded or ignored."""
+    decided = decisions(catalog.skills, rules)
     if as_json:
         print_json(
             {
-                "skills": [_skill_object(skill, catalog) for skill in catalog.skills],
+                "skills": [
+                    {**_skill_object(skill, catalog), "decided_by": _rule_object(decided.get(skill.canonical_path))}
+                    for skill in catalog.skills
+                ],
                 "not_loaded": [_problem_object(problem) for problem in catalog.problems],
                 "ignored": [_problem_object(problem) for problem in catalog.remarks],
                 "notes": list(catalog.notes),
@@ -42,10 +47,18 @@ def print_list(catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
         )
         return
     rows = [
-        (skill.name, skill.scope, _yes(catalog.is_enabled(skill)), _yes(skill.allow_implicit), str(skill.path))
+        (
+            skill.name,
+            skill.scope,
+            _yes(catalog.is_enabled(skill)),
+            *([_layer_of(decided.get(skill.canonical_path))] if decided else []),
+            _yes(skill.allow_implicit),
+            str(skill.path),
+        )
         for skill in catalog.skills
     ]
-    print_table(("NAME", "SCOPE", "ENABLED", "IMPLICIT", "PATH"), rows, out)
+    by = ("DECIDED BY",) if decided else ()
+    print_table(("NAME", "SCOPE", "ENABLED", *by, "IMPLICIT", "PATH"), rows, out)
     _print_problems("not loaded", catalog.problems, out, spaced=bool(rows))
     _print_problems("ignored", catalog.remarks, out, spaced=bool(rows or catalog.problems))
 
@@ -283,6 +296,16 @@ def _skill_object(skill: Skill, catalog: SkillCatalog) -> dict[str, Any]:
         "user_invocable": skill.user_invocable,
         "plugin": skill.plugin_id,
     }
+
+
+def _rule_object(rule: SkillSwitch | None) -> dict[str, Any] | None:
+    if rule is None:
+        return None
+    return {"layer": rule.layer, "file": str(rule.file) if rule.file else None, "rule": f"skills.{rule.key}"}
+
+
+def _layer_of(rule: SkillSwitch | None) -> str:
+    return f"{rule.layer} (skills.{rule.key})" if rule else "default"
 
 
 def _whole_object(skill: Skill, catalog: SkillCatalog) -> dict[str, Any]:

@@ -76,7 +76,8 @@ class LoadedConfig(ConfigRecord):
 
     `layers` are those that were read, highest first. `project_mcp_servers` and `project_hooks` are what a trusted
     project asks to run: it may only start after the user has agreed to exactly that. `hooks` are those of every other
-    layer, highest first; all of them run. `system` is the directory of the machine's own files.
+    layer, highest first; all of them run. `skill_layers` are the tables `[skills]` of all layers that have rules for
+    skills, lowest first. `system` is the directory of the machine's own files.
     """
 
     config: Config
@@ -89,6 +90,7 @@ class LoadedConfig(ConfigRecord):
     project_mcp_servers: Mapping[str, Any]
     project_hooks: Mapping[str, Any]
     hooks: tuple[tuple[Layer, Mapping[str, Any]], ...]
+    skill_layers: tuple[tuple[Layer, Mapping[str, Any]], ...]
     system: Path
 
 
@@ -96,6 +98,7 @@ _FLAGS = Layer("flags")
 _MAX_FLAG_LENGTH = 80
 _PROFILE: Final = ".config.toml"
 HOOKS_FILE: Final = "hooks.json"
+_RULES: Final = frozenset({"config", "only"})
 
 
 def read_below_project(reader: LayerReader, request: ConfigRequest) -> list[Checked]:
@@ -225,6 +228,11 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
         project_hooks=project.hooks,
         hooks=tuple(
             (layer.source.layer, layer.tree["hooks"]) for layer in reversed(layers[1:]) if layer.tree.get("hooks")
+        ),
+        skill_layers=tuple(
+            (layer.source.layer, layer.tree["skills"])
+            for layer in layers[1:]
+            if not _RULES.isdisjoint(layer.tree.get("skills", ()))
         ),
         system=request.system,
     )

@@ -40,8 +40,12 @@ _SETTABLE: Final[frozenset[KeyPath]] = frozenset(
         *(("model_supports_reasoning_summaries",), ("tool_output_token_limit",)),
         *(("project_doc_max_bytes",), ("project_doc_fallback_filenames",), ("background_terminal_max_timeout",)),
         *(("skills", "include_instructions"), ("skills", "max_context_tokens"), ("skills", "tool")),
+        ("skills", "only"),
     }
 )
+
+
+_SKILL_RULES: Final[KeyPath] = ("skills", "config")
 
 
 class RefusedKey(Value):
@@ -88,6 +92,12 @@ def restrict(tree: Mapping[str, Any], below: Mapping[str, Any]) -> tuple[dict[st
     accepted: dict[str, Any] = {}
     refused: list[RefusedKey] = []
     for path, value in leaves(tree):
+        if path == _SKILL_RULES:
+            off = tuple(rule for rule in value if not rule["enabled"])
+            if len(off) < len(value):
+                refused.append(RefusedKey(path, "a project may switch skills off, not on"))
+            _put(accepted, path, off)
+            continue
         before = _value_at(below, path)
         tighten = _TIGHTER.get(path)
         if path not in _SETTABLE and tighten is None:

@@ -180,9 +180,17 @@ class Skills(ConfigRecord):
     bundled: BundledSkills = setting(
         RecordSection(BundledSkills), "the skills of the program itself", default=BundledSkills()
     )
+    only: tuple[str, ...] | None = setting(
+        ListOf(Text()),
+        "the skills to offer, by name or pattern; all others are off. A trusted project may set it; your own value and "
+        "your own `skills.config` win",
+        default=None,
+        sample=["lint", "team-*"],
+    )
     config: tuple[SkillRuleConfig, ...] = setting(
         ListOf(RecordSection(SkillRuleConfig)),
-        "skills switched on or off; entries of all layers count, the last one wins",
+        "skills switched on or off; entries of all layers count, the last one wins. A trusted project may switch "
+        "skills off; your own entries win",
         default=(),
     )
 

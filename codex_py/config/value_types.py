@@ -194,8 +194,8 @@ class ListOf(ValueType):
         items = cast("list[object]", value)
         return tuple(self.value_type.check(item, (*path, index), reading) for index, item in enumerate(items))
 
-    def build(self, checked: Any) -> tuple[Any, ...]:
-        return tuple(self.value_type.build(item) for item in checked)
+    def build(self, checked: Any) -> tuple[Any, ...] | None:
+        return None if checked is None else tuple(self.value_type.build(item) for item in checked)
 
 
 class PathsOrAll(ValueType):

@@ -319,7 +319,7 @@ def _session_skills(
 
     skill_settings = SkillSettings(
         roots=roots_for(request.cwd),
-        rules=skill_rules(config),
+        rules=skill_rules(request.loaded),
         never_install=config.skills.never_install_mcp,
         include_instructions=config.skills.include_instructions,
         context_window=settings.context_window,

@@ -19,7 +19,8 @@ from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.model import McpNeed, Skill, SkillCatalog
 from codex_py.skills.render import RenderedSkills, render_skills
 from codex_py.skills.roots import PluginSkills, SkillRootsRequest
-from codex_py.skills.service import SkillChecker, SkillService, SkillSwitch, idle_rules, load_warnings
+from codex_py.skills.rules import SkillSwitch, idle_rules
+from codex_py.skills.service import SkillChecker, SkillService, load_warnings
 from codex_py.skills.usage import TurnLedger, UseWay
 
 if TYPE_CHECKING:
@@ -282,9 +283,21 @@ def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[s
     )
 
 
-def skill_rules(config: Config) -> tuple[SkillSwitch, ...]:
-    """The `[[skills.config]]` entries of all layers; of two that meet the later one wins."""
-    return tuple(SkillSwitch(rule.path, rule.name, rule.enabled) for rule in config.skills.config)
+def skill_rules(loaded: LoadedConfig) -> tuple[SkillSwitch, ...]:
+    """The `[[skills.config]]` entries and the `skills.only` of all layers; of two that meet the later one wins.
+
+    Those of the project come first, so that the user's own win. Of several `skills.only` one counts: the user's.
+    """
+    layers = sorted(loaded.skill_layers, key=lambda entry: entry[0].layer_type != "project")
+    chosen = next((layer for layer, table in reversed(layers) if table.get("only") is not None), None)
+    rules: list[SkillSwitch] = []
+    for layer, table in layers:
+        where = SkillSwitch(layer=layer.layer_type, file=layer.path)
+        if layer is chosen:
+            rules.append(where.replace(only=table["only"]))
+        for entry in table.get("config", ()):
+            rules.append(where.replace(path=entry.get("path"), name=entry.get("name"), enabled=entry["enabled"]))
+    return tuple(rules)
 
 
 def _plugin_roots(home: Path, config: Config) -> tuple[PluginSkills, ...]:

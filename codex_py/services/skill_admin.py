@@ -49,7 +49,7 @@ def look_at_skills(request: ConfigRequest, *, refresh: bool = False, extra_roots
     sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
     trouble = sync_bundled(request.home, enabled=sources.bundled)
     service = _skill_service(request.home, request.env)
-    catalog = service.catalog(sources, skill_rules(loaded.config), force_reload=refresh)
+    catalog = service.catalog(sources, skill_rules(loaded), force_reload=refresh)
     return SkillAdmin(request, loaded, sources, catalog, trouble)
 
 
@@ -150,5 +150,5 @@ class SkillWatch:
         sources = sources.replace(extra_user_roots=(*sources.extra_user_roots, *extra_roots))
         key = (cwd, tuple(extra_roots))
         before = self._seen.get(key)
-        now = self._seen[key] = self._service.catalog(sources, skill_rules(loaded.config))
+        now = self._seen[key] = self._service.catalog(sources, skill_rules(loaded))
         return before is not None and now != before

@@ -16,8 +16,8 @@ from codex_py.skills.parse import read_record
 from codex_py.skills.record import FoundFile
 from codex_py.skills.render import BudgetUse, render_skills
 from codex_py.skills.roots import SkillRootsRequest, skill_roots
+from codex_py.skills.rules import SkillSwitch, decisions, idle_rules
 from codex_py.skills.scan import MAX_DEPTH, MAX_DIRECTORIES, SKILL_FILE, SKIPPED_DIRECTORIES, is_kernel_directory
-from codex_py.skills.service import SkillSwitch, idle_rules
 
 _MAX_DIRECTORIES: Final = 20_000
 _MAX_LEVELS: Final = 12
@@ -69,7 +69,7 @@ def examine(
     seconds.
     """
     roots = skill_roots(request)
-    verdicts = _known_verdicts(catalog)
+    verdicts = _known_verdicts(catalog, rules)
     for directory in (*request.extra_roots, *request.extra_user_roots):
         if not os.path.isdir(directory):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
             verdicts[directory] = SkillVerdict(
@@ -109,20 +109,24 @@ def name_clashes(catalog: SkillCatalog) -> tuple[NameClash, ...]:
     return tuple(NameClash(name, tuple(duplicate.path for duplicate in same)) for name, same in found if len(same) > 1)
 
 
-def describe_loaded(skill: Skill, catalog: SkillCatalog) -> str:
-    """In words what a loaded skill is good for: listed, only mentionable, or switched off."""
+def describe_loaded(skill: Skill, catalog: SkillCatalog, rule: SkillSwitch | None = None) -> str:
+    """In words what a loaded skill is good for: listed, only mentionable, or switched off by a rule."""
     if not catalog.is_enabled(skill):
-        return "switched off by `[[skills.config]]`"
+        where = f" in `{rule.file}`" if rule and rule.file else ""
+        return f"switched off by `{'skills.only' if rule and rule.key == 'only' else '[[skills.config]]'}`{where}"
     if not skill.allow_implicit:
         return "loaded; not listed, because its policy allows no implicit use: mention it"
     return "loaded and listed"
 
 
-def _known_verdicts(catalog: SkillCatalog) -> dict[Path, SkillVerdict]:
+def _known_verdicts(catalog: SkillCatalog, rules: Sequence[SkillSwitch]) -> dict[Path, SkillVerdict]:
+    decided = decisions(catalog.skills, rules)
     verdicts = {problem.path: SkillVerdict(problem.path, False, problem.message) for problem in catalog.problems}
     edited = {problem.path: problem.message for problem in catalog.edited}
     for skill in catalog.skills:
-        reason = "; ".join(filter(None, (describe_loaded(skill, catalog), edited.get(skill.path))))
+        reason = "; ".join(
+            filter(None, (describe_loaded(skill, catalog, decided.get(skill.canonical_path)), edited.get(skill.path)))
+        )
         verdicts[skill.path] = SkillVerdict(skill.path, catalog.is_enabled(skill), reason, skill.name)
     return verdicts
 

@@ -5,97 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from codex_py.paths import is_there, real_path
-from codex_py.protocol.value import Value
+from codex_py.paths import real_path
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot, catalogue_key
 from codex_py.skills.record import NEVER, FoundFile, Scan, are_current, load_scan, remarks_of, save_scan, skill_of
 from codex_py.skills.roots import SYSTEM_DIRECTORIES, SkillRootsRequest, skill_roots
+from codex_py.skills.rules import SkillSwitch, apply_rules
 from codex_py.text.files import FileRefused, read_inside
-from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
-
-
-class SkillSwitch(Value):
-    """One entry: the absolute path of a `SKILL.md`, or a whole name; not both."""
-
-    path: Path | None = None
-    name: str | None = None
-    enabled: bool = False
-
-
-def apply_rules(skills: Iterable[Skill], rules: Sequence[SkillSwitch]) -> frozenset[Path]:
-    """The canonical paths of the skills that are off; of two rules that meet the later one counts.
-
-    A name means every skill of that name. A rule with both selectors, or none, means nothing.
-    """
-    if not rules:
-        return frozenset()
-    by_name: defaultdict[str, set[Path]] = defaultdict(set)
-    known: set[Path] = set()
-    for skill in skills:
-        by_name[skill.name].add(skill.canonical_path)
-        known.add(skill.canonical_path)
-    disabled: set[Path] = set()
-    for rule in rules:
-        if rule.enabled:
-            disabled -= _selected(rule, by_name, known)
-        else:
-            disabled |= _selected(rule, by_name, known)
-    return frozenset(disabled)
-
-
-def idle_rules(
-    skills: Iterable[Skill],
-    rules: Sequence[SkillSwitch],
-    *,
-    never_install: Sequence[str] = (),
-    certain: bool = False,
-) -> list[str]:
-    """A line for each rule, and each name of `skills.never_install_mcp`, that means none of the skills.
-
-    With `certain` those are left out that may mean a skill of another project.
-    """
-    if not (rules or never_install):
-        return []
-    names: set[str] = set()
-    paths: set[Path] = set()
-    for skill in skills:
-        names.add(skill.name)
-        paths.add(skill.canonical_path)
-    lines: list[str] = []
-    for number, rule in enumerate(rules, start=1):
-        entry = f"entry {number} of `skills.config`"
-        if (rule.path is None) == (rule.name is None):
-            lines.append(f"{entry} means nothing: it needs either `name` or `path`")
-        elif rule.name is not None and (name := rule.name.strip()) not in names:
-            guess = did_you_mean(name, sorted(names))
-            if guess or not certain:
-                lines.append(f"{entry} means no skill here: none is called `{name}`{guess and f'; {guess}'}")
-        elif rule.path is not None and not _selected(rule, {}, paths):
-            is_file = rule.path.name == "SKILL.md"
-            if not (certain and is_file and is_there(rule.path)):
-                hint = "remove the entry" if is_file else "the path must be that of the `SKILL.md`"
-                lines.append(f"{entry} means no skill here: none is at `{rule.path}`; {hint}")
-    for name in never_install:
-        if name not in names and ((guess := did_you_mean(name, sorted(names))) or not certain):
-            lines.append(
-                f"`skills.never_install_mcp` names no skill here: none is called `{name}`{guess and f'; {guess}'}"
-            )
-    return lines
-
-
-def _selected(rule: SkillSwitch, by_name: dict[str, set[Path]], known: set[Path]) -> set[Path]:
-    if (rule.path is None) == (rule.name is None):
-        return set()
-    if rule.name is not None:
-        return by_name.get(rule.name.strip(), set())
-    path = str(rule.path)
-    return {Path(os.path.realpath(path))} & known if "\0" not in path else set()
-
 
 _MAX_LINES: Final = 5
 _MORE: Final = "`codex-py skills doctor` tells all"

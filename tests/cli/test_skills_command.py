@@ -13,6 +13,7 @@ from codex_py.protocol.events import SkillUsed
 from codex_py.skills.usage import record_use
 from tests.support.home import Place
 from tests.support.process import Finished, run
+from tests.support.skills import NO_BUNDLED, add_skill, repo_root
 
 BUNDLED = ["code-review", "fix-tests", "repo-tour", "skill-creator", "skill-installer"]
 GOOD = "Check the spelling of a text. Use when something is to be published."
@@ -80,6 +81,7 @@ def test_the_json_of_the_list_has_stable_fields(lean: Place) -> None:
                 "implicit": True,
                 "user_invocable": True,
                 "plugin": None,
+                "decided_by": None,
             }
         ],
         "not_loaded": [{"path": str(bad), "scope": "repo", "reason": "missing field `description`"}],
@@ -338,3 +340,28 @@ def test_refresh_reads_every_skill_anew(lean: Place, command: str) -> None:
     assert ended.status == 0, ended.err
     assert (kept.stat().st_ino, kept.stat().st_mtime_ns) != written
     assert listed(lean) == before
+
+
+def test_the_list_shows_which_layer_has_decided(place: Place) -> None:
+    for name in ("lint", "team-a", "fmt"):
+        add_skill(repo_root(place), name)
+    project = place.write(".codex/config.toml", 'skills.only = ["lint", "team-*"]\n')
+    trusted = f'[projects."{place.repo}"]\ntrust_level = "trusted"\n'
+    config = place.codex_home / "config.toml"
+    config.write_text(f'{NO_BUNDLED}[[skills.config]]\nname = "team-a"\nenabled = false\n{trusted}')
+    listed = json.loads(run(place, "skills", "list", "--json").out)["skills"]
+    assert {one["name"]: (one["enabled"], one["decided_by"]) for one in listed} == {
+        "lint": (True, None),
+        "team-a": (False, {"layer": "user", "file": str(config), "rule": "skills.config"}),
+        "fmt": (False, {"layer": "project", "file": str(project), "rule": "skills.only"}),
+    }
+    shown = [row.split()[:5] for row in run(place, "skills", "list").out.splitlines()]
+    assert shown[1:] == [
+        ["fmt", "repo", "no", "project", "(skills.only)"],
+        ["lint", "repo", "yes", "default", "yes"],
+        ["team-a", "repo", "no", "user", "(skills.config)"],
+    ]
+    assert f"switched off by `skills.only` in `{project}`" in run(place, "skills", "doctor").out
+    assert run(place, "skills", "enable", "fmt").status == 0
+    listed = json.loads(run(place, "skills", "list", "--json").out)["skills"]
+    assert [one["decided_by"]["layer"] for one in listed if one["name"] == "fmt"] == ["user"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from codex_py.config.load import ConfigRequest
 from codex_py.protocol.events import SkillUsed
 from codex_py.skills.model import Skill
-from codex_py.skills.service import SkillSwitch
+from codex_py.skills.rules import SkillSwitch
 from codex_py.skills.usage import record_use
 from codex_py.ui.repl.panels.askers import LineAsker, PanelAsker
 from codex_py.ui.repl.panels.skills import SkillsContext, manage_skills

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -86,12 +87,65 @@ async def test_the_command_line_has_the_last_word(place: Place) -> None:
     ]
 
 
-async def test_a_repositorys_rules_switch_nothing_off(place: Place) -> None:
+async def test_an_untrusted_repository_s_rules_change_nothing(place: Place) -> None:
     path = add_skill(repo_root(place), "lint")
-    place.write(".codex/config.toml", rules('name = "lint"\nenabled = false'))
-    talked = await talk(place, "hi", top=f'[projects."{place.repo}"]\ntrust_level = "trusted"\n')
+    place.write(".codex/config.toml", 'skills.only = ["x"]\n' + rules('name = "lint"\nenabled = false'))
+    talked = await talk(place, "hi")
     [request] = talked.requests
     assert request.body == whole_body(place, request, user("hi"), skills=skill_list(line(path)))
+
+
+TRUSTED = '[projects."{repo}"]\ntrust_level = "trusted"\n'
+
+
+@pytest.mark.parametrize(
+    ("project", "user_rules", "left"),
+    [
+        (f'[[skills.config]]\nname = "lint"\n{OFF}', "", ["fmt", "team-a", "own"]),
+        (
+            f'[[skills.config]]\nname = "lint"\n{OFF}',
+            f'[[skills.config]]\nname = "lint"\n{ON}',
+            ["fmt", "lint", "team-a", "own"],
+        ),
+        ('skills.only = ["lint", "team-*"]', "", ["lint", "team-a"]),
+        ('skills.only = ["lint", "team-*"]', f'[[skills.config]]\nname = "own"\n{ON}', ["lint", "team-a", "own"]),
+        ('skills.only = ["lint", "team-*"]', f'[[skills.config]]\nname = "lint"\n{OFF}', ["team-a"]),
+        ('skills.only = ["lint", "team-*"]', 'skills.only = ["o*"]', ["own"]),
+        (f'skills.only = ["lint"]\n[[skills.config]]\nname = "lint"\n{OFF}', "", []),
+        ("skills.only = []", "", []),
+    ],
+)
+async def test_a_trusted_project_takes_skills_away_and_the_user_s_rules_win(
+    place: Place, project: str, user_rules: str, left: list[str]
+) -> None:
+    for name in ("fmt", "lint", "team-a"):
+        add_skill(repo_root(place), name)
+    add_skill(own_root(place), "own")
+    place.write(".codex/config.toml", project)
+    talked = await talk(place, "hi", top=f"{user_rules}\n{TRUSTED.format(repo=place.repo)}")
+    [request] = talked.requests
+    listed = re.findall(r"^- ([a-z-]+): does things", "\n".join(request.texts("developer")), re.MULTILINE)
+    assert listed == left
+    assert [warning for warning in talked.warnings if "skills." in warning] == []
+
+
+async def test_a_trusted_project_may_not_switch_a_skill_on_and_unknown_names_are_named(place: Place) -> None:
+    path = add_skill(repo_root(place), "lint")
+    file = place.write(
+        ".codex/config.toml",
+        f'skills.only = ["lnt", "lint", "team-*"]\n[[skills.config]]\nname = "lint"\n{ON}\n'
+        f'[[skills.config]]\nname = "lit"\n{OFF}',
+    )
+    top = rules(f'name = "lint"\n{OFF}') + TRUSTED.format(repo=place.repo)
+    talked = await talk(place, f"[$x]({path})", top=top)
+    [request] = talked.requests
+    assert "does things" not in str(request.body)
+    assert [warning for warning in talked.warnings if "switched off" not in warning] == [
+        f"`skills.config` in `{file}` line 2 is ignored: a project may switch skills off, not on",
+        f"`skills.only` in `{file}` names no skill here: none is called `lnt`; did you mean `lint`?",
+        f"`skills.only` in `{file}` names no skill here: none fits `team-*`",
+        f"entry 1 of `skills.config` in `{file}` means no skill here: none is called `lit`; did you mean `lint`?",
+    ]
 
 
 async def test_a_name_that_one_skill_has_left_is_no_longer_ambiguous(place: Place) -> None:

@@ -10,7 +10,8 @@ from codex_py.errors import UserError
 from codex_py.skills.doctor import Examination, NameClash, examine
 from codex_py.skills.lint import lint
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.skills.service import SkillService, SkillSwitch
+from codex_py.skills.rules import SkillSwitch
+from codex_py.skills.service import SkillService
 
 
 class Workplace:

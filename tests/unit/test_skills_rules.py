@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.skills.model import Skill, SkillCatalog, SkillRoot, SkillScope, catalogue_key
-from codex_py.skills.service import SkillSwitch, apply_rules
+from codex_py.skills.rules import SkillSwitch, apply_rules
 
 
 def skill(

@@ -15,7 +15,8 @@ import pytest
 
 from codex_py.skills.model import Interface, Skill, SkillCatalog, SkillProblem, SkillRoot, ToolDependency
 from codex_py.skills.roots import SYSTEM_DIRECTORIES, PluginSkills, SkillRootsRequest
-from codex_py.skills.service import SkillService, SkillSwitch, load_warnings
+from codex_py.skills.rules import SkillSwitch
+from codex_py.skills.service import SkillService, load_warnings
 
 
 class Workplace:

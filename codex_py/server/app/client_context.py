@@ -132,7 +132,7 @@ class ClientContext:
         """Apply the configuration's current rules for skills to all sessions."""
         for thread in self.threads:
             loaded = await asyncio.to_thread(self.host.load, thread.opening.cwd, thread.opening.settings)
-            thread.session.skills.use_rules(skill_rules(loaded.config))
+            thread.session.skills.use_rules(skill_rules(loaded))
 
     async def reload_skills(self) -> None:
         """Have all sessions reload their skills with their next turn."""

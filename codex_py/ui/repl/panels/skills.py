@@ -19,7 +19,7 @@ from codex_py.services.skill_admin import SkillAdmin, look_at_skills, search_pas
 from codex_py.skills.doctor import Examination, examine
 from codex_py.skills.model import Skill
 from codex_py.skills.render import SkillShare
-from codex_py.skills.service import SkillSwitch
+from codex_py.skills.rules import SkillSwitch
 from codex_py.skills.usage import SkillUsage, read_usage
 from codex_py.text.display import describe_age
 from codex_py.ui.repl.panels.forms import FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
@@ -57,7 +57,7 @@ def inspect_skills(request: ConfigRequest, *, window: int | None = None) -> Skil
         admin.sources,
         context_window=window or window_for(admin),
         max_tokens=config.skills.max_context_tokens,
-        rules=skill_rules(config),
+        rules=skill_rules(admin.loaded),
         never_install=config.skills.never_install_mcp,
     )
     return SkillsOverview(admin, examination, {usage.path: usage for usage in read_usage(request.home)})
@@ -177,7 +177,7 @@ class SkillsContext(NamedTuple):
     async def see_change(self) -> SkillsOverview:
         """The same, after something was changed."""
         overview = await self.see()
-        self.changed(skill_rules(overview.admin.loaded.config))
+        self.changed(skill_rules(overview.admin.loaded))
         return overview
 
     def listing(self, overview: SkillsOverview) -> ListForm[SkillFile]:
