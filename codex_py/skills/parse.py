@@ -18,11 +18,19 @@ from codex_py.skills.metadata import (
     parse_metadata,
     read_metadata,
 )
-from codex_py.skills.model import SkillOptions
+from codex_py.skills.model import UNREADABLE_TOOLS, SkillOptions
 from codex_py.skills.options import read_flag, read_options
 from codex_py.skills.record import FoundFile, SkillRecord, metadata_path
 from codex_py.text.files import FileHead, FileRefused, read_inside, read_trusted
-from codex_py.text.frontmatter import MAX_BYTES, YamlRefused, YamlValue, parse_yaml, repair_yaml, split_frontmatter
+from codex_py.text.frontmatter import (
+    MAX_BYTES,
+    Plain,
+    YamlRefused,
+    YamlValue,
+    parse_yaml,
+    repair_yaml,
+    split_frontmatter,
+)
 from codex_py.text.nearest import nearest
 from codex_py.text.sanitize import sanitize_line
 
@@ -166,20 +174,32 @@ def _with_extras(skill: SkillText, mapping: dict[str, YamlValue]) -> SkillText:
 
 
 def _tools(value: YamlValue, remarks: list[str]) -> tuple[str, ...]:
-    """A list, or one text with commas or spaces between the tools."""
+    """A list, or one text with commas or spaces between the tools.
+
+    A restriction that cannot be read permits nothing, and of a list the items that are texts.
+    """
+    fault = ""
+    names: list[str] = []
     if isinstance(value, list):
-        names = [collapse(item) for item in value if isinstance(item, str)]
+        names = [collapse(item) for item in value if isinstance(item, str) and _is_text(item)]
         if len(names) < len(value):
-            remarks.append("ignored items of `allowed-tools` that are not texts")
-    elif isinstance(value, dict):
-        remarks.append("ignored `allowed-tools`: neither a text nor a list")
-        return ()
+            remarks.append("ignored items of `allowed-tools` that are not texts: they permit nothing")
+            fault = "" if names else "it has no usable item"
+    elif isinstance(value, dict) or not _is_text(value or ""):
+        fault = "it is neither a text nor a list"
     else:
         names = [collapse(name) for name in re.findall(_TOOL, value or "")]
     if sum(map(len, names)) > _MAX_TOOLS_CHARS:
-        remarks.append(f"ignored `allowed-tools`: longer than {_MAX_TOOLS_CHARS} characters")
-        return ()
+        fault = f"it is longer than {_MAX_TOOLS_CHARS} characters"
+    if fault:
+        remarks.append(f"`allowed-tools` permits no tool until it is corrected: {fault}")
+        return (UNREADABLE_TOOLS,)
     return tuple(str(name) for name in names if name)
+
+
+def _is_text(value: str) -> bool:
+    """Whether YAML has a text there: not a number, and neither true nor false."""
+    return not isinstance(value, Plain) or re.fullmatch(r"(?i)[-+]?[0-9][0-9_.e+-]*|true|false", value) is None
 
 
 # No model is ever shown what lies behind this, so it is not read to look for bytes that are no text.

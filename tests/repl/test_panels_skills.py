@@ -96,10 +96,10 @@ async def test_a_skill_is_switched_in_the_file_with_its_comments_kept(place: Pla
         assert "[ ] lint" in now.host.text and "Tab switch on" in now.host.text
         file = place.codex_home / "config.toml"
         assert file.read_text().startswith("# mine\n[skills.bundled]\nenabled = false  # quiet\n")
-        assert now.rules[-1] == (SkillSwitch(None, "lint", False),)
+        assert [(rule.name, rule.enabled, rule.layer) for rule in now.rules[-1]] == [("lint", False, "user")]
         now.host.press("tab")
         await now.host.until("lint is on from the next turn on")
-        assert now.rules[-1] == (SkillSwitch(None, "lint", True),)
+        assert [(rule.name, rule.enabled, rule.layer) for rule in now.rules[-1]] == [("lint", True, "user")]
 
 
 async def test_space_switches_where_nothing_is_searched(place: Place) -> None:
@@ -149,7 +149,7 @@ async def test_without_a_screen_the_skills_are_managed_line_by_line(place: Place
     rules: list[tuple[SkillSwitch, ...]] = []
     skill = await manage_skills(LineAsker(read, written.append), skills_place(place, [], rules))
     assert skill is not None and skill.name == "deploy"
-    assert rules == [(SkillSwitch(None, "lint", False),)]
+    assert [(rule.name, rule.enabled) for [rule] in rules] == [("lint", False)]
     assert any(line.startswith("lint is off from the next turn on") for line in written)
 
 

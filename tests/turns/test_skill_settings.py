@@ -100,12 +100,31 @@ async def test_a_refused_value_warns_and_changes_nothing(place: Place, line: str
     assert [used.applied for used in watched.of(events.SkillUsed)] == [()]
 
 
-@pytest.mark.parametrize("line", ["model: [a]", "effort: {a: b}", "allowed-tools: {a: b}", "context: {}"])
+@pytest.mark.parametrize("line", ["model: [a]", "effort: {a: b}", "context: {}"])
 async def test_a_field_of_the_wrong_type_costs_only_itself(place: Place, line: str) -> None:
     add(place, f"{line}\nargument-hint: x\n")
     _, watched = await using(place)
     assert any(f"ignored `{line.partition(':')[0]}`" in warned for warned in warnings_of(watched))
     assert [used.name for used in watched.of(events.SkillUsed)] == ["fix"]
+
+
+@pytest.mark.parametrize("written", ["{Read: true}", "5", "true", "[{Read: 1}, 7]"])
+async def test_tools_that_cannot_be_read_permit_none(place: Place, written: str) -> None:
+    path = add(place, f"allowed-tools: {written}\nargument-hint: x\n")
+    requests, watched = await using(place, run("c1", "cat README.md"))
+    assert "permits in this turn (`allowed-tools: (unreadable)`)" in requests[1].output_of("c1")
+    assert any(
+        warned.startswith(f"ignored metadata {path}: ")
+        and "`allowed-tools` permits no tool until it is corrected" in warned
+        for warned in warnings_of(watched)
+    )
+
+
+@pytest.mark.parametrize("written", ["", "[]"])
+async def test_no_allowed_tools_limit_nothing(place: Place, written: str) -> None:
+    add(place, f"allowed-tools: {written}\n")
+    requests, _ = await using(place, run("c1", "touch new.txt"))
+    assert "permits" not in requests[1].output_of("c1")
 
 
 async def test_a_model_that_the_provider_refuses_is_given_up(place: Place) -> None:

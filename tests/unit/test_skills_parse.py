@@ -203,14 +203,24 @@ def test_tools_come_as_a_list_or_as_one_text(written: str, tools: tuple[str, ...
     assert skill(f"name: a\ndescription: x\nallowed-tools: {written}").allowed_tools == tools
 
 
+NO_TOOL = "`allowed-tools` permits no tool until it is corrected"
+
+
 @pytest.mark.parametrize(
     ("line", "remark"),
     [
         ("interface: 1", "ignored: `interface` is not a mapping"),
         ("user-invocable: maybe", "ignored `user-invocable`: neither `true` nor `false`"),
-        ("allowed-tools: {a: b}", "ignored `allowed-tools`: neither a text nor a list"),
-        ("allowed-tools: [[a], b]", "ignored items of `allowed-tools` that are not texts"),
-        (f"allowed-tools: {'x ' * 4200}", "ignored `allowed-tools`: longer than 4096 characters"),
+        (
+            "allowed-tools: {a: b}",
+            f"{NO_TOOL}: it is neither a text nor a list",
+        ),
+        ("allowed-tools: [[a], b]", "ignored items of `allowed-tools` that are not texts: they permit nothing"),
+        ("allowed-tools: 5", f"{NO_TOOL}: it is neither a text nor a list"),
+        (
+            f"allowed-tools: {'x ' * 4200}",
+            f"{NO_TOOL}: it is longer than 4096 characters",
+        ),
     ],
 )
 def test_an_optional_key_that_makes_no_sense_does_not_cost_the_skill(line: str, remark: str) -> None:
@@ -259,5 +269,5 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_costs_little(text: str) -> None:
     with pytest.raises(SkillRefused):
-        if not within(30 * len(text) + 200_000, lambda: parse_skill(text)).allowed_tools:
+        if within(30 * len(text) + 200_000, lambda: parse_skill(text)).allowed_tools == ("(unreadable)",):
             raise SkillRefused("no tools")
