@@ -226,16 +226,19 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
         requirements=requirements,
         project_mcp_servers=project.mcp_servers,
         project_hooks=project.hooks,
-        hooks=tuple(
-            (layer.source.layer, layer.tree["hooks"]) for layer in reversed(layers[1:]) if layer.tree.get("hooks")
-        ),
-        skill_layers=tuple(
-            (layer.source.layer, layer.tree["skills"])
-            for layer in layers[1:]
-            if not _RULES.isdisjoint(layer.tree.get("skills", ()))
-        ),
+        hooks=_hook_layers(layers[1:]),
+        skill_layers=_skill_layers(layers[1:]),
         system=request.system,
     )
+
+
+def _hook_layers(layers: Sequence[Checked]) -> tuple[tuple[Layer, Mapping[str, Any]], ...]:
+    return tuple((layer.source.layer, layer.tree["hooks"]) for layer in reversed(layers) if layer.tree.get("hooks"))
+
+
+def _skill_layers(layers: Sequence[Checked]) -> tuple[tuple[Layer, Mapping[str, Any]], ...]:
+    tables = ((layer.source.layer, layer.tree.get("skills", {})) for layer in layers)
+    return tuple((layer, table) for layer, table in tables if not _RULES.isdisjoint(table))
 
 
 def default_tree(record: type[ConfigRecord]) -> dict[str, Any]:
