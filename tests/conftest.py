@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import difflib
 import gc
+import importlib
 import itertools
 import json
 import os
@@ -13,10 +14,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any
 
 import pytest
 
@@ -47,14 +49,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None]:
+def pytest_collection(session: pytest.Session) -> Generator[None]:
     """Keep the garbage collector away from the thousands of tests, which are there to the end."""
     gc.disable()
     try:
+        if hasattr(session.config, "workerinput"):
+            _import_share(session.config.rootpath, session.config.workerinput)
         yield
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _import_share(root: Path, worker: Mapping[str, Any]) -> None:
+    """Import the tests from another place on than the other workers do.
+
+    In a new checkout a file's first import takes the longest: pytest rewrites its assertions. Each worker finds then
+    what another one has rewritten, instead of doing the same at the same time.
+    """
+    files = sorted((root / "tests").rglob("test_*.py"))
+    share = files[int(worker["workerid"].removeprefix("gw")) :: int(worker["workercount"])]
+    for file in share:
+        importlib.import_module(".".join(file.relative_to(root).with_suffix("").parts))
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
