@@ -33,10 +33,20 @@ def encode_json(value: Any) -> bytes:
 
 def decode_json(raw: bytes | str) -> Any:
     """Read JSON from outside; raise `ValueError` for what is not JSON, `NaN` and `Infinity` included."""
+    text = raw if isinstance(raw, str) else raw.decode(_encoding_of(raw), "surrogatepass")
     try:
-        return _DECODER.decode(raw if isinstance(raw, str) else raw.decode(_encoding_of(raw), "surrogatepass"))
+        return _decode_text(text)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def _decode_text(text: str) -> Any:
+    # `decode` looks for spaces around the value with two regular expressions, and a session has many short lines.
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except ValueError:
+        return _DECODER.decode(text)
+    return value if end == len(text) or text[end:] == "\n" else _DECODER.decode(text)
 
 
 def _encoding_of(raw: bytes) -> str:

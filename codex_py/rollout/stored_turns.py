@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall, exchange_of
+from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
 from codex_py.protocol.readable import (
     arguments_of,
     command_of,
@@ -101,7 +101,8 @@ def past_items(items: Sequence[ResponseItem | events.Event], cwd: Path) -> Itera
     outputs = outputs_by_call(item for item in items if isinstance(item, ResponseItem))
     for item in items:
         if isinstance(item, ResponseItem):
-            yield from _past_item(item, outputs, cwd)
+            if not item.type.endswith("_output"):
+                yield from _past_item(item, outputs, cwd)
         else:
             yield PastItem("", item)
 
@@ -160,8 +161,6 @@ class _Reader:
 
 
 def _past_item(item: ResponseItem, outputs: Mapping[str, str], cwd: Path) -> Iterator[PastItem]:
-    if (exchange := exchange_of(item)) is not None and exchange.is_output:
-        return
     match item.view():
         case Message("assistant", text):
             yield PastItem("", events.MessageDone(without_plan_tags(text)))

@@ -168,6 +168,8 @@ class _TranscriptReader:
 
     def take_finished(self) -> list[TranscriptEntry]:
         """Take what came before the turn that has just begun; nothing while none has begun since."""
+        if not self._begun:
+            return []
         finished, self.entries[: self._begun] = self.entries[: self._begun], []
         self._unnumbered -= self._begun
         self._begun = 0

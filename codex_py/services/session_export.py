@@ -164,9 +164,8 @@ def _without_output(parts: tuple[ExportedPart, ...], choice: ExportChoice) -> tu
 def _parts(entries: Sequence[TranscriptEntry], cwd: Path, cleaner: TextCleaner) -> Iterator[ExportedPart]:
     happened = [_happened(entry) for entry in entries]
     found = list(filter(None, map(_part, past_items(list(chain.from_iterable(happened)), cwd))))
-    titles = cleaner.clean_all([part.title for part in found])
-    bodies = cleaner.clean_all([_shortened(part.body) for part in found])
-    for part, title, body in zip(found, titles, bodies, strict=True):
+    texts = cleaner.clean_all([text for part in found for text in (part.title, _shortened(part.body))])
+    for part, title, body in zip(found, texts[::2], texts[1::2], strict=True):
         yield part._replace(title=title, body=body)
 
 

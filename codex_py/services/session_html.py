@@ -62,11 +62,11 @@ def _pieces(session: SessionSummary, choice: ExportChoice, cleaner: TextCleaner)
     skills: dict[str, None] = {}
     for turn in exported_turns(session, choice, cleaner):
         name = f"Turn {turn.number}" if turn.number else "Before the first turn"
-        yield f'<h2 id="turn-{turn.number}">{name} · {escape(turn.time)}</h2>\n'
         for part in turn.parts:
             if part.type == "note" and part.title.startswith("skill: "):
                 skills[part.title.removeprefix("skill: ")] = None
-            yield _part(part, draw)
+        parts = "".join(_part(part, draw) for part in turn.parts)
+        yield f'<h2 id="turn-{turn.number}">{name} · {escape(turn.time)}</h2>\n{parts}'
     if skills:
         yield f'<h2>Skills</h2>\n<p class="note">{escape(sanitize(", ".join(skills)))}</p>\n'
     yield "</body></html>\n"

@@ -53,7 +53,7 @@ _STYLES: Final = re.compile(r"\x1b\[[0-9;:]*m")
 
 def sanitize(text: str, *, keep_newlines: bool = True) -> str:
     """`text` with everything a terminal would obey or not show made visible; tabs stay, `\\r\\n` becomes `\\n`."""
-    if text.isascii() and text.isprintable():
+    if text.isascii() and (text.replace("\n", "") if keep_newlines else text).isprintable():
         return text
     if keep_newlines:
         text = text.replace("\r\n", "\n")
