@@ -37,7 +37,7 @@ def cost(work: Callable[[], object]) -> tuple[float, float]:
 
 
 @contextmanager
-def working_tree(size: int) -> Iterator[tuple[Path, dict[str, str], Callable[[], object]]]:
+def working_tree(size: int, *, is_tracked: bool = True) -> Iterator[tuple[Path, dict[str, str], Callable[[], object]]]:
     """A git working tree of so many files, 100 a directory, its environment, and what takes a snapshot of it."""
     from codex_py.checkpoints.file_reader import Caps
     from codex_py.checkpoints.snapshot import Area, Photographer
@@ -53,8 +53,10 @@ def working_tree(size: int) -> Iterator[tuple[Path, dict[str, str], Callable[[],
             if number % 100 == 0:
                 path.parent.mkdir(parents=True)
             path.write_text(f"# file {number}\n" * 20)
-        for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
-            git(repo, env, *arguments)
+        git(repo, env, "init", "-q")
+        if is_tracked:
+            git(repo, env, "add", "-A")
+        git(repo, env, "commit", "-qm", "first", "--allow-empty")
         store = CheckpointStore(top / "home/checkpoints/x")
         photographer = Photographer(store, env, Caps(20_000, 500 * MIB, 20 * MIB))
         area = Area((str(repo),), whole_tree=False, excluded=())
