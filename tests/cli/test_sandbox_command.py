@@ -164,6 +164,27 @@ def test_commands_see_no_credentials_settings_and_sessions_unless_allowed(place:
     assert "key" not in ended.out
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_commands_neither_read_nor_write_the_stored_keys_of_providers(place: Place, backend: BackendName) -> None:
+    key = "sk-ant-0123456789abcdef"
+    stored = run(place, "login", "--with-api-key", "--provider", "anthropic", stdin=key.encode())
+    assert stored.status == 0, stored.err
+    keys = place.codex_home / "provider-keys.json"
+    before = keys.read_bytes()
+    assert key.encode() in before
+    script = (
+        "cat ~/.codex/provider-keys.json; ln ~/.codex/provider-keys.json linked; cat linked; cp ~/.codex/*.json copied;"
+        " ln -s ~/.codex/provider-keys.json link; cat link; echo x > link; rm -f ~/.codex/provider-keys.json;"
+        " mv ~/.codex/provider-keys.json ~/.codex/moved; cat ~/.codex/moved; mv ~/.codex moved; cat moved/*; echo ended"
+    )
+    # Here the home lies in /tmp.
+    outside = ("-c", "sandbox_workspace_write.exclude_slash_tmp=true")
+    for allowed in ('["~/.codex/provider-keys.json"]', '["~/.codex"]', '["~"]'):
+        flags = ("-s", "workspace-write", "--backend", backend, *outside, "-c", f"sandbox.allow_read={allowed}")
+        assert sh(place, script, *flags).out == "ended\n"
+        assert keys.read_bytes() == before
+
+
 def test_a_chosen_backend_is_used_or_nothing_is_run(place: Place) -> None:
     ended = sh(place, "echo ran", "--backend", "landlock")
     assert ended.out == "ran\n"
