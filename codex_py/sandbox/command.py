@@ -31,7 +31,7 @@ from codex_py.sandbox.linux import (
 )
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, plan_mounts
-from codex_py.sandbox.placeholders import Pins, Placeholders
+from codex_py.sandbox.placeholders import Pins, Placeholders, go_variables
 from codex_py.sandbox.planted import PlantedPaths, describe_repositories
 from codex_py.sandbox.policy import WritableRoot, writable_roots
 from codex_py.sandbox.protected_names import MAX_DIRECTORIES, NestedNames
@@ -261,6 +261,8 @@ class Sandbox:
             status = SandboxStatus()
             try:
                 mounts = self._hold_missing(mounts, roots, backend)
+                stand_ins = {mount.path for mount in mounts if mount.type == "missing"}
+                env |= go_variables(stand_ins, command.cwd, command.env)
                 # A filter sees no paths: it cannot open some sockets, so a list opens none.
                 all_sockets = self._unix_sockets(policy) is True
                 fd = self._filters.open(network, unix_sockets=all_sockets, namespaces=backend.contains)

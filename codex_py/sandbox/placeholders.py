@@ -3,9 +3,9 @@
 A mount needs something to be mounted on, so an empty directory or file stands where a path must not be made. It stays
 from the first command of a session to the end of the session: what comes and goes with every command disturbs programs
 that watch the directory. In temporary directories it goes with the command: there it disturbs programs that have
-nothing to do with the session (`go build` fails below an empty `.git`). Sessions share it: each holds a lock on it, and
-the last one removes it, unless the user has put something into it. Each process lists where it puts them, so that the
-next session removes what a killed one left.
+nothing to do with the session (`go build` fails below an empty `.git`, but for a variable that commands get). Sessions
+share it: each holds a lock on it, and the last one removes it, unless the user has put something into it. Each process
+lists where it puts them, so that the next session removes what a killed one left.
 
 A mount protects `sub/.git` during one command, but not the name `sub`: a command may rename that, and the next one
 would find `.git` at an unprotected path. So protected paths are held open, and the kernel tells where they are now.
@@ -17,7 +17,7 @@ import errno
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -178,6 +178,24 @@ class Placeholders:
             new = [path for path in paths if path not in self._listed]
             self._listed.update(new)
             os.write(self._list[1], b"".join(os.fsencode(path) + b"\0" for path in new))
+
+
+def go_variables(held: Collection[Path], cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """What keeps `go build` from asking git about a placeholder, which it takes for a repository: empty elsewhere."""
+    found = [path for directory in (cwd, *cwd.parents) if os.path.lexists(path := directory / ".git")]
+    if not found or not all(path in held for path in found):
+        return {}
+    flags = env["GOFLAGS"] if "GOFLAGS" in env else _stored_go_flags(env)
+    return {} if "-buildvcs" in flags else {"GOFLAGS": f"{flags} -buildvcs=false".strip()}
+
+
+def _stored_go_flags(env: Mapping[str, str]) -> str:
+    """The flags that `go env -w` has written, which the variable would replace."""
+    directory = env.get("XDG_CONFIG_HOME") or f"{env.get('HOME', '')}/.config"
+    with suppress(OSError, ValueError):
+        lines = Path(env.get("GOENV") or f"{directory}/go/env").read_text("utf-8").splitlines()
+        return next((line.removeprefix("GOFLAGS=") for line in lines if line.startswith("GOFLAGS=")), "")
+    return ""
 
 
 def _open_list(lists: Path) -> tuple[Path, int]:

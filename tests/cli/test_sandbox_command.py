@@ -185,6 +185,26 @@ def test_commands_neither_read_nor_write_the_stored_keys_of_providers(place: Pla
         assert keys.read_bytes() == before
 
 
+def test_go_builds_where_an_empty_directory_stands_for_a_missing_repository(place: Place) -> None:
+    plain = place.home / "plain"
+    plain.mkdir()
+
+    def flags(*options: str, cwd: Path = plain, **env: str) -> str:
+        return sh(place.with_env(**env), 'echo "${GOFLAGS-none}"', "-C", str(cwd), *options).out.strip()
+
+    write = ("-s", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true")
+    assert flags(*write) == "-buildvcs=false"
+    assert flags(*write, GOFLAGS="-mod=mod") == "-mod=mod -buildvcs=false"
+    assert flags(*write, GOFLAGS="-buildvcs=auto") == "-buildvcs=auto"
+    # Nothing stands there, or a repository does.
+    assert flags("-s", "read-only") == "none"
+    assert flags(*write, cwd=place.repo) == "none"
+    stored = place.home / ".config/go/env"
+    stored.parent.mkdir(parents=True)
+    stored.write_text("GOPROXY=off\nGOFLAGS=-mod=vendor\n")
+    assert flags(*write) == "-mod=vendor -buildvcs=false"
+
+
 def test_a_chosen_backend_is_used_or_nothing_is_run(place: Place) -> None:
     ended = sh(place, "echo ran", "--backend", "landlock")
     assert ended.out == "ran\n"
