@@ -3,7 +3,7 @@
 A mount needs something to be mounted on, so an empty directory or file stands where a path must not be made. It stays
 from the first command of a session to the end of the session: what comes and goes with every command disturbs programs
 that watch the directory. In temporary directories it goes with the command: there it disturbs programs that have
-nothing to do with the session (`go build` fails below an empty `.git`, but for a variable that commands get). Sessions
+nothing to do with the session (`go build` fails below an empty `.git` unless a variable is set). Sessions
 share it: each holds a lock on it, and the last one removes it, unless the user has put something into it. Each process
 lists where it puts them, so that the next session removes what a killed one left.
 
