@@ -11,12 +11,14 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
+from types import ModuleType
 from typing import Final, NamedTuple, NoReturn
 
 from codex_py.batch.engine import Engine, Job, OnLine, ProcessEngine, read_lines, stop_process
@@ -25,6 +27,14 @@ from codex_py.batch.worker import end_with
 _PRELOADED: Final = "codex_py.batch.preloaded"
 _BEGAN: Final = b"began\n"
 _LAST_LINES_SECONDS: Final = 2.0
+
+
+def warm_up() -> None:
+    """Start the parent now, to load the program beside what comes before the first task; a failure shows then."""
+    if sys.platform == "linux":
+        forkserver.set_forkserver_preload([_PRELOADED])
+        with suppress(OSError):
+            forkserver.ensure_running()
 
 
 def open_local_engine(env: Mapping[str, str]) -> Engine:
@@ -41,7 +51,7 @@ class WarmEngine:
         self._plain = plain
         self._works = True
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload([_PRELOADED])
+        warm_up()
 
     async def run(self, job: Job, on_line: OnLine | None) -> int:
         """As `Engine` says."""
@@ -69,12 +79,24 @@ class WarmEngine:
         process = self._context.Process(target=_play, args=(start, writer), daemon=True)
         with reader:
             try:
-                process.start()
+                with _without_script():
+                    process.start()
             except (OSError, EOFError, RuntimeError):
                 return None
             finally:
                 writer.close()
             return await _follow(process, os.dup(reader.fileno()), on_line)
+
+
+@contextmanager
+def _without_script() -> Generator[None]:
+    """Hide the script that this process was started with: the library would run it once more in each fork."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 async def _follow(process: ForkServerProcess, descriptor: int, on_line: OnLine | None) -> int | None:
@@ -153,8 +175,3 @@ def _text(descriptor: int, mode: str, errors: str) -> TextIOWrapper:
     """A standard file as Python opens it."""
     raw = os.fdopen(descriptor, f"{mode}b", closefd=False)
     return TextIOWrapper(raw, "utf-8", errors, "\n", line_buffering=descriptor == 2)
-
-
-def warm_up() -> None:
-    """Start the parent now, so that it is ready when the first task is."""
-    forkserver.ensure_running()

@@ -6,23 +6,33 @@ The modules are named, not imported by statements: a front end does not know the
 from __future__ import annotations
 
 import gc
+import ssl
 from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
+from codex_py.protocol.readable import is_host_text, without_pictures, without_plan_tags
+from codex_py.text.credentials import is_secret_name
+
 _MODULES: Final = (
-    *("codex_py.cli.main", "codex_py.cli.exec", "codex_py.cli.exec_runs", "codex_py.checkpoints.session"),
+    *("codex_py.batch.local_engine", "codex_py.cli.main", "codex_py.cli.exec", "codex_py.cli.exec_runs"),
+    *("codex_py.checkpoints.session", "codex_py.core.resume", "codex_py.core.mentions", "codex_py.core.skill_guide"),
     *("codex_py.core.rule_files", "codex_py.core.session_sandbox", "codex_py.core.tool_runtime"),
-    *("codex_py.core.resume", "codex_py.core.mentions", "codex_py.core.skill_guide", "codex_py.model.model_list"),
-    *("codex_py.skills.implicit", "codex_py.skills.scan", "codex_py.shell.reading", "codex_py.text.frontmatter"),
-    *("codex_py.tools.command_runs", "codex_py.tools.patching", "codex_py.tools.typed_input"),
-    *("concurrent.futures.thread", "importlib.resources", "resource", "termios", "tree_sitter_bash", "yaml"),
+    *("codex_py.model.model_list", "codex_py.skills.implicit", "codex_py.skills.scan", "codex_py.shell.reading"),
+    *("codex_py.text.frontmatter", "codex_py.tools.command_runs", "codex_py.tools.patching"),
+    *("codex_py.tools.typed_input", "concurrent.futures.thread", "importlib.resources", "resource", "termios"),
+    *("tree_sitter_bash", "yaml"),
 )
 
 for _name in _MODULES:
     # Each run reports for itself what it misses.
     with suppress(ImportError):
         import_module(_name)
+# Every run would set up OpenSSL and compile the patterns of the command line for itself.
+ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+import_module("codex_py.cli.exec_parser").exec_parser()
+for _text_of in (is_secret_name, is_host_text, without_plan_tags, without_pictures):
+    _text_of("")
 # What the collector does not look at stays shared with the forks.
 gc.collect()
 gc.freeze()

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from codex_py.batch.budget import BatchBudget
 from codex_py.batch.limiter import Limiter
-from codex_py.batch.local_engine import open_local_engine
+from codex_py.batch.local_engine import open_local_engine, warm_up
 from codex_py.batch.progress import Display, JsonDisplay, LineDisplay, TableDisplay
 from codex_py.batch.ray_engine import RayEngine
 from codex_py.batch.records import OutputDirectory, opened_output
@@ -78,6 +78,8 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     options = parser.read(arguments)
     _check_flags(options)
+    if options.engine == "local":
+        warm_up()
     tasks, problems = _read(options)
     if not problems and options.commit and (problem := branch_problem(tasks, options.branch)):
         problems = [f"{problem}; write `{{id}}` into `--branch`"]
