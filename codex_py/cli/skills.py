@@ -23,6 +23,7 @@ from codex_py.cli.skills_install import (
     sync_skills,
     update_skills,
 )
+from codex_py.cli.skills_install_view import print_installed
 from codex_py.cli.skills_report import report_skills
 from codex_py.cli.skills_test import test_skill
 from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
@@ -36,6 +37,7 @@ from codex_py.services.skill_admin import (
     window_for,
 )
 from codex_py.services.skill_lint import LintServices
+from codex_py.services.skill_origins import installed_skills
 from codex_py.skills.doctor import examine
 from codex_py.skills.lint_fix import fix_findings
 from codex_py.skills.roots import skill_roots
@@ -78,12 +80,18 @@ def list_skills(
     profile: Profile = None,
     as_json: Json = False,
     refresh: Refresh = False,
+    installed: Annotated[
+        bool, typer.Option("--installed", help="Only those installed from a source, with that source.")
+    ] = False,
 ) -> int:
     """List every skill: name, scope, whether it is enabled, by which layer, whether it is listed, and its file.
 
     What could not be loaded follows, with the reason.
     """
     found = look_here(cwd, overrides, profile, refresh=refresh)
+    if installed:
+        print_installed(installed_skills(found.sources, os.environ), as_json=as_json)
+        return 0
     rules = skill_rules(found.loaded)
     view.print_list(found.catalog, rules, sys.stdout, as_json=as_json)
     print_warnings(idle_rules(found.catalog.skills, rules, certain=True))

@@ -6,11 +6,12 @@ Texts and names come from others, so every line passes the sanitizer.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.cli.console import print_note
+from codex_py.cli.console import print_json, print_note
 from codex_py.services.skill_install import StagedSkill
 from codex_py.services.skill_origins import InstalledSkill, capability_lines, tree_diff
 from codex_py.skills.capabilities import Capabilities, find_commands
@@ -114,6 +115,20 @@ def origin(entry: LockEntry) -> str:
     if entry.version:
         parts.append(f"version {entry.version}")
     return ", ".join(parts)
+
+
+def print_installed(installed: Sequence[InstalledSkill], *, as_json: bool) -> None:
+    """Print the installed skills with their sources."""
+    if as_json:
+        print_json([installed_record(each, edited=each.is_edited) for each in installed], sys.stdout)
+        return
+    for each in installed:
+        edited = "; edited since" if each.is_edited else "" if each.directory.is_dir() else "; its files are gone"
+        sys.stdout.write(
+            sanitize(f"{each.name}  ({each.scope})  {each.directory}\n  from {origin(each.entry)}{edited}\n")
+        )
+    if not installed:
+        print_note("no skills are installed from a source")
 
 
 def installed_record(installed: InstalledSkill, entry: LockEntry | None = None, **more: Any) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from codex_py.skills.lint_document import Document, is_placeholder
 from codex_py.skills.lint_finding import LintFinding, LintRule
 from codex_py.skills.lint_repository import RepositoryFacts
 
+# Of a shell, and this program itself.
 _BUILTINS: Final = frozenset(
     "alias bg bind break builtin caller case cd command compgen complete continue coproc declare dirs disown do done "
     "echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash help history if in jobs "
     "kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set shift shopt source "
-    "suspend test "
+    "suspend test codex-py "
     "then time times trap true type typeset ulimit umask unalias unset until wait while [ [[ ]] { } ! ( )".split()
 )
 _BEFORE: Final = frozenset("sudo env time nohup command exec xargs then do else ! if while until".split())
