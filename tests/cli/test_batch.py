@@ -20,6 +20,7 @@ import yaml
 from tests.drills.batch import task_pids
 from tests.support.fake_responses import FakeResponses, Request, api_error, call, hang, repeat, say, tokens
 from tests.support.home import Place
+from tests.support.hostile import hostile_repository
 from tests.support.process import Finished, run, start
 from tests.support.script import Stream
 from tests.support.terminal import Terminal
@@ -250,6 +251,27 @@ def test_the_judge_decides_and_the_branch_is_left_without_a_push(place: Place, o
     assert git(place, "status", "--short") == ""
     assert not list(out.rglob("RAN"))
     assert not (place.repo / "RAN").exists()
+
+
+@pytest.mark.parametrize("is_partial", [False, True])
+def test_a_batch_of_a_hostile_repository_runs_nothing_that_it_names(place: Place, out: Path, is_partial: bool) -> None:
+    hostile = hostile_repository(place, is_partial=is_partial)
+    rows = [{"id": "a", "prompt": "go", "repo": str(place.repo)}]
+    # What a command leaves in the workspace names the same programs.
+    script = f"cat {place.repo}/.git/config >> .git/config; cp -r {place.repo}/sub other; echo x > a; echo x > new"
+
+    def answer(request: Request) -> Stream:
+        if any(entry["type"] == "function_call_output" for entry in request.input):
+            return [say("done")]
+        return [call("c1", "exec_command", {"cmd": script, "login": False})]
+
+    with serving(repeat(answer)) as model:
+        arguments = ("-s", "workspace-write", "--judge", "true", "--branch", "b/{id}", "--commit")
+        done = run_batch(place, out, write_tasks(place, rows), *arguments, model=model)
+        again = run_batch(place, out, write_tasks(place, rows), *arguments)
+    assert hostile.ran() == [], done.err
+    if not is_partial:
+        assert done.status == 0, done.err + done.out
 
 
 def test_rows_of_swe_bench_write_predictions(place: Place, out: Path) -> None:
