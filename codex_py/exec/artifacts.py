@@ -22,7 +22,7 @@ from codex_py.exec.run import RunEnd
 from codex_py.paths import is_directory, opened_directory, real_path
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_object, decode_json, timestamp
-from codex_py.text.files import os_reason
+from codex_py.text.files import FileRefused, os_reason, read_inside
 
 RESULT: Final = "result.json"
 EVENTS: Final = "events.jsonl"
@@ -30,6 +30,7 @@ PATCH: Final = "changes.patch"
 TRANSCRIPT: Final = "transcript.md"
 NAMES: Final = (RESULT, EVENTS, PATCH, TRANSCRIPT)
 FORMAT: Final = 1
+_MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
 
 
 class ArtifactDirectory:
@@ -81,10 +82,11 @@ class ArtifactDirectory:
             raise self._failure(name, error) from error
 
     def read_result(self) -> dict[str, Any]:
-        """The `result.json` of an earlier run; empty without one."""
+        """The `result.json` of an earlier run; empty without one, and where something else has its name."""
         try:
-            return as_object(decode_json((self.path / RESULT).read_bytes()))
-        except (OSError, ValueError):
+            head = read_inside(self.path, self.path / RESULT, _MAX_RESULT_BYTES)
+            return as_object(decode_json(head.raw)) if head is not None else {}
+        except (FileRefused, ValueError):
             return {}
 
     def _failure(self, name: str, error: OSError) -> UserError:

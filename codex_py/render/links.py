@@ -18,6 +18,12 @@ _LINKED: Final = re.compile(
     r"(?P<url>https?://[!-;=?-~]{3,2000})|(?<![\w.~/:@+-])(?P<path>[\w./@+-]{1,400}):(?P<line>\d{1,7})(?::\d{1,5})?\b"
 )
 _PATH: Final = "path:"
+# What a click would start in place of showing it: commands may write such files.
+_STARTED: Final = (
+    *(".desktop", ".command", ".tool", ".terminal", ".app", ".workflow", ".scpt", ".applescript", ".pkg", ".dmg"),
+    *(".exe", ".com", ".bat", ".cmd", ".ps1", ".vbs", ".wsf", ".hta", ".msi", ".reg", ".jar", ".appimage", ".run"),
+    *(".html", ".htm", ".xhtml", ".svg", ".mht", ".url", ".webloc", ".lnk", ".inetloc", ".fileloc", ".pyw", ".ipynb"),
+)
 _CLOSING: Final = ".,;:!?'\"`*_]"
 
 
@@ -38,7 +44,10 @@ def with_links(text: Text) -> Text:
 
 
 def resolve_link(link: str, theme: Theme) -> str | None:
-    """Where a link leads; None for what only looks like a path: relative ones count where there is such a file."""
+    """Where a link leads; None for what only looks like a path: relative ones count where there is such a file.
+
+    Without an editor of the user's, None for what the system may start when it is opened.
+    """
     if not link.startswith(_PATH):
         return link
     line, _, path = link.removeprefix(_PATH).partition(":")
@@ -46,4 +55,6 @@ def resolve_link(link: str, theme: Theme) -> str | None:
         path = os.path.normpath(os.path.join(theme.link_root, path))  # noqa: PTH118 - drawn often
         if not theme.link_root or not os.path.isfile(path):  # noqa: PTH113
             return None
-    return f"{theme.opener}://file{quote(path)}:{line}" if theme.opener else f"file://{quote(path)}"
+    if theme.opener:
+        return f"{theme.opener}://file{quote(path)}:{line}"
+    return None if path.lower().endswith(_STARTED) or os.access(path, os.X_OK) else f"file://{quote(path)}"

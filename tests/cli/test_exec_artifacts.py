@@ -256,3 +256,27 @@ def test_a_run_that_does_not_end_in_time_leaves_its_files_all_the_same(place: Pl
     assert (ended.status, result["code"]) == (143, "interrupted")
     [rollout] = place.rollouts()
     assert b'"turn_aborted"' in rollout.read_bytes()
+
+
+@pytest.mark.parametrize("planted", ["pipe", "link", "directory"])
+def test_a_repeated_run_reads_no_result_that_is_no_file_of_its_own(place: Place, tmp_path: Path, planted: str) -> None:
+    out, secret = tmp_path / "out", tmp_path / "secret.json"
+    arguments = ("exec", "--session-id", "task", "--artifacts", str(out), "check it")
+    with FakeResponses([say("all good")]) as model:
+        place.use_model(model.base_url)
+        first = run(place, *arguments)
+        task = result_of(out)["task"]
+        secret.write_text(json.dumps({"status": "ok", "task": task}))
+        (out / "result.json").unlink()
+        match planted:
+            case "pipe":
+                os.mkfifo(out / "result.json")
+            case "link":
+                (out / "result.json").symlink_to(secret)
+            case _:
+                (out / "result.json/inner").mkdir(parents=True)
+        again = run(place, *arguments)
+    assert (first.status, again.out) == (0, "all good\n")
+    if planted != "directory":
+        assert (again.status, result_of(out)["answer"], (out / "result.json").is_symlink()) == (0, "all good", False)
+    assert json.loads(secret.read_text()) == {"status": "ok", "task": task}

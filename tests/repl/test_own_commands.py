@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 
 from tests.repl.conftest import Ready
@@ -164,3 +165,14 @@ def test_fork_offers_the_messages_of_the_session(place: Place, ready: Ready) -> 
             terminal.wait_for("Three.")
     assert model.requests[2].texts("user")[-1] == "second question again"
     assert "Two." not in model.requests[2].texts("assistant")
+
+
+def test_a_pipe_in_the_place_of_agents_md_takes_no_line_and_stops_nothing(place: Place, ready: Ready) -> None:
+    os.mkfifo(place.repo / "AGENTS.md")
+    with FakeResponses([say("One.")]) as model:
+        ready(model)
+        with Terminal(place, width=100) as terminal:
+            terminal.wait_for_prompt().type("# use tabs\r")
+            terminal.wait_for("Add this line to AGENTS.md?").press("enter")
+            terminal.wait_for("cannot write").wait_for_prompt().type("go\r")
+            terminal.wait_for("One.")

@@ -57,6 +57,18 @@ def test_a_relative_path_is_a_link_where_there_is_such_a_file(tmp_path: Path) ->
     assert "app.py:3" in re.sub(r"\x1b\[[\d;]*m", "", drawn)
 
 
+def test_what_the_system_would_start_is_no_link_unless_an_editor_opens_it(tmp_path: Path) -> None:
+    names = ("x.command", "evil.Desktop", "page.html", "tool", "plain.py")
+    for name in names:
+        (tmp_path / name).touch(0o755 if name == "tool" else 0o644)
+    theme = LINKED.replace(link_root=str(tmp_path))
+    text = " ".join(f"{name}:1 {tmp_path}/{name}:2" for name in names)
+    opened = re.findall(r"\x1b\]8;id=\d+;(.*?)\x1b\\", lines(text, theme, 900))
+    assert set(opened) == {f"file://{tmp_path}/plain.py"}
+    in_editor = re.findall(r"\x1b\]8;id=\d+;(.*?)\x1b\\", lines(text, theme.replace(opener="vscode"), 900))
+    assert len(set(in_editor)) == 2 * len(names)
+
+
 def test_the_configured_editor_opens_the_file_at_its_line(tmp_path: Path) -> None:
     (tmp_path / "app.py").touch()
     theme = LINKED.replace(link_root=str(tmp_path), opener="vscode")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from pathlib import Path
 from typing import Final
 
 from codex_py.errors import UserError
+from codex_py.text.files import os_reason
 from codex_py.ui.repl.panels.forms import GUTTER, Option, Sheet, TextLine
 from codex_py.ui.repl.slash_command import CommandContext
 
@@ -55,14 +57,17 @@ def note_sheet(context: CommandContext, note: str) -> Sheet[Path | str | None]:
 
 def append_line(path: Path, line: str) -> None:
     """Add a line at the end of a file, which is made where there is none. Raises `UserError`."""
+    # Whoever may write in the project could put a pipe there, which opens when somebody reads it.
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        before = path.read_bytes() if path.exists() else b""
-        gap = b"\n" if before and not before.endswith(b"\n") else b""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(gap + line.encode() + b"\n")
+        with os.fdopen(os.open(path, flags, 0o644), "rb+", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise UserError(f"cannot write `{path}`: it is not a regular file")
+            last = os.pread(file.fileno(), 1, max(0, status.st_size - 1))
+            file.write((b"" if last in (b"", b"\n") else b"\n") + line.encode() + b"\n")
     except OSError as error:
-        raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+        raise UserError(f"cannot write `{path}`: {os_reason(error)}") from error
 
 
 def _project_file(context: CommandContext) -> Path:
