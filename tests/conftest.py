@@ -14,11 +14,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import Any
 
 import pytest
 
@@ -53,23 +52,22 @@ def pytest_collection(session: pytest.Session) -> Generator[None]:
     """Keep the garbage collector away from the thousands of tests, which are there to the end."""
     gc.disable()
     try:
-        if hasattr(session.config, "workerinput"):
-            _import_share(session.config.rootpath, session.config.workerinput)
+        if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+            _import_share(session.config.rootpath, worker, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
         yield
     finally:
         gc.freeze()
         gc.enable()
 
 
-def _import_share(root: Path, worker: Mapping[str, Any]) -> None:
+def _import_share(root: Path, worker: str, workers: int) -> None:
     """Import the tests from another place on than the other workers do.
 
     In a new checkout a file's first import takes the longest: pytest rewrites its assertions. Each worker finds then
     what another one has rewritten, instead of doing the same at the same time.
     """
     files = sorted((root / "tests").rglob("test_*.py"))
-    share = files[int(worker["workerid"].removeprefix("gw")) :: int(worker["workercount"])]
-    for file in share:
+    for file in files[int(worker.removeprefix("gw")) :: workers]:
         importlib.import_module(".".join(file.relative_to(root).with_suffix("").parts))
 
 
