@@ -17,6 +17,7 @@ from rich.text import Text
 from codex_py.batch.records import TaskRecord
 from codex_py.batch.report import Totals, count_records
 from codex_py.batch.scheduler import BatchEvent, BatchPlan, Paused, TaskActivity, TaskEnded, TaskRepeated, TaskStarted
+from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
 _MAX_SHOWN: Final = 20
@@ -102,7 +103,7 @@ class LineDisplay:
         """As `Display` says."""
         self._left = self._total = len(plan.todo)
         done = len(plan.records) - len(plan.todo)
-        self.note(f"{len(plan.todo)} tasks to do" + (f", {done} left as they are" if done else ""))
+        self.note(f"{counted(len(plan.todo), 'task')} to do" + (f", {done} left as they are" if done else ""))
 
     def show(self, event: BatchEvent) -> None:
         """As `Display` says."""
@@ -212,6 +213,6 @@ def outcome(record: TaskRecord) -> str:
     """How a task has ended, in a line."""
     parts = ["done" if record.status == "ok" else f"failed: {record.code}: {record.message}"]
     parts += [f"judge: {record.verdict}"] if record.verdict else []
-    parts += [f"{record.files_changed} files changed"] if record.files_changed else []
+    parts += [f"{counted(record.files_changed, 'file')} changed"] if record.files_changed else []
     parts += [f"${record.cost_usd:.4f}"] if record.cost_usd is not None else []
     return ", ".join([*parts, f"{record.seconds:.1f} s"])

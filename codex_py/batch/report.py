@@ -15,6 +15,7 @@ from codex_py.batch.tasks import Task
 from codex_py.paths import replace_private
 from codex_py.protocol.encoding import encode_json
 from codex_py.text.credentials import masked_url
+from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
 PATCH: Final = "changes.patch"
@@ -138,7 +139,7 @@ def _html(out: OutputDirectory, tasks: Sequence[Task], records: Mapping[str, Tas
 def _html_row(out: OutputDirectory, task: Task, record: TaskRecord) -> str:
     row = _row(out, task, record)
     status = f"{record.status}: {record.code}" if record.status == "failed" else record.status
-    changes = f"{record.files_changed} files"
+    changes = counted(record.files_changed, "file")
     if row["patch"]:
         changes = f'<a href="{escape(row["patch"])}">{changes}</a>'
     transcript = f'<a href="{escape(row["transcript"])}">transcript</a>' if row["transcript"] else ""

@@ -31,6 +31,7 @@ from codex_py.rollout.listing import find_exactly
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.recorder import RolloutRecorder
 from codex_py.rollout.transcript import ConversationRewind, check_turn, plan_conversation, read_turns, undo_conversation
+from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
 _LATEST: Final = "latest"
@@ -82,7 +83,7 @@ class RewindOutcome(NamedTuple):
             lines.append("no file differs" if self.files.target else "no files to bring back")
         if self.conversation is not None:
             count = self.conversation.turns
-            turns = f"by {count} turn{'' if count == 1 else 's'}" if count else "to what it was before the last rewind"
+            turns = f"by {counted(count, 'turn')}" if count else "to what it was before the last rewind"
             lines.append(f"the conversation {'would go back' if self.is_dry else 'goes back'} {turns}")
         return lines
 

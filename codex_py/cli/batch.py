@@ -39,6 +39,7 @@ from codex_py.cli.options import (
 from codex_py.errors import UsageError, UserError
 from codex_py.model.pace import PACE_VARIABLE, Pace
 from codex_py.protocol.failures import failure_code
+from codex_py.text.display import counted
 from codex_py.text.files import os_reason
 
 _DESCRIPTION: Final = """Run many tasks, each as one `codex-py exec` in a clean copy of its repository.
@@ -257,7 +258,8 @@ async def _watched(scheduler: Scheduler, display: Display, plan: BatchPlan) -> N
     scheduler.on_event = display.show
     display.begin(plan)
     if plan.changed:
-        display.note(f"note: {len(plan.changed)} tasks have changed since they were done, and stay as they are")
+        changed = counted(len(plan.changed), "task")
+        display.note(f"note: {changed} changed after being done, and stay as they are")
     running = asyncio.ensure_future(scheduler.run())
     refreshing = asyncio.ensure_future(display.refresh())
 

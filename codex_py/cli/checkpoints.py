@@ -22,6 +22,7 @@ from codex_py.paths import codex_home, is_directory
 from codex_py.rollout.files import CHECKPOINTS, thread_of
 from codex_py.rollout.listing import find_exactly, latest_session
 from codex_py.rollout.transcript import check_turn, read_turns
+from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _ABOUT: Final = "Look after the states of files that a rewind goes back to."
@@ -56,7 +57,7 @@ def prune(
 ) -> int:
     """Remove the checkpoints of whole sessions, those used longest ago first; without --max-mib of all."""
     removed = prune_stores(codex_home(os.environ), max_mib * _MIB - (1 if max_mib == 0 else 0))
-    print_note(f"removed the checkpoints of {len(removed)} session{'' if len(removed) == 1 else 's'}")
+    print_note(f"removed the checkpoints of {counted(len(removed), 'session')}")
     return 0
 
 
@@ -69,7 +70,7 @@ def verify(
     faults = [f"{store.directory.name}: {fault}" for store in stores for fault in store.verify()]
     for fault in faults:
         print(sanitize_line(fault))
-    print_note(f"{len(stores)} store{'' if len(stores) == 1 else 's'} checked, {len(faults)} faults")
+    print_note(f"{counted(len(stores), 'store')} checked, {counted(len(faults), 'fault')}")
     return 1 if faults else 0
 
 

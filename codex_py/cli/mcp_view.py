@@ -12,6 +12,7 @@ from codex_py.mcp.login import McpCheck
 from codex_py.mcp.servers import McpServer
 from codex_py.mcp.table import ListedServer
 from codex_py.text.credentials import MASK, masked_url, masked_words
+from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
 _NONE: Final = "-"
@@ -126,7 +127,7 @@ def print_check(check: McpCheck, out: TextIO, *, as_json: bool) -> None:
         )
         return
     if check.error is None:
-        tools = f"{len(catalog.tools)} tool{'' if len(catalog.tools) == 1 else 's'}"
+        tools = counted(len(catalog.tools), "tool")
         out.write(f"{sanitize_line(check.name)}: up after {check.seconds:.1f} s, {tools}\n")
     rows = [(tool.name, _hints(tool.read_only, tool.destructive), _first(tool.description)) for tool in catalog.tools]
     print_table(("TOOL", "DOES", "DESCRIPTION"), rows, out)

@@ -35,6 +35,7 @@ from codex_py.exec.streams import read_piped, with_attachment
 from codex_py.paths import codex_home
 from codex_py.protocol.policy import SandboxMode
 from codex_py.rollout.files import thread_of
+from codex_py.text.display import counted
 from codex_py.text.tokens import count_lines
 from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession, RewindHost
 from codex_py.ui.repl.terminal import is_capable
@@ -95,7 +96,7 @@ def _with_piped(launch_options: LaunchOptions) -> LaunchOptions:
     if not piped:
         return launch_options
     prompt, lines = launch_options.prompt, count_lines(piped)
-    shown = f"{prompt} [stdin · {lines:,} line{'' if lines == 1 else 's'}]"
+    shown = f"{prompt} [stdin · {counted(lines, 'line')}]"
     return launch_options.replace(prompt=with_attachment(prompt, piped), shown=shown)
 
 

@@ -43,6 +43,7 @@ from codex_py.skills.lint_fix import fix_findings
 from codex_py.skills.roots import skill_roots
 from codex_py.skills.rules import idle_rules
 from codex_py.skills.usage import read_usage
+from codex_py.text.display import counted
 
 _ABOUT: Final = "Look at the skills, switch them on and off, and find out why one does not work."
 
@@ -170,7 +171,7 @@ def lint_skills(
     chosen = [expanded(path) for path in paths]
     findings = skill_lint.lint_skills(chosen, services)
     if fix and (fixed := fix_findings(findings)):
-        print_note(f"repaired {len(fixed)} of {len(findings)} findings")
+        print_note(f"repaired {len(fixed)} of {counted(len(findings), 'finding')}")
         findings = skill_lint.lint_skills(chosen, services)
     view.print_findings(findings, sys.stdout, as_json=as_json)
     if not findings:

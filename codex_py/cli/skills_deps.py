@@ -29,6 +29,7 @@ from codex_py.skills.dependencies import declared_commands, declared_servers, li
 from codex_py.skills.model import Skill, SkillRoot
 from codex_py.skills.parse import read_record
 from codex_py.skills.record import FoundFile, skill_of
+from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
 _SECONDS: Final = 20.0
@@ -180,7 +181,7 @@ async def _try_server(found: SkillAdmin, listed: ListedServer) -> tuple[bool, st
     if check.error is not None or check.catalog is None:
         return False, sanitize_line(check.error or "it did not start")[:_MAX_DETAIL]
     names = [tool.name for tool in check.catalog.tools]
-    return True, f"{len(names)} tools: {', '.join(names)}"[:_MAX_DETAIL] if names else "no tools"
+    return True, f"{counted(len(names), 'tool')}: {', '.join(names)}"[:_MAX_DETAIL] if names else "no tools"
 
 
 async def _try_command(found: SkillAdmin, command: str) -> tuple[bool, str]:

@@ -19,6 +19,7 @@ from codex_py.services.skill_admin import SkillAdmin
 from codex_py.services.skill_report import report_on_skills
 from codex_py.skills.report import SkillAssessment, UseRecord, parse_since
 from codex_py.skills.usage import WAYS
+from codex_py.text.display import counted
 
 _HEAD: Final = ("NAME", "USES", "BY", "TOKENS", "IN LIST", "COMPLETED", "SCRIPTS", "LAST USED", "VERDICT", "REASON")
 
@@ -61,7 +62,7 @@ def _print_report(admin: SkillAdmin, *, since: str | None, as_json: bool, page: 
     else:
         print_table(_HEAD, [_row(entry) for entry in assessments], sys.stdout)
     if elsewhere:
-        uses = f"{elsewhere} use{'' if elsewhere == 1 else 's'}"
+        uses = counted(elsewhere, "use")
         print_note(f"{uses} of skills that are not enabled here are left out: see `codex-py skills usage`")
     if not assessments:
         print_note("no skills found")

@@ -15,6 +15,7 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import PlanStep
 from codex_py.protocol.items import Message, ResponseItem, ToolCall, message
 from codex_py.protocol.readable import output_of, plan_of
+from codex_py.text.display import counted
 from codex_py.text.tokens import PICTURE_BYTES, estimate_text_tokens, estimate_tokens, truncate_middle
 from codex_py.tools.session_tools import UpdatePlan
 
@@ -111,7 +112,7 @@ def _cut_message(text: str, pictures: int, budget: int) -> list[ResponseItem]:
         return []
     texts = [truncate_middle(text, budget)]
     if pictures:
-        texts.append(f"[{pictures} picture{'' if pictures == 1 else 's'} left out]")
+        texts.append(f"[{counted(pictures, 'picture')} left out]")
     return [message("user", *texts)]
 
 

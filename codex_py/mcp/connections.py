@@ -37,6 +37,7 @@ from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import DangerFullAccess, extra_roots
 from codex_py.text.address import is_plain_http
+from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
 _MAX_RESTARTS: Final = 3
@@ -79,8 +80,8 @@ class ServerState:
         running = "runs" if self.live is not None else "starts" if self.up is not None else "not started yet"
         if self.known is None:
             return running
-        prompts = [_counted(len(self.known.prompts), "prompt")] if self.known.prompts else []
-        return ", ".join([running, _counted(len(self.known.tools), "tool"), *prompts])
+        prompts = [counted(len(self.known.prompts), "prompt")] if self.known.prompts else []
+        return ", ".join([running, counted(len(self.known.tools), "tool"), *prompts])
 
 
 class McpConnections:
@@ -340,10 +341,6 @@ class McpConnections:
             # No thread of the loop's pool: the program does not wait for this one when it ends.
             threading.Thread(target=_import_sdk, args=(asyncio.get_running_loop(), self._sdk), daemon=True).start()
         return await asyncio.shield(self._sdk)
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _wants_login(state: ServerState) -> bool:

@@ -7,7 +7,8 @@ import shlex
 from typing import Final, NamedTuple
 
 from codex_py.offline.steps import Command, Result, Rule
-from codex_py.offline.wording import clip, code, count, excerpt
+from codex_py.offline.wording import clip, code, excerpt
+from codex_py.text.display import counted
 
 _RUN_MS: Final = 30_000
 _SHOWN: Final = 30
@@ -139,7 +140,7 @@ def _report(command: str, result: Result, cwd: str | None) -> str:
     lines = [f"{ran} It failed with exit code {result.exit_code}{counts}."]
     lines.append("\n".join(f"{number}. {_line(failure)}" for number, failure in enumerate(failed[:_SHOWN], 1)))
     if len(failed) > _SHOWN:
-        lines.append(f"… and {count(len(failed) - _SHOWN, 'more failure')}")
+        lines.append(f"… and {counted(len(failed) - _SHOWN, 'more failure')}")
     if not failed:
         lines.append(excerpt(result.text, head=10, tail=30))
     if result.is_denied:

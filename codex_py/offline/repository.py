@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from codex_py.offline.skills import SHELL_LANGUAGES, fences, shell_text
 from codex_py.offline.steps import Command, Rule
-from codex_py.offline.wording import clip, code, count
+from codex_py.offline.wording import clip, code
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.text.display import counted
 
 _MAX_FILES: Final = 3_000
 _LIST: Final = (
@@ -96,9 +97,9 @@ def _report(directory: str, paths: list[str], readme: str, texts: dict[str, str]
     test_dirs = sorted({str(PurePosixPath(path).parent) for path in tests}, key=lambda path: (path.count("/"), path))
     run = readme_commands(texts.get(readme, "")) or (["npm install"] if "package.json" in paths else [])
     tops = Counter(path.partition("/")[0] for path in paths if "/" in path)
-    spoken = ", ".join(f"{language} ({count(number, 'file')})" for language, number in languages.most_common(8))
+    spoken = ", ".join(f"{language} ({counted(number, 'file')})" for language, number in languages.most_common(8))
     tested = (
-        f"{', '.join(map(code, test_dirs[:5]))} ({count(len(tests), 'test file')})" if tests else "none found by name"
+        f"{', '.join(map(code, test_dirs[:5]))} ({counted(len(tests), 'test file')})" if tests else "none found by name"
     )
     return "\n".join(
         [

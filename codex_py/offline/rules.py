@@ -13,7 +13,8 @@ from codex_py.offline.prompts import FindText, PlainRequest, ReplaceText, RunCom
 from codex_py.offline.repository import describe_repository
 from codex_py.offline.skills import command_report, follow_skills
 from codex_py.offline.steps import Call, Command, Impossible, OfflinePatch, Result, Rule, next_step, text_rule
-from codex_py.offline.wording import ABOUT, GREETING, clip, code, count, excerpt, needs_model
+from codex_py.offline.wording import ABOUT, GREETING, clip, code, excerpt, needs_model
+from codex_py.text.display import counted
 
 _MAX_ANSWER: Final = 24_000
 _RUN_MS: Final = 30_000
@@ -85,12 +86,12 @@ def find_text(text: str) -> Rule:
     files = {match[1] for match in found}
     prefix = "at least " if result.is_truncated else ""
     lines = [
-        f"{code(clip(text, 120))} is on {prefix}{count(len(found), 'line')} in {count(len(files), 'file')}{note}:",
+        f"{code(clip(text, 120))} is on {prefix}{counted(len(found), 'line')} in {counted(len(files), 'file')}{note}:",
         "",
     ]
     lines += [f"- `{match[1]}:{match[2]}`: {code(clip(match[3], 160))}" for match in found[:_SHOWN]]
     if len(found) > _SHOWN:
-        lines.append(f"- … and {count(len(found) - _SHOWN, 'more line')}")
+        lines.append(f"- … and {counted(len(found) - _SHOWN, 'more line')}")
     return "\n".join(lines)
 
 
@@ -116,7 +117,7 @@ def replace_text(request: ReplaceText) -> Rule:
             return f"{code(old)} is nowhere in the files here, so there is nothing to replace."
         if len(names) > 1:
             listed = "\n".join(f"- {code(name)}" for name in names[:20])
-            head = f"{code(old)} is in {count(len(names), 'file')}, and nothing was changed. Say in which file:"
+            head = f"{code(old)} is in {counted(len(names), 'file')}, and nothing was changed. Say in which file:"
             return f"{head}\n\n{listed}"
         file = names[0]
     read = yield Command(f"cat -- {shlex.quote(file)}")
@@ -134,7 +135,7 @@ def replace_text(request: ReplaceText) -> Rule:
     if "Success. Updated the following files" not in result.text:
         why = "the sandbox does not allow writing there. Run again with `-s workspace-write`"
         why = why if result.is_denied else f"the patch was refused: {clip(result.text, 300)}"
-        would = f"It would have replaced {count(number, 'occurrence')} of {code(old)}:\n\n{excerpt(patch)}"
+        would = f"It would have replaced {counted(number, 'occurrence')} of {code(old)}:\n\n{excerpt(patch)}"
         return f"{code(file)} was not changed: {why}.\n\n{would}"
     again = yield Command(f"cat -- {shlex.quote(file)}")
     planned = _lines("\n".join(line.replace(old, new) for line in lines))
@@ -142,7 +143,7 @@ def replace_text(request: ReplaceText) -> Rule:
     checked = "" if is_as_planned else " Reading it again shows something else, so look at it."
     line_numbers = ", ".join(str(index + 1) for index in changed[:12]) + (", …" if len(changed) > 12 else "")
     action = f"Replaced {code(old)} with {code(new)}" if new else f"Removed {code(old)}"
-    return f"{action} in {code(file)}: {count(number, 'occurrence')} (line {line_numbers}).{checked}"
+    return f"{action} in {code(file)}: {counted(number, 'occurrence')} (line {line_numbers}).{checked}"
 
 
 def patch_for(file: str, lines: list[str], old: str, new: str) -> str:

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 from codex_py.offline.conversation import Conversation, InjectedSkill
 from codex_py.offline.steps import Command, OfflinePatch, Result, Rule
-from codex_py.offline.wording import clip, code, count, excerpt
+from codex_py.offline.wording import clip, code, excerpt
+from codex_py.text.display import counted
 
 SHELL_LANGUAGES: Final = frozenset(("sh", "bash", "shell", "zsh", "console", "shell-session", "terminal"))
 _RUN_MS: Final = 30_000
@@ -104,7 +105,7 @@ def _follow(skill: InjectedSkill) -> Generator[Command | OfflinePatch, Result, t
             lines.append(f"I stopped at this step. Steps left: {len(blocks) - number}.")
             return "\n\n".join([f"Skill `{name}`:", *lines]), False
     lines.append("I ran the shell blocks only: following the text around them needs a real model.")
-    return "\n\n".join([f"Skill `{name}` has {count(len(blocks), 'shell block')}:", *lines]), True
+    return "\n\n".join([f"Skill `{name}` has {counted(len(blocks), 'shell block')}:", *lines]), True
 
 
 def _with_full_paths(blocks: list[str], skill: InjectedSkill) -> Generator[Command | OfflinePatch, Result, list[str]]:

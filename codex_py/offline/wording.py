@@ -45,11 +45,6 @@ def code(text: str) -> str:
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
-def count(number: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def excerpt(text: str, *, head: int = 40, tail: int = 20) -> str:
     """The first and last lines of an output, each cut, in a fence that they cannot close; empty for no output."""
     lines = [line.rstrip("\r")[:400] for line in text.strip("\n").split("\n")]

@@ -16,6 +16,7 @@ from typing import Final
 
 from codex_py.paths import make_private_dir, replace_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
+from codex_py.text.display import counted
 
 _RECORDS: Final = Path("plugins", "installed")
 _MAX_FILES: Final = 20_000
@@ -82,7 +83,7 @@ def _version(root: Path) -> str:
 
 def _in_words(name: str, recorded: Mapping[str, object], now: Mapping[str, str], *, more: int) -> str:
     verb = "is new" if name not in recorded else "is gone" if name not in now else "has changed"
-    others = f", and {more} more file{'s' if more > 1 else ''}" if more else ""
+    others = f", and {counted(more, 'more file')}" if more else ""
     return f"`{name}` {verb} since it was installed{others}"
 
 

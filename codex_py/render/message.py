@@ -14,7 +14,7 @@ from codex_py.render.entry import Band, Margin, OneLine, ScrollbackEntry, line_o
 from codex_py.render.layout import WrappedProse
 from codex_py.render.markdown import render_markdown
 from codex_py.render.status import describe_tokens
-from codex_py.text.display import describe_seconds, ends_of
+from codex_py.text.display import counted, describe_seconds, ends_of
 from codex_py.text.tokens import count_lines
 
 _PROMPT: Final = "› "
@@ -68,7 +68,7 @@ def render_reasoning(text: str, *, expanded: bool) -> ScrollbackEntry | None:
         return None if whole is None else ScrollbackEntry(_Dimmed(whole))
     title = _reasoning_title(text)
     more = count_lines(text.strip()) - 1
-    note = f" · {more} more line{'' if more == 1 else 's'}" if more else ""
+    note = f" · {counted(more, 'more line')}" if more else ""
     line = Text.assemble((_REASONING_MARK, "reasoning"), line_of(title, "reasoning"))
     return ScrollbackEntry(OneLine(line, Text(note, "dim")), spacing="dense")
 

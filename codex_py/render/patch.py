@@ -16,6 +16,7 @@ from codex_py.render.code import CodeLine, clean_line, fold, highlight, lexer_fo
 from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, readable_on, words
 from codex_py.render.titles import relative_path
 from codex_py.rollout.patch_text import changes_in_patch
+from codex_py.text.display import counted
 
 # Longer lines are cut.
 _MAX_LENGTH: Final = 2000
@@ -121,7 +122,7 @@ def render_difference(
 ) -> ScrollbackEntry:
     """The differences from the state that the title names, file by file."""
     files = _files_of(changes, cwd)
-    count = f" · {len(files)} file{'' if len(files) == 1 else 's'}"
+    count = f" · {counted(len(files), 'file')}"
     counts = _counts(files)
     head = OneLine(Text.assemble((title, "strong"), (count, "dim"), " ", counts[2:]))
     return ScrollbackEntry(head, *_render_files(files, named=True, expanded=expanded))
@@ -199,7 +200,7 @@ def _render_files(files: Sequence[FileDiff], *, named: bool, expanded: bool) -> 
         if shown:
             renderables.append(Margin(DiffLines(shown, file.moved_to or file.path)))
         if left := len(file.rows) - len(shown):
-            renderables.append(Margin(Text(f"… {left} more line{'' if left == 1 else 's'}", "dim"), "    ", "    "))
+            renderables.append(Margin(Text(f"… {counted(left, 'more line')}", "dim"), "    ", "    "))
     return renderables
 
 
@@ -226,7 +227,7 @@ def _headline(files: Sequence[FileDiff], *, is_ok: bool) -> OneLine:
     if len(files) == 1:
         line.append_text(Text.assemble(f"{_VERBS[files[0].change_type]} ", _path(files[0])))
     else:
-        line.append(f"Edited {len(files)} files")
+        line.append(f"Edited {counted(len(files), 'file')}")
     return OneLine(line, _counts(files) if is_ok else Text(" · failed", "bad"))
 
 

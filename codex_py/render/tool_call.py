@@ -24,7 +24,7 @@ from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, wor
 from codex_py.render.links import with_links
 from codex_py.render.status import format_running_time
 from codex_py.render.titles import command_title
-from codex_py.text.display import describe_seconds, ends_of
+from codex_py.text.display import counted, describe_seconds, ends_of
 from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.text.tokens import count_lines
 
@@ -47,7 +47,7 @@ def render_command(event: CommandFinished, *, expanded: bool) -> ScrollbackEntry
     if event.status != "declined" and event.seconds:
         notes.append(describe_seconds(event.seconds))
     if lines and event.status in ("completed", "failed"):
-        notes.append(f"{lines} line{'' if lines == 1 else 's'}")
+        notes.append(counted(lines, "line"))
     line = call_line(glyph, event.command, _joined(notes), style=style, by_user=event.by_user)
     # The user wants to read the output of their own commands.
     if not expanded and not event.by_user:

@@ -24,6 +24,7 @@ from codex_py.rollout.records import (
     read_meta,
 )
 from codex_py.rollout.replay import Replay
+from codex_py.text.display import counted
 from codex_py.text.files import read_lines
 
 # In any other layout a compaction is not found here, and the whole file is read: slower, and with the same outcome.
@@ -104,7 +105,6 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
     if replay.is_rewound:
         replay = _without_rewound(path, replay, before)
     total, last = replay.usage()
-    plural = "" if replay.damaged == 1 else "s"
     return StoredSession(
         path=path,
         meta=meta,
@@ -117,7 +117,7 @@ def load_session(path: Path, *, before: int | None = None) -> StoredSession:
         next_ordinal=replay.next_ordinal,
         size=size,
         ends_with_newline=(line or first).endswith(b"\n"),
-        warnings=(f"skipped {replay.damaged} damaged line{plural} in `{path}`",) if replay.damaged else (),
+        warnings=(f"skipped {counted(replay.damaged, 'damaged line')} in `{path}`",) if replay.damaged else (),
         pending_outputs=replay.pending_outputs(),
         covered=replay.covered(),
         work_state=replay.work_state,

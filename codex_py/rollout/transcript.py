@@ -15,6 +15,7 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.rollout.format import rewound_payload
 from codex_py.rollout.records import RolloutRecord, last_rewind, live_ranges, ranges_below, read_records, user_text
+from codex_py.text.display import counted
 
 _RECORD_TYPES: Final = frozenset({b"event_msg", b"session_meta"})
 
@@ -85,7 +86,7 @@ def end_of_turn(path: Path, number: int) -> int | None:
 def check_turn(path: Path, turns: Sequence[StoredTurn], number: int) -> None:
     """Raise `UsageError` when a session has no turn of this number."""
     if not 1 <= number <= len(turns):
-        held = f"has {len(turns)} turn{'' if len(turns) == 1 else 's'}"
+        held = f"has {counted(len(turns), 'turn')}"
         raise UsageError(
             f"no turn {number} in session `{path.stem[-36:]}`, which {held}",
             hint=f"`codex-py sessions show {path.stem[-36:]}` numbers them",

@@ -118,10 +118,14 @@ def script_and_shell(command: str) -> tuple[str, str]:
     return command, ""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 file`, `1,200 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def describe_changes(changed: int, deleted: int) -> str:
     """What a turn did to the files: `12 files changed, 2 deleted`."""
-    parts = [f"{changed:,} file{'' if changed == 1 else 's'} changed"] if changed else []
+    parts = [f"{counted(changed, 'file')} changed"] if changed else []
     if deleted:
-        noun = "" if changed else f" file{'' if deleted == 1 else 's'}"
-        parts.append(f"{deleted:,}{noun} deleted")
+        parts.append(f"{f'{deleted:,}' if changed else counted(deleted, 'file')} deleted")
     return ", ".join(parts)

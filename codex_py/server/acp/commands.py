@@ -22,7 +22,7 @@ from codex_py.server.acp.rewind import REWIND_COMMANDS
 from codex_py.server.threads import LiveThread
 from codex_py.services.review import init_prompt, read_target, review_prompt
 from codex_py.services.session_status import mcp_sections, status_sections
-from codex_py.text.display import first_words
+from codex_py.text.display import counted, first_words
 from codex_py.text.sanitize import sanitize_line
 
 _MAX_DESCRIPTION_LENGTH: Final = 300
@@ -226,7 +226,7 @@ async def _stop(to: CommandTarget, request: CommandRequest) -> Json | None:
         raise UserError(f"no command with the number `{request.words[:80]}` is running", hint="`/ps` lists them")
     for process in running:
         await session.stop_process(process.id)
-    to.show_message(f"Stopped {len(running)} command{'' if len(running) == 1 else 's'}.")
+    to.show_message(f"Stopped {counted(len(running), 'command')}.")
     return None
 
 

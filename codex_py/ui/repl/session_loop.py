@@ -21,6 +21,7 @@ from codex_py.render.status import banner_lines
 from codex_py.render.theme import Theme
 from codex_py.render.transcript import recent_turns, render_items
 from codex_py.rollout.transcript import shown_messages
+from codex_py.text.display import counted
 from codex_py.ui.repl.actions import Actions
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.ui.repl.chips import Chips, Composed
@@ -262,7 +263,7 @@ class SessionLoop:
         cwd = session.settings.cwd
         recent = recent_turns(session.history.items, cwd=cwd, max_turns=_TURNS_SHOWN_AGAIN)
         if recent.left_out:
-            turns = f"{recent.left_out} earlier turn{'' if recent.left_out == 1 else 's'}"
+            turns = counted(recent.left_out, "earlier turn")
             self._printer.note(f"{turns} not shown; Ctrl-T shows all of the session")
         shown = shown_messages(session.rollout) if session.rollout else {}
         entries = list(islice(render_items(recent.items, cwd=cwd, shown=shown), 10_000))

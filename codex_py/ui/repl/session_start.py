@@ -17,6 +17,7 @@ from codex_py.paths import short_path
 from codex_py.protocol.events import SessionStarted
 from codex_py.render.status import Banner
 from codex_py.render.transcript import recent_turns
+from codex_py.text.display import counted
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
 from codex_py.ui.repl.panels.forms import FormAsker, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
@@ -158,7 +159,7 @@ def _describe_resumed(context: CommandContext) -> str:
     turns = recent_turns(context.session.history.items, cwd=context.cwd, max_turns=1).turns
     use = context.session.context_use()
     left = f"{max(0.0, 1 - use.total / use.window):.0%} context left" if use.window else ""
-    return " · ".join(filter(None, [f"{turns} turn{'' if turns == 1 else 's'}", left]))
+    return " · ".join(filter(None, [counted(turns, "turn"), left]))
 
 
 def banner_of(started: SessionStarted, context: CommandContext) -> Banner:

@@ -8,6 +8,7 @@ from typing import Final
 from codex_py.errors import UserError
 from codex_py.protocol.items import Message
 from codex_py.render.event import render_answer_aside
+from codex_py.text.display import counted
 from codex_py.ui.repl.clipboard import copy_text
 from codex_py.ui.repl.editor import draft_file
 from codex_py.ui.repl.panels.forms import ListEntry, ListForm, waited_for
@@ -82,7 +83,7 @@ async def _choose_code(context: CommandContext, answers: list[str]) -> str | Non
     if len(blocks) == 1:
         return blocks[0]
     entries = tuple(
-        ListEntry(block, block.strip().splitlines()[0][:_TITLE_LENGTH], f"{len(block.splitlines())} lines")
+        ListEntry(block, block.strip().splitlines()[0][:_TITLE_LENGTH], counted(len(block.splitlines()), "line"))
         for block in blocks
     )
     return await context.asker.pick(ListForm("Copy which block?", entries, enter="copy"))

@@ -20,6 +20,7 @@ from codex_py.render.transcript import render_items
 from codex_py.services.git import NotARepository
 from codex_py.services.session_status import mcp_sections, status_sections
 from codex_py.services.working_tree import working_changes
+from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.editor import edit_file
 from codex_py.ui.repl.panels.background import manage_agents, manage_processes
@@ -168,7 +169,7 @@ async def _stop(context: CommandContext, words: str) -> None:
         raise UserError(f"no command with the number `{words[:80]}` is running", hint="`/ps` lists them")
     for process in stopped:
         await context.session.stop_process(process.id)
-    context.output.note(f"stopped {len(stopped)} command{'' if len(stopped) == 1 else 's'}")
+    context.output.note(f"stopped {counted(len(stopped), 'command')}")
 
 
 async def _diff(context: CommandContext, words: str) -> None:
