@@ -64,10 +64,11 @@ class RunResult(NamedTuple):
 
 
 class OutputDirectory:
-    """The output directory, held by one batch at a time."""
+    """The output directory, held by one batch at a time. `earlier` are the paths it had when it was used before."""
 
-    def __init__(self, path: Path, batch_id: str) -> None:
+    def __init__(self, path: Path, batch_id: str, earlier: Sequence[str] = ()) -> None:
         self.path: Final = path
+        self.earlier: Final = tuple(earlier)
         self._batch_id = batch_id
 
     def task_directory(self, task: Task) -> Path:
@@ -126,18 +127,23 @@ def opened_output(path: Path, description: Sequence[str]) -> Generator[OutputDir
     try:
         if not lock(descriptor):
             raise UserError(f"another batch is at work in `{path}`", hint="wait for it, or choose another `--out`")
-        yield OutputDirectory(path, _batch_id(path, description))
+        yield _identified(path, description)
     finally:
         os.close(descriptor)
 
 
-def _batch_id(path: Path, description: Sequence[str]) -> str:
+def _identified(path: Path, description: Sequence[str]) -> OutputDirectory:
     file = path / _BATCH
-    batch_id = _read_object(file).get("batch_id")
+    fields = _read_object(file)
+    earlier = [entry for entry in map(str, as_list(fields.get("paths"))) if entry != str(path)]
     try:
-        return str(uuid.UUID(str(batch_id)))
+        batch_id = str(uuid.UUID(str(fields.get("batch_id"))))
     except ValueError:
-        pass
+        batch_id = ""
+    if batch_id:
+        if str(path) not in as_list(fields.get("paths")):
+            replace_private(file, encode_json({**fields, "paths": [*earlier, str(path)]}) + b"\n", sync=True)
+        return OutputDirectory(path, batch_id, earlier)
     if file.exists():
         raise UserError(f"`{file}` is damaged", hint="delete it to begin a new batch, or restore it")
     others = [entry.name for entry in os.scandir(path) if entry.name != _LOCK]
@@ -147,8 +153,9 @@ def _batch_id(path: Path, description: Sequence[str]) -> str:
             hint="name a new or empty directory with `--out`",
         )
     batch_id = str(uuid.uuid4())
-    replace_private(file, encode_json({"batch_id": batch_id, "arguments": list(description)}) + b"\n", sync=True)
-    return batch_id
+    fields = {"batch_id": batch_id, "arguments": list(description), "paths": [str(path)]}
+    replace_private(file, encode_json(fields) + b"\n", sync=True)
+    return OutputDirectory(path, batch_id)
 
 
 def _read_object(path: Path) -> dict[str, Any]:

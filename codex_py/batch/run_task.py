@@ -37,7 +37,10 @@ OnActivity = Callable[[str], None]
 
 
 class RunSettings(NamedTuple):
-    """What all tasks have in common: `defaults` are arguments of `exec` before a task's own."""
+    """What all tasks have in common: `defaults` are arguments of `exec` before a task's own.
+
+    `sessions` has a directory with the session of each task; without it they are in `CODEX_HOME`.
+    """
 
     cwd: Path
     defaults: tuple[str, ...] = ()
@@ -45,6 +48,7 @@ class RunSettings(NamedTuple):
     branch: str = ""
     commits: bool = False
     uploader: Uploader | None = None
+    sessions: Path | None = None
 
 
 class TaskRunner:
@@ -114,6 +118,9 @@ class TaskRunner:
         replace_private(directory / PROMPT, task.prompt.encode())
         options = (*self._settings.defaults, *task.options)
         session = ("--session-id", self._out.session_id(task), "--artifacts", str(directory), "--json")
+        if self._settings.sessions is not None:
+            session += ("--session-dir", str(self._settings.sessions / task.id))
+        session += tuple(f"--cwd-map={earlier}={self._out.path}" for earlier in self._out.earlier)
         outside = () if workspace.base else ("--skip-git-repo-check",)
         limits = _limit(options, limit_usd)
         arguments = ("exec", *session, *options, *limits, *outside, "-C", str(workspace.cwd), "-")

@@ -104,6 +104,9 @@ def batch_parser() -> Parser:
     parser.add_argument(
         "--out", metavar="DIR", default=_DEFAULT_OUT, help=f"the state and the results (default: {_DEFAULT_OUT})"
     )
+    parser.add_argument(
+        "--session-dir", metavar="DIR", help="the sessions of the tasks, in place of CODEX_HOME; may be below --out"
+    )
     runs = parser.add_argument_group("running")
     runs.add_argument("-j", "--jobs", metavar="N", type=count, help="tasks at once (default: 4); fewer at rate limits")
     runs.add_argument("--engine", choices=_ENGINES, default="local", help="processes here, or a Ray cluster")
@@ -147,6 +150,8 @@ def _check_flags(options: argparse.Namespace) -> None:
         raise UsageError("no tasks", hint="name a JSONL or CSV file, or `--repos FILE --prompt PROMPT`")
     if not options.out:
         raise UsageError("`--out` is empty", hint="name a directory")
+    if options.session_dir == "":
+        raise UsageError("`--session-dir` is empty", hint="name a directory")
     if options.prompt is not None and not options.prompt.strip():
         raise UsageError("`--prompt` is empty")
     if options.repos is not None and options.prompt is None:
@@ -217,6 +222,7 @@ async def _run(options: argparse.Namespace, tasks: list[Task], out: OutputDirect
         branch=options.branch or "",
         commits=options.commit,
         uploader=uploader,
+        sessions=_sessions(options),
     )
     runner = TaskRunner(out, WorkspaceMaker(out.path / _FETCHED, os.environ), engine, settings)
     jobs = options.jobs or 4
@@ -283,6 +289,10 @@ async def _watched(scheduler: Scheduler, display: Display, plan: BatchPlan) -> N
             await running
     finally:
         refreshing.cancel()
+
+
+def _sessions(options: argparse.Namespace) -> Path | None:
+    return None if options.session_dir is None else Path(options.session_dir).absolute()
 
 
 def _defaults(options: argparse.Namespace) -> tuple[str, ...]:

@@ -177,6 +177,29 @@ def test_no_task_is_lost_when_the_batch_is_killed(place: Place, out: Path) -> No
     assert {row["status"] for row in report_of(out).values()} == {"ok"}
 
 
+def test_a_directory_with_the_sessions_in_it_goes_on_elsewhere(place: Place, out: Path, tmp_path: Path) -> None:
+    tasks = write_tasks(place, [{"id": "a", "prompt": "p"}, {"id": "b", "prompt": "q"}])
+    arguments = (tasks, "--jobs", "1", "-s", "danger-full-access", "--session-dir")
+    step = [call("c1", "exec_command", {"cmd": "echo 1 > made"})]
+    with serving(step, [hang(60.0), say("never")], repeat(answering)) as model:
+        place.use_model(model.base_url)
+        with start(place, "batch", "--out", out, *arguments, out / ".sessions") as running:
+            model.wait_for(2)
+            running.popen.kill()
+            running.wait()
+        assert not (place.codex_home / "sessions").exists()
+        moved = out.rename(tmp_path / "elsewhere")
+        done = run_batch(place, moved, *arguments, str(moved / ".sessions"))
+        assert done.status == 0, done.err
+        texts = model.requests[2].texts("user")
+        assert any(f"What was in `{out}` is in `{moved}` now." in text for text in texts)
+        assert "p" in texts
+    assert {row["status"] for row in report_of(moved).values()} == {"ok"}
+    result = json.loads((moved / "a/result.json").read_text())
+    assert [entry["path"] for entry in result["files_changed"]] == ["made"]
+    assert sorted(path.name for path in (moved / ".sessions").iterdir()) == ["a", "b"]
+
+
 def test_a_worker_that_is_killed_is_replaced(place: Place, out: Path) -> None:
     tasks = write_tasks(place, [{"id": "a", "prompt": "p"}])
     with serving([hang(60.0), say("never")], repeat(lambda _: [say("done")])) as model:

@@ -14,13 +14,14 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
 from tests.drills.report import Report
-from tests.support.home import Place, make_place
+from tests.support.home import make_place
 from tests.support.process import COMMAND
 
 _JOBS: Final = 16
@@ -120,38 +121,38 @@ def _texts(entry: dict[str, Any]) -> list[str]:
 
 def batch_drill(root: Path, *, rounds: int, seed: int, kills: int = 20) -> Report:
     """`rounds` tasks, with so many kills."""
-    report, place, out = Report(rounds), make_place(root), root / "out"
-    model = ScriptedModel(seed)
-    place.use_model(model.url, request_max_retries=20, stream_max_retries=20)
-    tasks = root / "tasks.jsonl"
-    tasks.write_text("".join(f'{{"id": "t{number}", "prompt": "task {number}."}}\n' for number in range(rounds)))
-    drill = _Drill(place, out, tasks, model, report, random.Random(seed))
-    try:
-        drill.run([rounds * (number + 1) // (kills + 1) for number in range(kills)])
-    finally:
-        model.close()
-    report.counts["seconds of latency a job"] = round(model.latency / _JOBS)
-    report.counts["requests"] = len(model.asked)
-    report.counts["MB of the coordinator at most"] = round(drill.peak)
-    drill.check(rounds)
-    return report
+    drill = BatchDrill(root, rounds, seed)
+    return drill.play([rounds * (number + 1) // (kills + 1) for number in range(kills)])
 
 
-class _Drill:
-    def __init__(
-        self, place: Place, out: Path, tasks: Path, model: ScriptedModel, report: Report, chance: random.Random
-    ) -> None:
-        self._argv = [COMMAND, "batch", str(tasks), "--out", str(out), "--jobs", str(_JOBS)]
-        self._place = place
-        self._out = out
-        self._model = model
-        self._report = report
-        self._random = chance
+class BatchDrill:
+    """A batch of `rounds` tasks, with more `options` of `batch` and variables."""
+
+    def __init__(self, root: Path, rounds: int, seed: int, *options: str, **env: str) -> None:
+        self._rounds, self._report, self._out = rounds, Report(rounds), root / "out"
+        self._model, self._random = ScriptedModel(seed), random.Random(seed)
+        self._place = make_place(root).with_env(**env)
+        self._place.use_model(self._model.url, request_max_retries=20, stream_max_retries=20)
+        tasks = root / "tasks.jsonl"
+        tasks.write_text("".join(f'{{"id": "t{number}", "prompt": "task {number}."}}\n' for number in range(rounds)))
+        self._argv = [COMMAND, "batch", str(tasks), "--out", str(self._out), "--jobs", str(_JOBS), *options]
         self._done_before: dict[str, int] = {}
-        self.peak = 0.0
+        self._peak = 0.0
 
-    def run(self, moments: list[int]) -> None:
-        """Kill at these numbers of answers, the batch and a task in turn; then let it end."""
+    def play(self, moments: list[int], kill: Callable[[], None] | None = None) -> Report:
+        """Kill at these numbers of answers, as `kill` does, or the batch and a task in turn; check the end."""
+        report, model = self._report, self._model
+        try:
+            self._run(moments, kill)
+        finally:
+            model.close()
+        report.counts["seconds of latency a job"] = round(model.latency / _JOBS)
+        report.counts["requests"] = len(model.asked)
+        report.counts["MB of the coordinator at most"] = round(self._peak)
+        self._check()
+        return report
+
+    def _run(self, moments: list[int], kill: Callable[[], None] | None) -> None:
         until = time.monotonic() + _HANGS_AFTER
         while time.monotonic() < until:
             process = subprocess.Popen(
@@ -165,6 +166,9 @@ class _Drill:
                 self._measure(process.pid)
                 if moments and len(self._model.answered) >= moments[0]:
                     moments.pop(0)
+                    if kill is not None:
+                        kill()
+                        continue
                     if len(moments) % 2 == 0:
                         self._kill_batch(process)
                         break
@@ -179,9 +183,8 @@ class _Drill:
                 return
         self._report.problems.append("the batch did not end")
 
-    def check(self, tasks: int) -> None:
-        """What must hold at the end."""
-        problems, model = self._report.problems, self._model
+    def _check(self) -> None:
+        problems, model, tasks = self._report.problems, self._model, self._rounds
         with (self._out / "report.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         if len({row["id"] for row in rows}) != tasks or len(rows) != tasks:
@@ -215,7 +218,7 @@ class _Drill:
     def _measure(self, pid: int) -> None:
         with suppress(OSError, StopIteration):
             lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-            self.peak = max(self.peak, int(next(line for line in lines if "VmHWM" in line).split()[1]) / 1024)
+            self._peak = max(self._peak, int(next(line for line in lines if "VmHWM" in line).split()[1]) / 1024)
 
 
 def task_pids(batch: int) -> list[int]:
