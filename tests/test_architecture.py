@@ -688,3 +688,9 @@ def test_cycles_are_found() -> None:
         ["codex_py.text.a", "codex_py.text.b", "codex_py.text.a"],
         ["codex_py.text.a", "codex_py.text.b", "codex_py.text.c", "codex_py.text.a"],
     ]
+
+
+def test_python_is_started_without_the_modules_of_the_current_directory(modules: list[Module]) -> None:
+    started = [found for module in modules for found in re.findall(r"\(?\[?sys\.executable, (\S+)", module.source)]
+    assert started
+    assert [option for option in started if option not in ('"-I",', '"-P",')] == []

@@ -26,21 +26,27 @@ from codex_py.batch.worker import end_with
 
 _PRELOADED: Final = "codex_py.batch.preloaded"
 _BEGAN: Final = b"began\n"
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
 _LAST_LINES_SECONDS: Final = 2.0
 
 
 def warm_up() -> None:
     """Start the parent now, to load the program beside what comes before the first task; a failure shows then."""
-    if sys.platform == "linux":
+    if _can_be_warm():
         forkserver.set_forkserver_preload([_PRELOADED])
-        with suppress(OSError):
+        with suppress(OSError), _without_current_directory():
             forkserver.ensure_running()
 
 
 def open_local_engine(env: Mapping[str, str]) -> Engine:
     """The engine for this machine; `env` is the environment of its processes."""
     plain = ProcessEngine(env)
-    return WarmEngine(env, plain) if sys.platform == "linux" else plain
+    return WarmEngine(env, plain) if _can_be_warm() else plain
+
+
+def _can_be_warm() -> bool:
+    # The library starts Python with the current directory on its path, unless a variable says otherwise.
+    return sys.platform == "linux" and (sys.flags.safe_path or not sys.flags.ignore_environment)
 
 
 class WarmEngine:
@@ -79,7 +85,7 @@ class WarmEngine:
         process = self._context.Process(target=_play, args=(start, writer), daemon=True)
         with reader:
             try:
-                with _without_script():
+                with _without_script(), _without_current_directory():
                     process.start()
             except (OSError, EOFError, RuntimeError):
                 return None
@@ -97,6 +103,20 @@ def _without_script() -> Generator[None]:
         yield
     finally:
         sys.modules["__main__"] = script
+
+
+@contextmanager
+def _without_current_directory() -> Generator[None]:
+    """Start Python programs that load no modules from the current directory, which may be a project of others."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 async def _follow(process: ForkServerProcess, descriptor: int, on_line: OnLine | None) -> int | None:

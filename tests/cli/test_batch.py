@@ -276,6 +276,17 @@ def test_the_judge_decides_and_the_branch_is_left_without_a_push(place: Place, o
     assert not (place.repo / "RAN").exists()
 
 
+def test_a_batch_loads_no_module_of_the_directory_it_starts_in(place: Place, out: Path) -> None:
+    canary = place.repo.parent / "canary"
+    for name in ("multiprocessing/__init__.py", "socket.py", "selectors.py", "codex_py/__init__.py", "msgspec.py"):
+        place.write(name, f"open({str(canary)!r}, 'a').write({name!r})\n")
+    rows = [{"id": "a", "prompt": "first"}, {"id": "b", "prompt": "second", "repo": str(place.repo)}]
+    with serving(repeat(answering)) as model:
+        done = run_batch(place, out, write_tasks(place, rows), model=model)
+    assert (done.status, canary.exists()) == (0, False), done.err
+    assert "Error" not in done.err
+
+
 @pytest.mark.parametrize("is_partial", [False, True])
 def test_a_batch_of_a_hostile_repository_runs_nothing_that_it_names(place: Place, out: Path, is_partial: bool) -> None:
     hostile = hostile_repository(place, is_partial=is_partial)

@@ -111,6 +111,27 @@ def test_a_key_of_another_provider_is_entered_by_its_name_and_used(place: Place)
     assert 'model_provider = "anthropic"' in (place.codex_home / "config.toml").read_text()
 
 
+def test_no_module_of_the_project_is_loaded_while_a_key_is_stored(place: Place) -> None:
+    trusted(place)
+    canary = place.repo.parent / "canary"
+    for name in ("codex_py/__init__.py", "asyncio.py", "argparse.py", "runpy.py", "sitecustomize.py"):
+        place.write(name, f"open({str(canary)!r}, 'a').write({name!r})\n")
+    with Terminal(place) as terminal:
+        terminal.wait_for("Welcome to codex-py")
+        terminal.type("k")
+        terminal.wait_for("── Whose key?")
+        terminal.type("anthropic_api")
+        terminal.wait_for(lambda now: "OpenRouter" not in now.text)
+        terminal.press("enter")
+        terminal.wait_for("── API key of Anthropic")
+        terminal.paste("sk-ant-1234567890")
+        terminal.wait_for("****").press("enter")
+        terminal.wait_for_prompt()
+    assert not canary.exists()
+    stored = place.codex_home / "provider-keys.json"
+    assert json.loads(stored.read_text()) == {"ANTHROPIC_API_KEY": "sk-ant-1234567890"}
+
+
 def test_a_key_in_the_environment_is_offered_first(place: Place) -> None:
     trusted(place)
     with Terminal(place.with_env(ANTHROPIC_API_KEY="sk-ant-from-env")) as terminal:

@@ -33,7 +33,8 @@ class _UseKey(NamedTuple):
 FirstChoice: TypeAlias = _UseKey | LocalServer | Literal["browser", "code", "key", "local", "offline", "quit"]
 RunProgram: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
 
-_LOGIN: Final = (sys.executable, "-m", "codex_py.cli.main", "login")
+# Without `-P` it would load modules of the directory it starts in.
+_LOGIN: Final = (sys.executable, "-P", "-m", "codex_py.cli.main", "login")
 _SUBJECT: Final = (
     TextLine("A coding agent for your terminal. It needs a model to talk to, and there is no key or login yet."),
     TextLine("How do you want to begin?"),
