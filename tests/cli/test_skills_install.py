@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.services.plugin_fetch import MAX_FILE_BYTES
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
 from tests.support.process import run
@@ -341,6 +342,12 @@ def huge(skill: Path) -> None:
         file.truncate(1024**3)
 
 
+def large(skill: Path) -> None:
+    # Git has to read and pack all of it.
+    with (skill / "big.bin").open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+
+
 def piped(skill: Path) -> None:
     os.mkfifo(skill / "pipe")
 
@@ -365,7 +372,7 @@ def test_a_directory_that_cannot_be_a_skill_is_refused_with_one_line(
     assert usable(user) == {}
 
 
-@pytest.mark.parametrize("spoil", [linked, huge])
+@pytest.mark.parametrize("spoil", [linked, large])
 def test_a_repository_that_cannot_be_a_skill_is_refused_with_one_line(
     user: Place, tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:

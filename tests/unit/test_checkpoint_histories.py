@@ -12,7 +12,7 @@ from tests.support.home import Place
 
 @pytest.mark.parametrize("block", range(4))
 def test_a_rewind_is_exact_in_any_directory(tmp_path: Path, place: Place, block: int) -> None:
-    for seed in range(block * 30, block * 30 + 30):
+    for seed in range(block * 12, block * 12 + 12):
         assert run_history(tmp_path / str(seed), seed, place.env, setting=Setting.PLAIN, turns=1 + seed % 4) == [], seed
 
 
@@ -23,5 +23,5 @@ def test_a_rewind_is_exact_in_a_git_working_tree(tmp_path: Path, place: Place, s
 
 
 def test_a_rewind_is_exact_up_to_the_limits(tmp_path: Path, place: Place) -> None:
-    for seed in range(20):
+    for seed in range(10):
         assert run_history(tmp_path / str(seed), seed, place.env, setting=Setting.CAPPED, turns=3) == [], seed

@@ -127,7 +127,7 @@ def test_without_secrets_pieces_pass_as_they_are() -> None:
 
 def test_a_text_in_pieces_shows_what_the_whole_text_shows() -> None:
     chance = random.Random(7)
-    for _ in range(3000):
+    for _ in range(1000):
         secrets = ["".join(chance.choices("ab", k=chance.randint(8, 12))) for _ in range(chance.randint(1, 4))]
         typed = ["".join(chance.choices("ab-", k=chance.randint(1, 9))) for _ in range(chance.randint(0, 3))]
         redactor = Redactor(secrets, typed)
