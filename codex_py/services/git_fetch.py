@@ -45,6 +45,9 @@ _SETTINGS: Final = {
 }
 # The protocols that a user's setting (`url.….insteadOf`) may substitute.
 _PROTECTED: Final = ("https", "ssh")
+# The unit of `ulimit -f`.
+_BLOCK: Final = 512
+_TOO_LARGE: Final = re.compile(r"File too large|index-pack (?:died of signal|output|failed)|signal 25")
 _REDIRECTED: Final = re.compile(r"returned error: 30[12378]")
 
 
@@ -109,14 +112,34 @@ class GitWriter:
         names = self.run("config", "--list", "--name-only", "-z").encode("utf-8", "surrogateescape")
         self._settings = {**_SETTINGS, **switched_off(names)}
 
+    def fetch(self, *arguments: str, max_bytes: int) -> None:
+        """Run `git fetch`. Raises `UserError` when it fails, and when a file that it writes grows above `max_bytes`.
+
+        What is downloaded is one file, so that a repository of any size takes no more of the disk.
+        """
+        # With fewer objects than `unpackLimit`, git would write each to a file of its own.
+        settings = {"fetch.unpackLimit": "1", "transfer.unpackLimit": "1"}
+        limit = ("/bin/sh", "-c", 'ulimit -f "$0" && exec "$@"', str(max_bytes // _BLOCK))
+        try:
+            self._run([*settings_argv(settings), "fetch", *arguments], limit)
+        except UserError as error:
+            if not _TOO_LARGE.search(str(error)):
+                raise
+            size = f"{max_bytes // 1024 // 1024} MiB"
+            raise UserError(f"the repository is refused: more than {size} would be downloaded") from error
+
     def run(self, *arguments: str) -> str:
         """The output of a git command. Raises `UserError` when it fails."""
-        argv = git_argv(self._programs, [*settings_argv(self._settings), *arguments])
-        ended = run_git(PreparedCommand(tuple(argv), self._directory, self._env), seconds=self._seconds)
+        return self._run(arguments)
+
+    def _run(self, arguments: Sequence[str], before: Sequence[str] = ()) -> str:
+        argv = (*before, *git_argv(self._programs, [*settings_argv(self._settings), *arguments]))
+        ended = run_git(PreparedCommand(argv, self._directory, self._env), seconds=self._seconds)
         if ended.status:
             hint = "it redirects, which is not followed: give the address that it leads to"
+            name = next(word for word in arguments if word[:1] != "-" and "=" not in word)
             raise UserError(
-                f"`git {arguments[0]}` failed: {ended.complaint}",
+                f"`git {name}` failed: {ended.complaint}",
                 hint=hint if _REDIRECTED.search(ended.complaint) else None,
             )
         return os.fsdecode(ended.out)

@@ -135,12 +135,13 @@ def fetch(source: GitSource, directory: Path, env: Mapping[str, str], *, submodu
 def _fetch_commit(git: GitWriter, source: GitSource) -> str:
     """Fetch what the source names; the name under which git has it then."""
     try:
-        git.run("fetch", "-q", "--depth=1", "--no-tags", "--", source.url, source.ref or "HEAD")
+        git.fetch("-q", "--depth=1", "--no-tags", "--", source.url, source.ref or "HEAD", max_bytes=MAX_BYTES)
     except UserError:
         # A server need not give away a commit by its name, and none does by a short one.
         if source.ref is None or not _COMMIT.fullmatch(source.ref):
             raise
-        git.run("fetch", "-q", "--tags", "--", source.url, "+refs/heads/*:refs/remotes/source/*")
+        every = "+refs/heads/*:refs/remotes/source/*"
+        git.fetch("-q", "--tags", "--", source.url, every, max_bytes=MAX_BYTES)
         return git.run("rev-parse", "--verify", "--end-of-options", f"{source.ref}^{{commit}}").strip()
     return "FETCH_HEAD"
 
