@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -21,7 +21,7 @@ from codex_py.protocol.value import Value
 from codex_py.services.skill_checks import describe_check
 from codex_py.services.skill_eval_runs import EvalPlan, run_evals
 from codex_py.skills.eval_results import ARMS, ArmResult, EvalResult, EvalRun, Interval
-from codex_py.skills.evals import MAX_RUNS, SkillCheck, read_evals
+from codex_py.skills.evals import MAX_RUNS, SentenceCheck, SkillCheck, read_evals
 from codex_py.skills.model import Skill
 from codex_py.text.sanitize import sanitize_line
 
@@ -105,10 +105,22 @@ def _run_test(plan: EvalPlan, output: _Output) -> int:
         print_json(_object(plan, result), sys.stdout)
     else:
         _print_result(plan, result)
+    for line in _sentence_notes(result):
+        print_note(line)
     for message in dict.fromkeys(eval_run.failure for eval_run in result.failures):
         count = sum(eval_run.failure == message for eval_run in result.failures)
         print_note(f"{count} of {total} runs count in no rate: {message}")
     return 1 if result.failures else 0
+
+
+def _sentence_notes(result: EvalResult) -> Iterator[str]:
+    """Lines about the sentences that the model judged, and about the others with the reason."""
+    checks = [checked.check for eval_run in result.eval_runs for checked in eval_run.checks]
+    if judged := sum(isinstance(check, SentenceCheck) for check in checks):
+        yield f"{judged} sentences were judged by the model, and count in the pass rates"
+    for reason in dict.fromkeys(eval_run.unjudged for eval_run in result.eval_runs if eval_run.unjudged):
+        left = sum(len(eval_run.case.expectations) for eval_run in result.eval_runs if eval_run.unjudged == reason)
+        yield f"{left} sentences were not judged ({reason}); `--json` has them beside the answers"
 
 
 def _state(eval_run: EvalRun) -> str:
@@ -116,7 +128,7 @@ def _state(eval_run: EvalRun) -> str:
         return eval_run.failure
     used = "used" if eval_run.used else "not used"
     # Without the skill it cannot be used, which is no reason to fail where something else is checked.
-    counts_use = eval_run.arm == "with" or not eval_run.case.has_result_checks
+    counts_use = eval_run.arm == "with" or not eval_run.has_result_checks
     counted = [result for result in eval_run.checks if counts_use or not isinstance(result.check, SkillCheck)]
     failed = [result.detail for result in counted if not result.passed]
     if not counted:
@@ -173,12 +185,13 @@ def _run_object(eval_run: EvalRun) -> dict[str, Any]:
         "should_use": eval_run.case.wants_skill,
         "passed": None
         if eval_run.failure or not eval_run.checks
-        else eval_run.passes(judges_use=eval_run.arm == "with" or not eval_run.case.has_result_checks),
+        else eval_run.passes(judges_use=eval_run.arm == "with" or not eval_run.has_result_checks),
         "checks": [
             {"check": describe_check(result.check), "passed": result.passed, "detail": result.detail}
             for result in eval_run.checks
         ],
         "expectations": list(eval_run.case.expectations),
+        "not_judged": eval_run.unjudged or None,
         "tokens": eval_run.tokens,
         "seconds": round(eval_run.seconds, 3),
         "usd": round(eval_run.usd, 6),
@@ -199,9 +212,6 @@ def _print_result(plan: EvalPlan, result: EvalResult) -> None:
         print()
         for line in aligned(_table(result)):
             print(line)
-    unjudged = sum(len(case.expectations) for case in plan.cases)
-    if unjudged:
-        print_note(f"{unjudged} expectations are sentences, which no program can check; `--json` has them with answers")
     spent = sum(eval_run.usd for eval_run in result.eval_runs)
     if spent:
         print(f"\ncost: {describe_usd(spent)}")

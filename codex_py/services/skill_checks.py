@@ -10,7 +10,7 @@ from codex_py.config.load import ConfigRequest, LoadedConfig
 from codex_py.errors import CodexError
 from codex_py.services.single_command import SandboxCommand, SingleCommand
 from codex_py.skills.eval_results import CheckResult
-from codex_py.skills.evals import AnswerCheck, Check, CommandCheck, EvalCase, FileCheck, SkillCheck
+from codex_py.skills.evals import AnswerCheck, Check, CommandCheck, EvalCase, FileCheck, SentenceCheck, SkillCheck
 from codex_py.text.files import FileRefused, read_inside
 from codex_py.text.sanitize import sanitize_line
 
@@ -35,6 +35,8 @@ async def judge_run(
                 detail = "" if found else f"the answer does not match `{pattern}`"
             case SkillCheck(is_used):
                 detail = "" if used == is_used else f"the skill was {'used' if used else 'not used'}"
+            case SentenceCheck():
+                continue
         results.append(CheckResult(check, not detail, sanitize_line(detail)[:_MAX_DETAIL]))
     return tuple(results)
 
@@ -50,6 +52,8 @@ def describe_check(check: Check) -> str:
             return f"answer matches `{pattern}`"
         case SkillCheck(is_used):
             return "skill used" if is_used else "skill unused"
+        case SentenceCheck(sentence):
+            return f"sentence `{sentence}`, judged by the model"
 
 
 async def _run(command: str, config: ConfigRequest, loaded: LoadedConfig, workspace: Path) -> str:

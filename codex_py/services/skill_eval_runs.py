@@ -21,6 +21,7 @@ from codex_py.protocol.ops import TextInput, UserTurn
 from codex_py.protocol.usage import BUDGET_REACHED
 from codex_py.protocol.value import Value
 from codex_py.services.skill_checks import judge_run
+from codex_py.services.skill_judge import Judgement, judge_sentences
 from codex_py.skills.eval_results import ARMS, Arm, CheckResult, EvalResult, EvalRun, sum_up
 from codex_py.skills.evals import EVALS, EvalCase
 from codex_py.skills.model import Skill
@@ -160,8 +161,21 @@ async def _run_case(plan: EvalPlan, case: EvalCase, arm: Arm, usd: float | None)
         checks: tuple[CheckResult, ...] = ()
         if not failure and not plan.triggers:
             checks = await judge_run(case, plan.config, loaded, workspace=workspace, answer=watcher.answer, used=used)
+        judged = Judgement()
+        if case.expectations and not failure and not plan.triggers:
+            left = None if usd is None else max(usd - watcher.usd, 0.0)
+            judged = await judge_sentences(case, plan.config, workspace=workspace, answer=watcher.answer, usd=left)
         return EvalRun(
-            case, arm, used, checks, watcher.tokens, seconds, watcher.usd, failure=failure, answer=watcher.answer
+            case,
+            arm,
+            used,
+            (*checks, *judged.checks),
+            watcher.tokens,
+            seconds,
+            watcher.usd + judged.usd,
+            failure=failure,
+            answer=watcher.answer,
+            unjudged=judged.failure,
         )
     except CodexError as error:
         hint = getattr(error, "hint", None)

@@ -24,7 +24,10 @@ class CheckResult(Value):
 
 
 class EvalRun(Value):
-    """One run of a case. `failure` is why it could not be judged; such a run counts in no rate."""
+    """One run of a case. `failure` is why it could not be judged; such a run counts in no rate.
+
+    `unjudged` is why the sentences of the case were not judged.
+    """
 
     case: EvalCase
     arm: Arm
@@ -35,11 +38,17 @@ class EvalRun(Value):
     usd: float = 0.0
     failure: str = ""
     answer: str = ""
+    unjudged: str = ""
 
     @property
     def is_right_use(self) -> bool:
         """Whether the skill was used when it should be, or left alone when not."""
         return self.used == self.case.wants_skill
+
+    @property
+    def has_result_checks(self) -> bool:
+        """Whether something was checked that a run without the skill can pass or fail."""
+        return any(not isinstance(result.check, SkillCheck) for result in self.checks)
 
     def passes(self, *, judges_use: bool) -> bool:
         """Whether every check passed; `judges_use` counts those of the skill's use too."""
@@ -117,7 +126,7 @@ def _judged(eval_runs: Sequence[EvalRun], arm: Arm) -> tuple[list[EvalRun], bool
     Without the skill it cannot be used, so only what came out counts; where nothing else is checked, its use is.
     """
     checked = [eval_run for eval_run in eval_runs if eval_run.checks]
-    with_results = [eval_run for eval_run in checked if eval_run.case.has_result_checks]
+    with_results = [eval_run for eval_run in checked if eval_run.has_result_checks]
     return (with_results, arm == "with") if with_results else (checked, True)
 
 

@@ -56,7 +56,13 @@ class SkillCheck(Value):
     is_used: bool
 
 
-Check: TypeAlias = CommandCheck | FileCheck | AnswerCheck | SkillCheck
+class SentenceCheck(Value):
+    """A sentence of the community's format holds, which a model judges."""
+
+    sentence: str
+
+
+Check: TypeAlias = CommandCheck | FileCheck | AnswerCheck | SkillCheck | SentenceCheck
 
 
 class EvalCase(Value):
@@ -76,11 +82,6 @@ class EvalCase(Value):
     def wants_skill(self) -> bool:
         """Whether the skill should be used; it should unless a check says otherwise."""
         return all(check.is_used for check in self.checks if isinstance(check, SkillCheck))
-
-    @property
-    def has_result_checks(self) -> bool:
-        """Whether there is a check that a run without the skill can pass or fail."""
-        return any(not isinstance(check, SkillCheck) for check in self.checks)
 
 
 def read_evals(directory: Path) -> tuple[EvalCase, ...]:

@@ -189,6 +189,68 @@ def test_evaluations_of_the_community_are_read(place: Place) -> None:
     assert first["expectations"] == ["a clean file", "The file is linted", "It says so"]
 
 
+def community(place: Place) -> None:
+    path = add(place, WHEN)
+    file = path.parent / "evals/evals.json"
+    file.parent.mkdir()
+    sentences = ["The file out.txt is there", "It says so"]
+    file.write_text(json.dumps({"evals": [{"id": 1, "prompt": "please lint app.py", "expectations": sentences}]}))
+
+
+def judging(request: Request) -> Any:
+    """Follows the skill, and judges what it is shown."""
+    text = "\n".join(request.texts("user"))
+    if "<sentences>" not in text:
+        return obedient(request)
+    assert "1. The file out.txt is there\n2. It says so" in text
+    assert "- lint:" not in json.dumps(request.body)
+    verdicts = [
+        {"passed": '<file name="out.txt">\nlinted' in text, "reason": "there is no out.txt"},
+        {"passed": "<answer>\nLINTED" in text, "reason": "it says hello"},
+    ]
+    return [say(json.dumps({"verdicts": verdicts}))]
+
+
+def test_sentences_are_judged_by_the_model_with_one_request_a_run(place: Place) -> None:
+    community(place)
+    ended, requests = run_test(place, "lint", "--json", play=judging)
+    found = json.loads(ended.out)
+    assert (ended.status, found["with"]["pass_rate"], found["without"]["pass_rate"]) == (0, 1.0, 0.0)
+    # Three for the skill and one without it, and one for each judgement.
+    assert requests == 3 + 1 + 2
+    assert found["with"]["tokens"] == 3 * found["without"]["tokens"]
+    checks = found["runs"][1]["checks"]
+    assert [(check["passed"], check["detail"]) for check in checks] == [
+        (False, "judged by the model: there is no out.txt"),
+        (False, "judged by the model: it says hello"),
+    ]
+    assert all(check["check"].endswith("judged by the model") for check in checks)
+    assert "4 sentences were judged by the model, and count in the pass rates" in ended.err
+
+
+@pytest.mark.parametrize(
+    "answer", ["yes to all", '{"verdicts": []}', '{"verdicts": [{"passed": "yes", "reason": ""}]}']
+)
+def test_sentences_without_verdicts_are_not_judged_and_that_is_said(place: Place, answer: str) -> None:
+    community(place)
+
+    def evading(request: Request) -> Any:
+        return [say(answer)] if "<sentences>" in "\n".join(request.texts("user")) else obedient(request)
+
+    ended, _ = run_test(place, "lint", "--json", play=evading)
+    found = json.loads(ended.out)
+    assert (ended.status, found["with"]["pass_rate"], found["activation"]) == (0, None, 1.0)
+    assert all(entry["passed"] is None and entry["not_judged"] for entry in found["runs"])
+    assert "4 sentences were not judged (" in ended.err
+
+
+def test_the_offline_model_judges_no_sentence(place: Place) -> None:
+    community(place)
+    place.configure(NO_BUNDLED)
+    ended = run(place, "skills", "test", "lint", "--offline")
+    assert "4 sentences were not judged (the offline model cannot judge)" in ended.err
+
+
 @pytest.mark.parametrize("skill", ["code-review", "fix-tests", "repo-tour", "skill-creator", "skill-installer"])
 def test_the_bundled_skills_pass_their_evaluations_with_the_offline_model(place: Place, skill: str) -> None:
     ended = run(place, "skills", "test", skill, "--offline", "--json")
