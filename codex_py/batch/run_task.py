@@ -1,4 +1,4 @@
-"""One task from its workspace to its record: `exec`, then the judge, then the branch."""
+"""One task from its workspace to its record: `exec`, then the branch, then the judge."""
 
 from __future__ import annotations
 
@@ -141,10 +141,6 @@ class TaskRunner:
     async def _finish(
         self, task: Task, workspace: TaskWorkspace, record: TaskRecord, on_activity: OnActivity
     ) -> TaskRecord:
-        if self._settings.judge:
-            on_activity("judge")
-            status = await self._judge(task, workspace)
-            record = record._replace(judge_status=status, verdict="fail" if status else "pass")
         if self._settings.commits and workspace.git is not None:
             on_activity("commit")
             title = sanitize_line(f"{task.id}: {first_words(task.prompt, 60)}")
@@ -154,6 +150,11 @@ class TaskRunner:
             except UserError as error:
                 return _failed(record, COMMIT, str(error))
             record = record._replace(commit=commit)
+        # After the commit: what the judge writes, such as bytecode, is not of the task.
+        if self._settings.judge:
+            on_activity("judge")
+            status = await self._judge(task, workspace)
+            record = record._replace(judge_status=status, verdict="fail" if status else "pass")
         return record
 
     async def _judge(self, task: Task, workspace: TaskWorkspace) -> int:

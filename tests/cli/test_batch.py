@@ -261,7 +261,15 @@ def test_the_judge_decides_and_the_branch_is_left_without_a_push(place: Place, o
         return [call("c1", "exec_command", {"cmd": f"echo {name} > made.txt"})]
 
     with serving(repeat(answer)) as model:
-        arguments = ("-s", "workspace-write", "--judge", "grep -q good made.txt", "--branch", "b/{id}", "--commit")
+        arguments = (
+            "-s",
+            "workspace-write",
+            "--judge",
+            "touch judged && grep -q good made.txt",
+            "--branch",
+            "b/{id}",
+            "--commit",
+        )
         done = run_batch(place, out, write_tasks(place, rows), *arguments, model=model)
     report = report_of(out)
     assert {name: (row["status"], row["verdict"]) for name, row in report.items()} == {
@@ -271,6 +279,7 @@ def test_the_judge_decides_and_the_branch_is_left_without_a_push(place: Place, o
     assert done.status == 1
     made = git(place, "show", "b/good:made.txt")
     assert (made, git(place, "log", "--format=%s", "-1", "b/bad")) == ("good\n", "bad: bad\n")
+    assert git(place, "show", "--format=", "--name-only", "b/good") == "made.txt\n"
     assert git(place, "status", "--short") == ""
     assert not list(out.rglob("RAN"))
     assert not (place.repo / "RAN").exists()
