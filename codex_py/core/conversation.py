@@ -355,6 +355,7 @@ class TurnRunner:
             self._note_interrupt(turn)
         else:
             await self.runs.report_rules()
+            await self._skill_requests.report_trouble()
             self._transcript.turn_completed(turn, last)
             await self._transcript.saved()
             last = without_plan_tags(last) if turn.plan and last is not None else last

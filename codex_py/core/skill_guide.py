@@ -28,6 +28,8 @@ from codex_py.text.sanitize import sanitize_line
 # So long the end of a session waits for the index, and for its filling to stop.
 _FIRST_SECONDS: Final = 1.5
 _STOP_SECONDS: Final = 0.3
+# So long the end of a turn waits to hear whether there is a search.
+_OPEN_SECONDS: Final = 0.3
 _MAX_ANSWER_BYTES: Final = 12_000
 _MAX_DESCRIPTION: Final = 300
 _MAX_PASSAGE: Final = 1_600
@@ -66,6 +68,8 @@ class SkillGuide:
         self._filled: SkillCatalog | None = None
         self._has_filled = threading.Event()
         self._stops = threading.Event()
+        # Whether the index can be used at all is known.
+        self._opened = threading.Event()
         self._trouble: str | None = None
 
     @property
@@ -135,13 +139,16 @@ class SkillGuide:
         """Bring the index up to date beside the work of the session, once for each catalogue."""
         if self._fills and catalog is not self._filled and not (self._filler and self._filler.is_alive()):
             self._filled = catalog
+            self._opened.clear()
             self._filler = threading.Thread(
                 target=self._fill, args=(catalog.listed(),), daemon=True, name="skill index"
             )
             self._filler.start()
 
     def take_trouble(self) -> str | None:
-        """Why there is no search, once."""
+        """Why there is no search, once. Waits until the index is open, so call it in a thread."""
+        if self._filler is not None:
+            self._opened.wait(_OPEN_SECONDS)
         trouble, self._trouble = self._trouble, None
         return trouble
 
@@ -157,15 +164,21 @@ class SkillGuide:
 
     def _fill(self, skills: Sequence[Skill]) -> None:
         matcher = SkillMatcher(self._directory, skills)
+
+        def should_stop() -> bool:
+            self._opened.set()
+            return self._stops.is_set()
+
         try:
             if matcher.is_current():
                 return
             finder = _load_finder()
-            finder.fill_index(self._directory, skills, self._may_read, should_stop=self._stops.is_set, waits=False)
+            finder.fill_index(self._directory, skills, self._may_read, should_stop=should_stop, waits=False)
             self._has_filled.set()
         except CodexError as error:
             self._trouble = f"skills cannot be searched: {error}"
         finally:
+            self._opened.set()
             matcher.close()
 
     def _matcher_for(self, skills: tuple[Skill, ...]) -> SkillMatcher:

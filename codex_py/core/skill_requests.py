@@ -126,7 +126,10 @@ class SkillRequests(Value):
             self.history.append(item)
         for event in suggested:
             self.listeners.emit(event)
-        if trouble := guide.take_trouble():
+
+    async def report_trouble(self) -> None:
+        """Say once why skills cannot be searched."""
+        if (guide := self.skills.guide) and (trouble := await asyncio.to_thread(guide.take_trouble)):
             self.listeners.warn_once(trouble)
 
     def start_filling(self) -> None:

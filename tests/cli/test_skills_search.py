@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.process import run
 from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, skill_text
@@ -116,8 +117,9 @@ def test_several_processes_share_the_index(place: Place, skills: Path) -> None:
     database.close()
 
 
-def test_without_fts5_the_search_says_so_in_one_line(place: Place, skills: Path, tmp_path: Path) -> None:
-    # A build of Python without it, as far as the program can see.
+@pytest.fixture
+def without_fts5(place: Place, tmp_path: Path) -> Place:
+    """A build of Python without it, as far as the program can see."""
     (tmp_path / "sitecustomize.py").write_text(
         "import sqlite3\n"
         "class Connection(sqlite3.Connection):\n"
@@ -128,12 +130,71 @@ def test_without_fts5_the_search_says_so_in_one_line(place: Place, skills: Path,
         "connect = sqlite3.connect\n"
         "sqlite3.connect = lambda *a, **k: connect(*a, **{**k, 'factory': Connection})\n"
     )
-    env = {**place.env, "PYTHONPATH": os.pathsep.join([str(tmp_path), place.env.get("PYTHONPATH", "")])}
-    argv = [sys.executable, "-m", "codex_py.cli.main", "skills", "search", "books"]
-    ended = subprocess.run(argv, cwd=place.repo, env=env, capture_output=True, text=True, check=False)
+    return place.with_env(PYTHONPATH=os.pathsep.join([str(tmp_path), place.env.get("PYTHONPATH", "")]))
+
+
+def started(place: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A run in a process of its own, which reads its environment."""
+    argv = [sys.executable, "-m", "codex_py.cli.main", *arguments]
+    return subprocess.run(argv, cwd=place.repo, env=place.env, capture_output=True, text=True, check=False)
+
+
+def test_without_fts5_the_search_says_so_in_one_line(without_fts5: Place, skills: Path) -> None:
+    ended = started(without_fts5, "skills", "search", "books")
     assert ended.returncode != 0
     (line,) = [line for line in ended.stderr.splitlines() if "skills cannot be searched" in line]
     assert "no such module: fts5" in line
+
+
+def add_more_than_the_list_holds(place: Place) -> str:
+    """Settings under which most skills are left out of the list."""
+    for number in range(60):
+        add_skill(own_root(place), f"museum-{number:02}", skill_text(f"museum-{number:02}", f"Guard museum {number}."))
+    return f"{NO_BUNDLED}\n[skills]\nmax_context_tokens = 300\n"
+
+
+def test_without_fts5_a_session_says_so_once_and_works(without_fts5: Place, skills: Path) -> None:
+    top = add_more_than_the_list_holds(without_fts5)
+    search = call("c1", "skill_search", {"query": "charge the customer"})
+    with FakeResponses([search], [call("c2", "skill_search", {"query": "a bill"})], [say("done")]) as model:
+        without_fts5.use_model(model.base_url, top)
+        ended = started(without_fts5, "exec", QUERY)
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
+    assert len([line for line in ended.stderr.splitlines() if "no such module: fts5" in line]) == 1
+
+
+def test_what_was_suggested_is_part_of_the_last_json_event(place: Place, skills: Path) -> None:
+    top = add_more_than_the_list_holds(place)
+    with FakeResponses([say("done")], [say("bye")], excuse={"threads"}) as model:
+        place.use_model(model.base_url, top)
+        ended = run(place, "exec", "--json", QUERY)
+        plain = run(place, "exec", "--json", "hello")
+    (suggested,) = [event["skills_suggested"] for event in ended.events if event["type"] == "turn.completed"]
+    assert suggested[0]["name"] == "zz-invoice"
+    assert "skills_suggested" not in plain.events[-1]
+
+
+def test_of_a_skill_no_more_than_the_caps_is_indexed(place: Place, skills: Path) -> None:
+    top = skills.parent
+    for number in range(300):
+        (top / f"many-{number:03}.md").write_text(f"# Part {number}\n\nnumbered{number:03} only\n")
+    (top / "huge.md").write_text("firstword here\n" + "filler words again\n" * 200_000 + "lastword here\n")
+    (top / "binary.md").write_bytes(b"binaryword \0" * 100_000)
+    deep = top / "a/b/c/d/e/f/deep.md"
+    deep.parent.mkdir(parents=True)
+    deep.write_text("deepword\n")
+    (top / "outside.md").symlink_to(place.write("secret.md", "outsideword\n"))
+    skill = ("--skill", "zz-invoice", "--limit", "5")
+    found = {
+        word: bool(listed(place, "search", word, *skill))
+        for word in ("firstword", "lastword", "binaryword", "deepword", "outsideword")
+    }
+    assert found == {"firstword": True, **dict.fromkeys(("lastword", "binaryword", "deepword", "outsideword"), False)}
+    with sqlite3.connect(place.codex_home / "cache/skills/search.sqlite") as database:
+        (stored,) = database.execute("SELECT count(*) FROM chunk WHERE file LIKE '%many-%'").fetchone()
+    database.close()
+    assert 0 < stored <= 200
+    assert (place.codex_home / "cache/skills/search.sqlite").stat().st_size < 3_000_000
 
 
 HOSTILE = {
