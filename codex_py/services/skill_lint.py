@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -13,14 +13,18 @@ from typing import Final
 
 from codex_py.config.load import LoadedConfig
 from codex_py.errors import CodexError
+from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.policy import ReadOnly
 from codex_py.protocol.value import Value
 from codex_py.services.single_command import CommandResult, SandboxCommand, SingleCommand
+from codex_py.services.skill_trust import lock_check
 from codex_py.skills.lint import LintContext, lint_file, skill_files
 from codex_py.skills.lint_commands import find_program
 from codex_py.skills.lint_finding import LintFinding
 from codex_py.skills.lint_repository import find_repository, read_repository
 from codex_py.skills.lint_scripts import has_interpreter, parse_python, script_files
+from codex_py.skills.lock import has_lock
+from codex_py.skills.model import SkillRoot
 from codex_py.skills.overlaps import find_overlaps
 from codex_py.skills.parse import SkillRefused, parse_skill, read_skill_text
 
@@ -55,8 +59,23 @@ def lint_skills(paths: Sequence[Path], services: LintServices) -> tuple[LintFind
     """Everything there is to say about the skills of some paths, errors first. Raises `UsageError`."""
     files = list(dict.fromkeys(file for path in paths for file in skill_files(path)))
     found = [finding for file in files for finding in lint_whole(file, services)]
+    found += _held_back(files, services)
     found += _overlaps(files)
     return tuple(sorted(found, key=lambda finding: (finding.level != "error", str(finding.path.parent))))
+
+
+def _held_back(files: Sequence[Path], services: LintServices) -> Iterator[LintFinding]:
+    """A finding for each skill that a `skills.lock` keeps from loading."""
+    real = {Path(os.path.realpath(file.parent)): file for file in files}
+    roots = [root for root in dict.fromkeys(directory.parent for directory in real) if has_lock(root)]
+    check = lock_check(services.home, services.env) if roots else None
+    for root in roots:
+        scope: SkillScope = "repo" if _repository_of(root / "SKILL.md", services.home) else "user"
+        for state in check.states(SkillRoot(root, scope, "agents")) if check else ():
+            held = [directory for directory in real if directory.is_relative_to(state.directory)]
+            for directory in held if state.is_held else ():
+                remedy = "restore the files with `codex-py skills sync`, or agree to them with `skills accept`"
+                yield LintFinding("error", real[directory], state.message, "held", 1, remedy)
 
 
 def lint_whole(file: Path, services: LintServices) -> list[LintFinding]:

@@ -7,6 +7,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 LintRule: TypeAlias = Literal[
     "load",
+    "held",
     "metadata",
     "name",
     "description",

@@ -8,6 +8,7 @@ from typing import Any
 from codex_py.protocol.encoding import as_list, as_object
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
+from tests.support.skills import add_skill, repo_root, skill_text
 from tests.support.terminal import Terminal
 
 
@@ -113,3 +114,21 @@ def write_skill(repo: Path, name: str) -> None:
 def texts_of(item: dict[str, Any]) -> list[str]:
     """The texts of a message."""
     return [as_object(part).get("text", "") for part in as_list(item.get("content"))]
+
+
+def test_the_menu_shows_the_argument_hint_and_a_slash_passes_arguments_on(place: Place) -> None:
+    more = 'argument-hint: "[issue] [branch]"\narguments: [issue, branch]\neffort: high\n'
+    body = "Work on $1, on the branch ${branch}. All: $ARGUMENTS."
+    add_skill(repo_root(place), "deploy", skill_text("deploy", more=more, body=body))
+    with FakeResponses([say("Shipped.")]) as model:
+        trusted(place, model)
+        with Terminal(place, height=40) as terminal:
+            terminal.wait_for_prompt()
+            terminal.type("/depl")
+            terminal.wait_for("[issue] [branch]")
+            terminal.press("escape")
+            terminal.type('oy 42 "my branch"\r')
+            terminal.wait_for("Shipped.")
+            assert "effort high" in " ".join(terminal.whole.split()) or "effort: high" in terminal.whole
+    told = [text for item in model.requests[-1].input for text in texts_of(item) if "<name>deploy</name>" in text]
+    assert 'Work on 42, on the branch my branch. All: 42 "my branch".' in told[0]

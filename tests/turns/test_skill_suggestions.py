@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codex_py.protocol import events
-from tests.support.fake_responses import FakeResponses, Request, call, say
+from tests.support.fake_responses import FakeResponses, Request, call, custom_call, say
 from tests.support.home import Place
 from tests.support.session import Watched, watched_session
 from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, skill_text
@@ -196,3 +196,22 @@ async def test_a_skill_that_is_off_or_only_for_people_is_not_suggested_by_its_na
     settings = f'{NO_BUNDLED}\n[[skills.config]]\nname = "fix-tests"\nenabled = false\n'
     requests, _ = await talked(place, settings, "use the release notes skill, then run fix tests")
     assert suggestions(requests[0]) == []
+
+
+async def test_a_skill_with_paths_is_suggested_only_for_these_files(place: Place) -> None:
+    add_many(place)
+    add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE, more='paths: ["bills/**/*.md"]\n'))
+    message = "charge the customer, make a bill for the work"
+    patch = "*** Begin Patch\n*** Add File: bills/2/may.md\n+one\n*** End Patch\n"
+    answers = [[say("one")], [say("two")]]
+    with FakeResponses(*answers) as model:
+        async with watched_session(place, model, TIGHT) as watched:
+            await watched.say(message)
+            await watched.say(f"{message}, as in bills/1/april.md")
+    assert [bool(suggestions(request)) for request in model.requests[:2]] == [False, True]
+    with FakeResponses([custom_call("c1", "apply_patch", patch)], [say("noted")], [say("done")]) as model:
+        async with watched_session(place, model, TIGHT) as watched:
+            await watched.say("note it")
+            await watched.say(message)
+    # A file that the session has changed counts, whatever the message says.
+    assert [bool(suggestions(request)) for request in model.requests] == [False, False, True]
