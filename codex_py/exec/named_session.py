@@ -16,7 +16,7 @@ from codex_py.paths import is_there, lock, make_private_dir, open_private, repla
 from codex_py.protocol.encoding import encode_json, is_uuid
 from codex_py.protocol.failures import exit_status
 from codex_py.protocol.value import Value
-from codex_py.rollout.files import active_writer, archived_files, session_files, thread_of
+from codex_py.rollout.files import active_writer, files_of_thread
 from codex_py.rollout.listing import find_session
 from codex_py.rollout.records import read_records
 from codex_py.text.files import os_reason
@@ -75,9 +75,9 @@ class NamedSession(Value):
 
     def is_stored(self) -> bool:
         """Whether it has begun. Raises `UserError` for one that is archived."""
-        if any(thread_of(path) == self.thread_id for path in session_files(self.home)):
+        if any(files_of_thread(self.home, self.thread_id)):
             return True
-        if any(thread_of(path) == self.thread_id for path in archived_files(self.home)):
+        if any(files_of_thread(self.home, self.thread_id, archived=True)):
             find_session(self.home, self.thread_id)
         return False
 

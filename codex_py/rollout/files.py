@@ -41,6 +41,13 @@ def archived_files(home: Path) -> Iterator[Path]:
     return map(home.__truediv__, session_names(home, archived=True))
 
 
+def files_of_thread(home: Path, thread_id: str, *, archived: bool = False) -> Iterator[Path]:
+    """The rollout files of one session: soon found among many thousands."""
+    directory, depth = (ARCHIVE, 0) if archived else ("sessions", 3)
+    found = map(home.__truediv__, _below(str(home), directory, depth, thread_id=thread_id))
+    return (path for path in found if thread_of(path) == thread_id)
+
+
 def session_names(home: Path, *, archived: bool = False) -> Iterator[str]:
     """The same as text, relative to `home`, because creating a `Path` takes longer than `lstat`."""
     return _below(str(home), ARCHIVE, 0) if archived else _below(str(home), "sessions", 3)
@@ -98,18 +105,18 @@ def unreadable(path: Path, reason: str) -> UserError:
     return UserError(f"cannot read session `{path}`: {reason}")
 
 
-def _below(home: str, directory: str, depth: int, ending: str = "") -> Iterator[str]:
+def _below(home: str, directory: str, depth: int, ending: str = "", thread_id: str = "") -> Iterator[str]:
     try:
         with os.scandir(f"{home}/{directory}") as entries:
             if depth:
                 names = [e.name for e in entries if _DIRECTORY.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
             else:
-                names = [e.name for e in entries if _is_rollout(e.name, ending)]
+                names = [e.name for e in entries if thread_id in e.name and _is_rollout(e.name, ending)]
     except OSError:
         return
     for name in sorted(names, reverse=True):
         if depth:
-            yield from _below(home, f"{directory}/{name}", depth - 1, ending)
+            yield from _below(home, f"{directory}/{name}", depth - 1, ending, thread_id)
         else:
             yield f"{directory}/{name}"
 

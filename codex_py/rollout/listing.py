@@ -20,11 +20,10 @@ from codex_py.paths import open_private, replace_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, is_uuid, timestamp
 from codex_py.protocol.value import Value
 from codex_py.rollout.files import (
-    archived_files,
     compressed_files,
+    files_of_thread,
     is_archived,
     open_rollout,
-    session_files,
     session_names,
     thread_of,
 )
@@ -307,10 +306,9 @@ def find_session(home: Path, wanted: str) -> Path:
         if not found:
             raise _unknown(home, wanted)
         thread_id = thread_of(found[0])
-    for path in session_files(home):
-        if thread_of(path) == thread_id:
-            return path
-    if any(thread_of(path) == thread_id for path in archived_files(home)):
+    for path in files_of_thread(home, thread_id):
+        return path
+    if any(files_of_thread(home, thread_id, archived=True)):
         raise UserError(f"session `{thread_id}` is archived", hint=f"`codex-py unarchive {thread_id}` brings it back")
     raise _unknown(home, thread_id)
 
@@ -319,7 +317,7 @@ def find_exactly(home: Path, wanted: str) -> Path:
     """The file of the session with an id or name, archived or not. Raise `UserError` if it is unknown or ambiguous."""
     thread_id = wanted.strip().lower()
     if is_uuid(thread_id):
-        found = [path for path in (*session_files(home), *archived_files(home)) if thread_of(path) == thread_id]
+        found = [path for archived in (False, True) for path in files_of_thread(home, thread_id, archived=archived)]
     else:
         found = _named(home, wanted)
     if not found:

@@ -16,14 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, is_uuid
-from codex_py.rollout.files import (
-    archived_files,
-    home_of,
-    open_rollout,
-    session_files,
-    thread_of,
-    unreadable,
-)
+from codex_py.rollout.files import files_of_thread, home_of, open_rollout, unreadable
 from codex_py.rollout.format import SessionMeta
 from codex_py.text.files import os_reason, read_lines
 
@@ -170,11 +163,8 @@ def lower(bound: int, other: int | None) -> int:
 
 def any_file_of(home: Path, thread_id: str) -> Path | None:
     """The file of a session, archived or not."""
-    for files in (session_files(home), archived_files(home)):
-        for path in files:
-            if thread_of(path) == thread_id:
-                return path
-    return None
+    files = (path for archived in (False, True) for path in files_of_thread(home, thread_id, archived=archived))
+    return next(files, None)
 
 
 def history_lines(path: Path) -> Iterator[tuple[bytes, int | None]]:

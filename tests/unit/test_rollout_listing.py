@@ -12,6 +12,7 @@ import pytest
 
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.items import message
+from codex_py.rollout.files import files_of_thread
 from codex_py.rollout.listing import SessionQuery, list_sessions, matching, read_index, save_name
 from codex_py.rollout.summary import SessionSummary, read_summary
 from tests.unit.rollout_builders import STAMP, append, meta, raw_line, written
@@ -114,6 +115,20 @@ def test_every_word_of_a_search_must_stand_somewhere(search: str, found: list[st
     tests = empty._replace(first_prompt="fix the tests", name="nightly")
 
     assert ["login" if one is login else "tests" for one in matching([login, tests], search)] == found
+
+
+def test_a_session_is_found_by_its_whole_id_in_active_and_archived_files(tmp_path: Path) -> None:
+    first, other = "01a208ad-fe29-7181-a6a1-f3d31fc00dc4", "01a208ad-fe29-7181-a6a1-f3d31fc00dc5"
+    names = [f"rollout-2026-11-2{n}T13-52-34-{one}" for n, one in enumerate((first, other, first))]
+    for name in (f"sessions/2026/11/20/{names[0]}.jsonl", f"sessions/2026/11/21/{names[1]}.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    (tmp_path / f"sessions/2026/11/21/{names[2]}.jsonl.zst").touch()
+    (tmp_path / "archived_sessions").mkdir()
+    (tmp_path / f"archived_sessions/{names[2]}.jsonl").touch()
+    assert [path.name for path in files_of_thread(tmp_path, first)] == [f"{names[0]}.jsonl"]
+    assert [path.name for path in files_of_thread(tmp_path, first, archived=True)] == [f"{names[2]}.jsonl"]
+    assert list(files_of_thread(tmp_path, first[-12:])) == []
 
 
 def test_names_are_part_of_the_list(tmp_path: Path) -> None:
