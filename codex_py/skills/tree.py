@@ -43,12 +43,13 @@ class TreeFile(NamedTuple):
     stamp: tuple[int, int, int, int]
 
 
-def list_tree(directory: Path, *, copying: bool = False) -> list[TreeFile]:
+def list_tree(directory: Path, *, copying: bool = False, checks: bool = True) -> list[TreeFile]:
     """The files below a directory in the order of their paths. Raises `TreeRefused`, and `OSError`.
 
     Version control and byte code that Python checks against its source are left out; with `copying` also
     `node_modules` and all byte code. Refused are links out of the directory, devices, names that cannot be shown, look
-    like options or differ only in case, and too much of anything.
+    like options or differ only in case, and too much of anything. Without `checks` names are not looked at: for files
+    that are compared with what was checked before.
     """
     files: list[TreeFile] = []
     queue: list[tuple[str, int]] = [("", 0)]
@@ -59,7 +60,8 @@ def list_tree(directory: Path, *, copying: bool = False) -> list[TreeFile]:
                 if entry.name in _VERSION_CONTROL or entry.name in _CLUTTER or (copying and entry.name in NOT_COPIED):
                     continue
                 path = f"{inner}/{entry.name}".lstrip("/")
-                check_name(path)
+                if checks:
+                    check_name(path)
                 if entry.is_dir(follow_symlinks=False):
                     if depth == _MAX_DEPTH:
                         raise TreeRefused(f"`{path}` is more than {_MAX_DEPTH} directories deep")
@@ -71,7 +73,8 @@ def list_tree(directory: Path, *, copying: bool = False) -> list[TreeFile]:
                 files.append(file)
                 total += file.size
                 check_amount(len(files), total, file)
-    check_clashes([file.path for file in files])
+    if checks:
+        check_clashes([file.path for file in files])
     return sorted(files)
 
 

@@ -150,11 +150,13 @@ class LockCheck:
             yield SkillState(name, directory, entry, difference, is_held, added)
 
     def _tree(self, directory: Path) -> str:
-        files = list_tree(directory)
-        key, stamp = str(directory), stamp_of(files)
+        key = str(directory)
         known = self._known.get(key)
-        if known is not None and known.stamp == stamp:
+        # The start of every session comes here: nothing is read, and names that were checked before are not again.
+        if known is not None and known.stamp and known.stamp == stamp_of(list_tree(directory, checks=False)):
             return known.tree
+        files = list_tree(directory)
+        stamp = stamp_of(files)
         tree = tree_hash(directory, files)
         self._known[key] = _Known(stamp if _is_settled(files) else "", tree, None, known.mentioned if known else "")
         self._is_stale = True

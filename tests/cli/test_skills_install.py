@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -432,3 +434,35 @@ def test_a_bomb_is_stopped_before_it_is_unpacked(user: Place, tmp_path: Path) ->
             out.write(bytes(1024 * 1024))
     ended = skills(user, "install", tmp_path / "bomb.zip", "--yes")
     assert (ended.status, "larger than" in ended.err, len(ended.err.splitlines())) == (1, True, 1)
+
+
+OPENED = """
+import os, sys
+from pathlib import Path
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+from codex_py.services.skill_trust import lock_check
+from codex_py.skills.model import SkillRoot
+home = Path(sys.argv[1])
+states = list(lock_check(home, os.environ).states(SkillRoot(home / "skills", "user", "home")))
+print(len(states), any(state.difference for state in states))
+print(*(path.rpartition("/")[2] for path in opened if path.startswith(f"{home}/skills/")), sep=",")
+"""
+
+
+def test_a_start_with_a_lock_of_many_skills_reads_none_of_their_files(user: Place, tmp_path: Path) -> None:
+    for number in range(40):
+        write_files(tmp_path / f"packs/s{number}", skill_files(f"s{number}"))
+    install(user, tmp_path / "packs")
+    assert len(usable(user)) == 40
+
+    def opened() -> str:
+        argv = [sys.executable, "-c", OPENED, user.codex_home]
+        return subprocess.run(argv, env=user.env, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    assert opened() == "40 False\nskills.lock\n"
+    # What has changed is read, and nothing else.
+    (root(user) / "s7/scripts/check.sh").write_text("#!/bin/sh\necho well\n")
+    states, files = opened().splitlines()
+    assert states == "40 True"
+    assert sorted(set(files.split(","))) == ["SKILL.md", "check.sh", "skills.lock"]
