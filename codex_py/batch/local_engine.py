@@ -31,7 +31,7 @@ _LAST_LINES_SECONDS: Final = 2.0
 
 
 def warm_up() -> None:
-    """Start the parent now, to load the program beside what comes before the first task; a failure shows then."""
+    """Start the parent now, to load the program while the first workspaces are made; a failure shows then."""
     if _can_be_warm():
         forkserver.set_forkserver_preload([_PRELOADED])
         with suppress(OSError), _without_current_directory():

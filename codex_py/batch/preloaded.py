@@ -6,6 +6,7 @@ The modules are named, not imported by statements: a front end does not know the
 from __future__ import annotations
 
 import gc
+import signal
 import ssl
 from contextlib import suppress
 from importlib import import_module
@@ -24,6 +25,8 @@ _MODULES: Final = (
     *("tree_sitter_bash", "yaml"),
 )
 
+# Ctrl-C is for the batch, which ends this process; the library ignores it here once everything is loaded.
+_on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
 for _name in _MODULES:
     # Each run reports for itself what it misses.
     with suppress(ImportError):
@@ -36,3 +39,4 @@ for _text_of in (is_secret_name, is_host_text, without_plan_tags, without_pictur
 # What the collector does not look at stays shared with the forks.
 gc.collect()
 gc.freeze()
+signal.signal(signal.SIGINT, _on_interrupt)

@@ -79,8 +79,6 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     options = parser.read(arguments)
     _check_flags(options)
-    if options.engine == "local":
-        warm_up()
     tasks, problems = _read(options)
     if not problems and options.commit and (problem := branch_problem(tasks, options.branch)):
         problems = [f"{problem}; write `{{id}}` into `--branch`"]
@@ -90,6 +88,8 @@ def run(arguments: Sequence[str]) -> int:
         if len(problems) > _MAX_PROBLEMS:
             print_note(f"error: and {len(problems) - _MAX_PROBLEMS} more")
         return 2
+    if options.engine == "local":
+        warm_up()
     with opened_output(Path(options.out).absolute(), ["batch", *arguments]) as out:
         return asyncio.run(_run(options, tasks, out))
 
