@@ -141,9 +141,10 @@ async def _ask(client: ModelClient, prompt: Prompt, facts: ModelFacts, where: st
         refusal = str(error)
         try:
             answer = await _answer_to(client, prompt.replace(input=[_message(picture=False)]))
-        except ModelError:
-            # It was not the picture.
-            return [Capability("answer", f"{where}: {refusal}", False)]
+        except ModelError as second:
+            # It was not the picture, or not alone.
+            reason = second if "image" in refusal.lower() else refusal
+            return [Capability("answer", f"{where}: {reason}", False)]
     return [Capability("answer", f"{where}, in {answer.seconds:.1f} s", True), *_findings(answer, refusal)]
 
 

@@ -162,7 +162,8 @@ def stamp_of(path: str) -> str:
 def write_digest(path: Path, skills: Iterable[SkillTerms]) -> None:
     """Put a digest of these skills in the place of the one before. Raises `OSError`."""
     lines: list[str] = []
-    found: defaultdict[str, list[int]] = defaultdict(list)
+    # Arrays: as lists of numbers these would be most of the memory that a session needs.
+    found: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
     for skill in skills:
         if "\n" in skill.path or not skill.path.isprintable():
             continue
@@ -171,23 +172,21 @@ def write_digest(path: Path, skills: Iterable[SkillTerms]) -> None:
         for stem, weight in zip(skill.terms.split(" "), skill.weights, strict=False):
             found[stem].append(number | weight)
     terms: list[str] = ["\n"]
-    postings: list[bytes] = []
     offset = 0
     for stem, entries in found.items():
         terms.append(f"{stem} {offset} {len(entries)}\n")
-        postings.append(array("I", entries).tobytes())
         offset += len(entries) * _ENTRY_BYTES
-    sections = ("".join(lines).encode(), make_table(), "".join(terms).encode(), b"".join(postings))
-    head = "\t".join([_MAGIC, *(str(len(section)) for section in sections)])
-    _replace(path, b"".join([head.encode(), b"\n", *sections]))
+    sections = ("".join(lines).encode(), make_table(), "".join(terms).encode())
+    head = "\t".join([_MAGIC, *(str(len(section)) for section in sections), str(offset)])
+    _replace(path, (head.encode(), b"\n", *sections, *found.values()))
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: Iterable[bytes | array[int]]) -> None:
     make_private_dir(path.parent)
     draft = draft_of(path, str(os.getpid()))
     try:
         with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW), "wb") as out:
-            out.write(content)
+            out.writelines(content)
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)

@@ -61,6 +61,15 @@ def test_one_tiny_request_shows_what_works(place: Place) -> None:
     assert body["messages"][0]["content"][0]["type"] == "image"
 
 
+def test_what_fails_without_the_picture_too_is_the_fault(place: Place) -> None:
+    refusals = [api_refusal(400, "invalid_request_error", text) for text in ("no image input here", "no such tool")]
+    with FakeMessages(*refusals) as model:
+        use_messages(place, model)
+        ended = run(place, "doctor", "--provider", "fake", "-m", "claude-opus-5-5")
+    assert ended.status == 1
+    assert "no such tool" in ended.out and "image" not in ended.out
+
+
 def test_a_refused_picture_is_noted_and_the_rest_is_found_out_without_it(place: Place) -> None:
     refusal = api_refusal(400, "invalid_request_error", "image input is not supported")
     with FakeMessages(refusal, PLAIN) as model:
