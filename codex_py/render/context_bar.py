@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from codex_py.protocol.status import ContextUse
-from codex_py.render.entry import ScrollbackEntry
+from codex_py.render.entry import Margin, ScrollbackEntry
 from codex_py.render.status import describe_tokens
 
 _NAMES: Final = {
@@ -40,7 +40,8 @@ def render_context(use: ContextUse) -> ScrollbackEntry:
         total += f" of {describe_tokens(use.window)} · {left / use.window:.0%} left"
         if use.compacted_at:
             total += f" · compacts at {describe_tokens(use.compacted_at)}"
-    return ScrollbackEntry(Text.assemble(("≡ ", "accent"), ("Context", "strong"), (f" · {total}", "dim")), _Bar(use))
+    head = Margin(Text.assemble(("Context", "strong"), (f" · {total}", "dim")), "≡ ", style="accent")
+    return ScrollbackEntry(head, _Bar(use))
 
 
 class _Bar:

@@ -253,10 +253,13 @@ class Band:
             yield Segment.line()
 
 
+_SHORT_PIECE: Final = 20
+
+
 class OneLine:
     """A text on one line, cut with a `…` so that the `note` after it stays visible.
 
-    A long note is cut too, to leave half of the line for the text.
+    Of a long note the last pieces are left out, to leave half of the line for the text.
     """
 
     def __init__(self, text: Text, note: Text | None = None) -> None:
@@ -269,10 +272,17 @@ class OneLine:
         available = max(width - note.cell_len, width // 2)
         if available >= min(_MIN_WIDTH, text.cell_len):
             text.truncate(available, overflow="ellipsis")
-            text.append_text(note)
+            text.append_text(_whole_pieces(note, width - text.cell_len))
         text.truncate(width, overflow="ellipsis")
         text.no_wrap = True
         yield text
+
+
+def _whole_pieces(note: Text, width: int) -> Text:
+    """The note without its last short pieces that do not fit: half a number would be another number."""
+    while note.cell_len > width and (end := note.plain.rfind(" · ")) > 0 and len(note) - end <= _SHORT_PIECE:
+        note = note[:end]
+    return note
 
 
 def words(text: str, style: str = "") -> Text:

@@ -52,7 +52,8 @@ def render_turn_end(seconds: float, usage: TokenUsage, spent: Spending) -> Scrol
         facts.append(f"{describe_tokens(usage.output_tokens)} out")
     if spent.known_usd:
         facts.append(spent.in_words())
-    return ScrollbackEntry(OneLine(Text(f"· {' · '.join(facts)}", "dim")), spacing="dense")
+    note = "".join(f" · {fact}" for fact in facts[1:])
+    return ScrollbackEntry(OneLine(Text(f"· {facts[0]}", "dim"), Text(note, "dim")), spacing="dense")
 
 
 _REASONING_MARK: Final = "∴ "

@@ -190,3 +190,13 @@ def test_what_is_no_key_is_refused_in_its_form(place: Place, key: str) -> None:
         terminal.type(f"{key}\r")
         terminal.wait_for("one line of visible ASCII" if key else "type something")
     assert not (place.codex_home / "auth.json").exists()
+
+
+def test_the_first_run_offers_the_choice_in_plain_lines_too(place: Place) -> None:
+    with Terminal(place, TERM="dumb", width=100) as terminal:
+        terminal.wait_for("Do you trust this directory?").type("y\r")
+        terminal.wait_for("Welcome to codex-py").wait_for("Sign in with ChatGPT").wait_for("Look around offline")
+        terminal.type("nonsense\r")
+        terminal.wait_for("there is no such answer").type("o\r")
+        terminal.wait_for(lambda shown: shown.text.endswith("\n>")).wait_for("offline")
+        assert b"\x1b" not in terminal.raw

@@ -308,7 +308,7 @@ def test_title_and_notification_say_that_an_answer_is_needed(place: Place, ready
     with FakeResponses([write], [say("fine"), completed(tokens(1200, 34))]) as model:
         ready(model, 'sandbox_mode = "read-only"', '[tui]\nnotification_method = "osc9"\n')
         with Terminal(place, "go") as terminal:
-            terminal.wait_for("Write, though the sandbox is read-only?")
+            terminal.wait_for("Write in the read-only sandbox?")
             assert b"\x1b]2;? answer needed \xc2\xb7 repo \xc2\xb7 codex-py\a" in terminal.raw
             assert b"\x1b]9;Your answer is needed: may it write README.md?" in terminal.raw
             terminal.type("n")

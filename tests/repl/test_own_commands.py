@@ -176,3 +176,17 @@ def test_a_pipe_in_the_place_of_agents_md_takes_no_line_and_stops_nothing(place:
             terminal.wait_for("Add this line to AGENTS.md?").press("enter")
             terminal.wait_for("cannot write").wait_for_prompt().type("go\r")
             terminal.wait_for("One.")
+
+
+def test_a_line_is_added_to_agents_md_in_plain_lines_too(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("One.")]) as model:
+        ready(model)
+        with Terminal(place, TERM="dumb", width=100) as terminal:
+            terminal.wait_for(lambda shown: shown.text.endswith("\n>")).type("#use tabs\r")
+            terminal.wait_for("Add this line to AGENTS.md?").wait_for("- use tabs").wait_for("AGENTS.md, a new file")
+            terminal.type("p\r")
+            terminal.wait_for("added to AGENTS.md").type("go\r")
+            terminal.wait_for("One.")
+            assert b"\x1b" not in terminal.raw
+    assert (place.repo / "AGENTS.md").read_text() == "- use tabs\n"
+    assert any("- use tabs" in text for text in model.requests[0].texts("user"))

@@ -25,7 +25,7 @@ def test_a_patch_is_asked_about_as_a_diff_that_can_be_paged(place: Place, ready:
     with FakeResponses([custom_call("c1", "apply_patch", change)], [say("as you like")]) as model:
         ready(model, 'sandbox_mode = "read-only"')
         with Terminal(place, "go", width=100, height=30) as terminal:
-            terminal.wait_for("Write, though the sandbox is read-only?").wait_for("Edit long.py  +80 −80")
+            terminal.wait_for("Write in the read-only sandbox?").wait_for("Edit long.py  +80 −80")
             terminal.wait_for("1 - line_0 = 0").wait_for("PgUp PgDn")
             for _ in range(30):
                 if "80 + line_79 = 80" in terminal.text:

@@ -90,7 +90,7 @@ def test_an_event_is_one_line(event: events.Event, expected: str) -> None:
 
 def test_of_a_command_that_failed_the_ends_of_what_it_printed_are_seen() -> None:
     long = FAILED.replace(output=f"one\n{ESC}[31mtwo{ESC}[0m\nthree\nfour\n\n{'x' * 90}\n")
-    assert shown(FAILED, 30) == ["✗ $ pytest -q · exit 1 · 2.3s…", "  │ one", "  │ two"]
+    assert shown(FAILED, 30) == ["✗ $ pytest -q · exit 1 · 2.3s", "  │ one", "  │ two"]
     assert shown(long, 40)[1:] == ["  │ one", "  │ two", "  │ … 2 more lines …", f"  │ {'x' * 35}…"]
     assert shown(FAILED.replace(status="declined", exit_code=None)) == ["⊘ $ pytest -q · declined"]
 

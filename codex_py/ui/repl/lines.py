@@ -27,6 +27,7 @@ from codex_py.render.plain import PlainPrinter
 from codex_py.render.status import banner_lines
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize, without_styles
+from codex_py.ui.repl.agents_notes import add_note, note_in
 from codex_py.ui.repl.commands import commands_now
 from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unknown_command
 from codex_py.ui.repl.first_run import reach_a_model
@@ -253,7 +254,13 @@ class _LineSession:
                 await self._report_errors(request.command.run(self._context, request.words))
         elif looks_like_command(line.strip()):
             self._send_alias(line.strip())
+        elif note := note_in(line):
+            await self._report_errors(self._add_note(note, line))
         elif line.strip():
+            self.send_message(line)
+
+    async def _add_note(self, note: str, line: str) -> None:
+        if not await add_note(self._context, note):
             self.send_message(line)
 
     async def _shell(self, line: str) -> None:

@@ -80,11 +80,7 @@ def approval_sheet(question: ApprovalQuestion, *, home: str) -> Sheet[_Answer]:
 def _patch_title(question: ApprovalQuestion) -> str:
     if not question.outside:
         return "Write this patch?"
-    return (
-        "Write, though the sandbox is read-only?"
-        if "read-only" in question.reason
-        else "Write outside of the workspace?"
-    )
+    return "Write in the read-only sandbox?" if "read-only" in question.reason else "Write outside of the workspace?"
 
 
 def _draw_diff(question: ApprovalQuestion, theme: Callable[[], Theme]) -> Callable[[int], list[Row]]:

@@ -9,7 +9,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from codex_py.ui.repl.panels.drawing import Row, cells, fitted, in_sight, padded, part, wrapped
+from codex_py.ui.repl.panels.drawing import Row, cells, fitted, highlighted, in_sight, padded, part, wrapped
 from codex_py.ui.repl.panels.forms import FactSection, Form, Sheet, TextLine
 from codex_py.ui.repl.panels.frame import Frame
 
@@ -97,10 +97,14 @@ class ChoicePanel(Frame[T]):
         of these those around the marked one that fit into `max_rows`."""
         indexes = range(len(self._sheet.options))
         for whole, height in zip((indexes, [self._at]), heights, strict=True):
-            rows = [row for index in indexes for row in self._answer(index, width, whole=index in whole)]
+            rows = [row for index in indexes for row in self._drawn(index, width, whole=index in whole)]
             if len(rows) <= min(height, max_rows):
                 return rows
-        return [row for index in in_sight(len(indexes), self._at, max_rows) for row in self._answer(index, width)]
+        return [row for index in in_sight(len(indexes), self._at, max_rows) for row in self._drawn(index, width)]
+
+    def _drawn(self, index: int, width: int, *, whole: bool = False) -> list[Row]:
+        rows = self._answer(index, width, whole=whole)
+        return [highlighted(row, width) for row in rows] if index == self._at else rows
 
     def _answer(self, index: int, width: int, *, whole: bool = False) -> list[Row]:
         """One row, or as many as it needs: the note stands behind the label, or below it where that is too narrow."""

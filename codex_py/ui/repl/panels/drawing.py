@@ -20,6 +20,7 @@ Row: TypeAlias = list[Part]
 # Of one text no more than this is drawn; how much is missing stands below it.
 MAX_CHARACTERS: Final = 100_000
 _TAB: Final = "    "
+_SELECTED: Final = "class:menu.current"
 _BULLET: Final = "• "
 
 
@@ -45,8 +46,17 @@ def fitted(row: Iterable[Part], width: int) -> Row:
         cut.append((style, piece))
         available -= cells(piece)
         if piece != text:
+            # The end of a column is no reason for spaces before the ellipsis.
+            cut[-1] = (style, piece.rstrip())
             break
     return [*cut, ("", "…")] if width > 0 else []
+
+
+def highlighted(row: Iterable[Part], width: int) -> Row:
+    """The row of the selected entry, in its style up to the end of the row."""
+    pieces = fitted(row, width)
+    missing = width - sum(cells(text) for _, text in pieces)
+    return [*((_SELECTED, text) for _, text in pieces), (_SELECTED, " " * missing)]
 
 
 def padded(text: str, width: int) -> str:

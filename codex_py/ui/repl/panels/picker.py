@@ -9,7 +9,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from codex_py.ui.repl.panels.drawing import Row, cells, in_sight, padded, part, wrapped
+from codex_py.ui.repl.panels.drawing import Row, cells, highlighted, in_sight, padded, part, wrapped
 from codex_py.ui.repl.panels.forms import ListEntry, ListForm, TextLine, matching
 from codex_py.ui.repl.panels.frame import Frame
 
@@ -199,6 +199,7 @@ class PickerPanel(Frame[T | None]):
         marks, widest = self._columns
         column = max(1, min(widest, width - 4 - marks)) if width < 40 else min(widest, width // 2)
         rows = [self._row(index, marks, column) for index in indexes]
+        rows = [highlighted(row, width) if index == self._at else row for index, row in zip(indexes, rows, strict=True)]
         if len(indexes) < len(self._shown) and rows:
             count = f"  {self._at + 1} of {len(self._shown)}"
             details = [[part(count, "menu.note")], *details]
