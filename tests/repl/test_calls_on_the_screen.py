@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.repl.conftest import Ready
-from tests.support.fake_responses import FakeResponses, call, custom_call, say, status
+from tests.support.fake_responses import FakeResponses, call, custom_call, say
 from tests.support.home import Place
 from tests.support.terminal import Terminal
 
@@ -53,15 +53,3 @@ def test_a_here_document_shows_its_first_lines(place: Place, ready: Ready) -> No
             assert rows_with(terminal, "value_0 = 0")
             assert rows_with(terminal, "… 14 more lines")
             assert not rows_with(terminal, "value_19")
-
-
-def test_the_line_of_a_retry_fits_and_begins_with_the_attempt(place: Place, ready: Ready) -> None:
-    broken = status(503, {"error": {"message": "overloaded " * 30}}, {"retry-after": "2"})
-    with FakeResponses(broken, [say("at last")]) as model:
-        ready(model)
-        with Terminal(place, "go", width=40, height=30) as terminal:
-            terminal.wait_for("↻ attempt 2")
-            [row] = [row for row in terminal.rows if "↻" in row]
-            terminal.wait_for("● at last")
-            assert row.startswith("↻ attempt 2 of ")
-            assert len(row.rstrip()) <= 40

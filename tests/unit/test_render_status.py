@@ -116,7 +116,7 @@ def test_the_context_is_a_bar_and_a_list() -> None:
     use = ContextUse(parts, 10_010, 20_000, 18_000, False)
     assert rows(render_context(use), 44) == [
         "≡ Context · ≈ 10,010 tokens of 20k · 50%",
-        "left · compacts at 18k",
+        "  left · compacts at 18k",
         "  " + "█" * 8 + "▓" * 12 + "▒" + "·" * 19,
         "  █ base instructions          4k  20.0%",
         "  ▓ tools                      6k  30.0%",
