@@ -147,7 +147,7 @@ class _ChatLog:
         if new.restarted:
             self._messages.clear()
             self._role = ""
-            self._shows_pictures = prompt.pictures
+            self._shows_pictures = prompt.pictures and self._quirks.pictures
             self.opening, entries = _opening(entries)
         self._append(entries)
         return self._messages
