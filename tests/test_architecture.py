@@ -152,7 +152,7 @@ LAZY: Final = {
     ("auth/login_store.py", "keyring"),
     ("core/model_setup.py", "codex_py.auth.renewal"),
     # Only for the back end of ChatGPT logins.
-    ("model/http_client.py", "zstandard"),
+    ("model/http_client.py", "codex_py.text.compression"),
     # Only for a server on this machine, and for who has such a file.
     ("core/model_setup.py", "codex_py.model.model_list"),
     # Only when something has gone wrong.
@@ -561,7 +561,7 @@ def test_the_program_keeps_its_shape(modules: list[Module]) -> None:
     )
     inner = sum(len(module.inner_imports) for module in modules)
     lengths = sorted(lines for m in modules if (lines := m.source.count("\n")) > 3)
-    assert (blocks <= 9, inner <= 46, len(lengths) <= 545, lengths[len(lengths) // 2] >= 120) == (True,) * 4
+    assert (blocks <= 9, inner <= 46, len(lengths) <= 546, lengths[len(lengths) // 2] >= 120) == (True,) * 4
 
 
 def test_public_classes_have_names_of_their_own(modules: list[Module]) -> None:

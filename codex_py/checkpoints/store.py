@@ -15,16 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-import zstandard
-
 from codex_py.errors import UserError
 from codex_py.paths import is_directory, is_there, make_private_dir, open_private
 from codex_py.rollout.files import CHECKPOINTS
+from codex_py.text.compression import COMPRESSION_ERRORS, pack, unpack
 
 _LOG: Final = "log.jsonl"
 _OBJECTS: Final = "objects"
 _CACHE: Final = "seen"
-_LEVEL: Final = 1
 _MAX_OBJECT: Final = 1 << 31
 
 
@@ -91,7 +89,7 @@ class CheckpointStore:
         path = self._path(name)
         if not os.path.exists(path):  # noqa: PTH110 - many, and `Path` is slow
             size = self.size()
-            packed = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(content)
+            packed = pack(content)
             try:
                 _write_whole(path, packed)
             except FileNotFoundError:
@@ -105,8 +103,8 @@ class CheckpointStore:
         """A content by its name. Raises `Missing` also for one that is damaged."""
         try:
             packed = Path(self._path(name)).read_bytes()
-            content = zstandard.ZstdDecompressor().decompress(packed, max_output_size=_MAX_OBJECT)
-        except (OSError, zstandard.ZstdError) as error:
+            content = unpack(packed, _MAX_OBJECT)
+        except (OSError, *COMPRESSION_ERRORS) as error:
             raise Missing(name) from error
         if hashlib.sha256(content).hexdigest() != name:
             raise Missing(name)
@@ -148,16 +146,14 @@ class CheckpointStore:
     def load_cache(self) -> dict[str, Any]:
         """The notes of an earlier run about the files it stored; empty if they are lost."""
         try:
-            raw = zstandard.ZstdDecompressor().decompress(
-                (self.directory / _CACHE).read_bytes(), max_output_size=1 << 30
-            )
+            raw = unpack((self.directory / _CACHE).read_bytes(), 1 << 30)
             value = json.loads(raw)
-        except (OSError, ValueError, zstandard.ZstdError):
+        except (OSError, ValueError, *COMPRESSION_ERRORS):
             return {}
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
     def save_cache(self, value: dict[str, Any]) -> None:
-        self.write_note(_CACHE, zstandard.ZstdCompressor(level=_LEVEL).compress(json.dumps(value).encode()))
+        self.write_note(_CACHE, pack(json.dumps(value).encode()))
 
     def write_note(self, name: str, content: bytes) -> None:
         """Keep a file beside the contents, whole or not at all."""

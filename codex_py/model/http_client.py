@@ -202,9 +202,9 @@ class HttpModelClient:
         body = self._wire.encode(prompt)
         if not self._compress:
             return body
-        import zstandard  # the seam: for one provider, with one kind of login
+        from codex_py.text.compression import pack  # the seam: for one provider, with one kind of login
 
-        return zstandard.ZstdCompressor().compress(body)
+        return pack(body)
 
     def _url_for(self, prompt: Prompt) -> str:
         return endpoint_url(self._base_url, self._wire.path(prompt), self._provider.query_params)

@@ -6,17 +6,14 @@ policies of its turns nor its instructions count here.
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, cast
-
-import zstandard
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from codex_py.errors import UserError
 from codex_py.paths import make_private_dir, open_private
@@ -25,6 +22,7 @@ from codex_py.rollout.files import home_of
 from codex_py.rollout.format import encode_line, rollout_path
 from codex_py.rollout.records import MAX_ORDINAL, all_records, any_file_of
 from codex_py.services.session_cleaning import path_pattern, replace_texts
+from codex_py.text.compression import COMPRESSION_ERRORS, open_packed
 from codex_py.text.files import os_reason, read_lines
 from codex_py.text.sanitize import sanitize_line
 
@@ -68,7 +66,7 @@ def import_session(home: Path, source: Path, *, cwd: Path | None, user_home: str
             return _Import(home, source, cwd, user_home).take(stream)
     except OSError as error:
         raise _refused(source, os_reason(error)) from error
-    except zstandard.ZstdError as error:
+    except COMPRESSION_ERRORS as error:
         raise _refused(source, "its compression is damaged") from error
 
 
@@ -76,18 +74,18 @@ def _refused(source: Path, reason: str, hint: str | None = None) -> UserError:
     return UserError(f"cannot import `{sanitize_line(str(source))}`: {reason}", hint=hint)
 
 
-def _opened(source: Path) -> BinaryIO:
+@contextmanager
+def _opened(source: Path) -> Generator[BinaryIO]:
     """The file, unpacked if it is compressed, as Codex CLI leaves old sessions."""
     descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    file = os.fdopen(descriptor, "rb")
-    status = os.fstat(descriptor)
-    if stat.S_ISDIR(status.st_mode) or not stat.S_ISREG(status.st_mode):
-        file.close()
-        raise _refused(source, "it is not a regular file")
-    if file.peek(len(_ZSTD_MAGIC))[: len(_ZSTD_MAGIC)] != _ZSTD_MAGIC:
-        return file
-    packed = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=True)
-    return io.BufferedReader(cast("io.RawIOBase", packed), 1 << 20)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _refused(source, "it is not a regular file")
+        if file.peek(len(_ZSTD_MAGIC))[: len(_ZSTD_MAGIC)] != _ZSTD_MAGIC:
+            yield file
+            return
+        with open_packed(file) as unpacked:
+            yield unpacked
 
 
 class _Import:

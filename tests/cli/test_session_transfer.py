@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 
+from codex_py.text.compression import pack
 from tests.support.fake_responses import FakeResponses, call, custom_call, repeat, say
 from tests.support.home import Place
 from tests.support.process import run
@@ -181,7 +181,7 @@ def test_a_rollout_of_codex_is_taken_with_its_paths_mapped(place: Place, is_comp
     file = write_lines(place.home / "rollout.jsonl", theirs())
     if is_compressed:
         packed = place.home / "rollout.jsonl.zst"
-        packed.write_bytes(zstandard.ZstdCompressor().compress(file.read_bytes()))
+        packed.write_bytes(pack(file.read_bytes()))
         file = packed
     stored = take(place, file, "--cwd", str(place.repo))
     records = [json.loads(line) for line in stored.splitlines()]
@@ -259,7 +259,7 @@ def test_a_file_that_cannot_be_taken_is_refused_in_one_line(place: Place, name: 
     os.mkfifo(place.home / "fifo")
     write_lines(place.home / "one", theirs()[:1])
     write_lines(place.home / "nowhere", theirs(cwd="relative"))
-    packed = zstandard.ZstdCompressor(write_checksum=True).compress((place.home / "nowhere").read_bytes())
+    packed = pack((place.home / "nowhere").read_bytes())
     (place.home / "cut.zst").write_bytes(packed[:-4] + b"oops")
     ended = run(place, "sessions", "import", str(place.home / name))
     assert (ended.status in (1, 2), ended.err.count("\n"), ended.out) == (True, 1, "")

@@ -27,7 +27,7 @@ from typing import Any, Final, NoReturn
 # The entry prepares for signals as soon as it is loaded, which is for each process to do.
 _ENTRY: Final = "codex_py.cli.entry"
 # Loaded by many command lines, but only when they come to it.
-_LATER: Final = ("yaml", "tomlkit", "zstandard", "tree_sitter_bash", "typer.rich_utils")
+_LATER: Final = ("yaml", "tomlkit", "codex_py.text.compression", "tree_sitter_bash", "typer.rich_utils")
 
 
 def main(listener: socket.socket, directory: str, packages: list[str]) -> None:

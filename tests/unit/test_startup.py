@@ -35,7 +35,7 @@ WAIT = {
     "tree_sitter",
     "watchfiles",
     "yaml",
-    "zstandard.backend_c",
+    "codex_py.text.compression",
     "importlib.metadata",
     "multiprocessing",
     "unittest",
