@@ -371,6 +371,47 @@ def test_a_blob_that_git_has_lost_is_named(place: Place) -> None:
     assert "gone.txt" in ended.err
 
 
+def test_a_blob_that_is_collected_after_a_rewritten_history_is_named(place: Place) -> None:
+    place.write("gone.txt", "only in git\n")
+    place.write("kept.txt", "kept\n")
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "more")
+    turn(place, shell("rm gone.txt kept.txt"))
+    git(place, "rm", "-q", "--cached", "gone.txt")
+    git(place, "commit", "-q", "--amend", "-m", "less")
+    git(place, "reflog", "expire", "--expire=now", "--all")
+    git(place, "gc", "-q", "--prune=now")
+    [session] = place.rollouts()
+    ended = run(place, "sessions", "rewind", session.stem[-36:], "--to", "1", "--json")
+    done = json.loads(ended.out)
+    assert (ended.status, done["missing"], done["brought_back"]) == (1, ["gone.txt"], ["kept.txt"])
+    assert "gone.txt" in ended.err
+    assert (place.repo / "kept.txt").read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("is_git", [True, False])
+def test_all_bits_of_modes_are_brought_back_and_empty_directories_do_not_count(place: Place, is_git: bool) -> None:
+    modes = {"setuid": 0o4755, "setgid": 0o2755, "sticky": 0o1644, "private": 0o400}
+    for name in modes:
+        place.write(name, f"{name}\n")
+    if is_git:
+        git(place, "add", "-A")
+        git(place, "commit", "-qm", "more")
+    else:
+        subprocess.run(["rm", "-rf", ".git"], cwd=place.repo, check=True)
+    for name, mode in modes.items():
+        (place.repo / name).chmod(mode)
+    (place.repo / "empty/before").mkdir(parents=True)
+    before = tree(place.repo)
+    did = "chmod 644 setuid; rm setgid private; chmod 600 sticky; rmdir empty/before; mkdir -p empty/after"
+    turn(place, shell(did), arguments=(*WRITES, "--skip-git-repo-check"))
+    assert rewind(place, 1) == nothing(restored=["setuid", "sticky"], brought_back=["private", "setgid"])
+    assert tree(place.repo) == before
+    assert {name: (place.repo / name).stat().st_mode & 0o7777 for name in modes} == modes
+    assert (place.repo / "empty/after").is_dir()
+    assert not (place.repo / "empty/before").exists()
+
+
 def test_a_turn_can_be_shown_as_a_diff(place: Place) -> None:
     place.write("a.txt", "one\n")
     turn(place, shell("echo two > a.txt"))

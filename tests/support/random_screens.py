@@ -89,8 +89,9 @@ def _settle(terminal: Terminal) -> None:
         _read_until_quiet(terminal)
         # In a narrow window the rest of the row is cut.
         terminal.wait_for(lambda now: "Working (" not in now.text)
-        # Of a text of several lines each is deleted from its end.
+        # Of a text of several lines each is deleted: those before the cursor, and those after it.
         terminal.type("\x15\x7f" * 40)
+        terminal.type("\x0b\x1b[3~" * 40)
         _read_until_quiet(terminal)
         if "Ask anything" in terminal.text:
             return
