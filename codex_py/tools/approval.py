@@ -220,7 +220,7 @@ def decide_patch(outside: str | None, *, policy: ApprovalPolicy, can_ask: bool) 
     if outside is None and policy != "untrusted":
         return RunVerdict()
     if outside and not asks_about(policy, "sandbox_approval"):
-        can_ask = False
+        return RefuseVerdict(outside)
     reason = "the policy `untrusted` asks for every patch"
     if outside:
         reason = "the sandbox is read-only" if "read-only sandbox" in outside else "it writes outside of the workspace"

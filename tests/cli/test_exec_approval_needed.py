@@ -40,14 +40,13 @@ def test_a_task_without_its_approval_fails_and_the_answer_is_printed(place: Plac
     ("step", "reason"),
     [
         (call("c1", "exec_command", {"cmd": "git push"}), "ask me"),
-        (custom_call("c1", "apply_patch", PATCH), "a patch: the sandbox is read-only"),
         (
             call("c1", "exec_command", {"cmd": "ls", "sandbox_permissions": "require_escalated", "justification": "x"}),
             "outside the sandbox",
         ),
     ],
 )
-def test_rules_patches_and_escalations_can_need_one(place: Place, step: Any, reason: str) -> None:
+def test_rules_and_escalations_can_need_one(place: Place, step: Any, reason: str) -> None:
     rules = place.codex_home / "rules"
     rules.mkdir(mode=0o700)
     (rules / "own.rules").write_text('prefix_rule(["git", "push"], "prompt", "ask me")\n')
@@ -75,6 +74,10 @@ def test_work_done_before_does_not_make_up_for_it(place: Place) -> None:
 
 def test_a_patch_afterwards_makes_up_for_it(place: Place) -> None:
     assert ask(place, DANGEROUS, custom_call("c2", "apply_patch", PATCH), flags=WRITE).status == 0
+
+
+def test_a_patch_that_the_sandbox_refuses_needs_no_approval(place: Place) -> None:
+    assert ask(place, custom_call("c1", "apply_patch", PATCH)).status == 0
 
 
 def test_what_a_rule_or_a_hook_forbids_needs_no_approval(place: Place) -> None:

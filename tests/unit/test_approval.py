@@ -152,6 +152,9 @@ def test_patches(policy: ApprovalPolicy) -> None:
     assert isinstance(inside, AskVerdict) == (policy == "untrusted")
     unasked = AskVerdict("it writes outside of the workspace", outside=True, patternable=False)
     refused = RefuseVerdict("rejected", unasked)
+    if policy == "never":
+        # The sandbox that the user has chosen says no, and not the lack of an answer.
+        refused = RefuseVerdict("rejected")
     assert outside == (refused if policy == "never" else unasked)
     assert decide_patch("rejected", policy=policy, can_ask=False) == refused
     assert isinstance(
