@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import threading
 
+import pytest
+
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import (
     FakeResponses,
@@ -19,6 +21,7 @@ from tests.support.fake_responses import (
     reasoning,
     reasoning_delta,
     say,
+    status,
     tokens,
 )
 from tests.support.home import Place
@@ -79,6 +82,25 @@ def test_what_was_given_out_of_a_message_that_comes_again_is_marked(place: Place
 
             shown = terminal.whole
             assert shown.index("● one") < shown.index("↻ ") < shown.rindex("● one")
+
+
+@pytest.mark.parametrize("width", [80, 40])
+def test_a_retry_names_the_attempt_first_and_fits_the_width(place: Place, ready: Ready, width: int) -> None:
+    slow = api_error(429, "too many requests of a quite long-winded kind for one row", headers={"retry-after": "1"})
+    broken = status(500, "混雑しています、しばらくしてからもう一度お試しください")
+    with FakeResponses(status(500, "oops"), slow, broken, [say("at last")]) as model:
+        ready(model)
+        with Terminal(place, "go", width=width) as terminal:
+            for attempt in (1, 2, 3):
+                terminal.wait_for(f"attempt {attempt} of 5 (")
+                row = next(row for row in terminal.rows if "attempt " in row)
+                assert re.match(rf". attempt {attempt} of 5 \(\ds · Esc stops it\)(  \S+|$)", row), row
+                reason, after = terminal.rows[terminal.rows.index(row) + 1 :][:2]
+                assert bool(reason) == ("Esc stops it)  " not in row), terminal.text
+                assert after.startswith("›" if not reason else ""), terminal.text
+                assert re.search(r"  (500|429) ", f"{row}{reason}"), terminal.text
+            terminal.wait_for("● at last").wait_for_prompt()
+            assert "attempt " not in terminal.text
 
 
 def test_escape_stops_the_turn_and_gives_the_queue_back(place: Place, ready: Ready) -> None:

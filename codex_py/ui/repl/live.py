@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from prompt_toolkit.utils import get_cwidth
+
 from codex_py.protocol import events
 from codex_py.render.entry import ScrollbackEntry, to_fragments
 from codex_py.render.event import describe_attempt
@@ -58,7 +60,7 @@ class Live:
         self._held: list[events.Event] = []
         self._thought = ""
         self._doing = ""
-        self._trouble = ""
+        self._retry: events.Retrying | None = None
         self._plan: events.PlanUpdated | None = None
         # As it was when its turn ended, until all of it is done: the next turn may go on with it.
         self._unfinished: events.PlanUpdated | None = None
@@ -91,7 +93,7 @@ class Live:
     def begin(self) -> None:
         """A turn begins."""
         self._began = time.monotonic()
-        self._doing, self._trouble, self._thought = "Working", "", ""
+        self._doing, self._retry, self._thought = "Working", None, ""
         self._has_streamed = False
         self._plan = self._unfinished
 
@@ -106,7 +108,7 @@ class Live:
     def note_event(self, event: events.Event) -> None:
         """Take in what happened."""
         if not isinstance(event, events.Retrying):
-            self._trouble = ""
+            self._retry = None
         match event:
             case events.TextDelta(text):
                 self._stream_text(text)
@@ -126,9 +128,9 @@ class Live:
                 if is_done(event):
                     self.finish_text()
                     self._finish_plan()
-            case events.Retrying(message):
+            case events.Retrying():
                 self._discard_stream(event)
-                self._trouble = f"{describe_attempt(event)} · {message}"
+                self._retry = event
             case events.QuestionRaised(question):
                 self._asking.add(question.id)
             case events.QuestionClosed(question_id):
@@ -212,9 +214,13 @@ class Live:
         doing = f"Thinking: {self._heading()}" if self._thought else self._doing
         row: Row = [("class:accent", f"{frame} "), ("class:strong", doing)]
         row.append(("class:dim", f" ({_elapsed(seconds)} · Esc stops it)"))
-        if self._trouble:
-            row.append(("class:warn", f"  {sanitize_line(self._trouble)}"))
-        return [[], _cut(row, width)]
+        if self._retry is None:
+            return [[], _cut(row, width)]
+        row[1] = ("class:warn", describe_attempt(self._retry))
+        message = ("class:warn", f"  {sanitize_line(self._retry.message)}")
+        if sum(get_cwidth(text) for _, text in (*row, message)) <= width:
+            return [[], [*row, message]]
+        return [[], _cut(row, width), _cut([message], width)]
 
     def _heading(self) -> str:
         """What the model thinks about: the last heading, else the last line."""
@@ -299,7 +305,7 @@ def _cut(row: Row, width: int) -> Row:
     pieces: Row = []
     available = width
     for style, text in row:
-        shown = text if len(text) <= available else fitted(text, available)
+        shown = text if get_cwidth(text) <= available else fitted(text, available)
         pieces.append((style, shown))
-        available -= len(shown)
+        available -= get_cwidth(shown)
     return pieces
