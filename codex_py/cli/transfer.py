@@ -115,7 +115,12 @@ def search(
         print(f"    {hit.where}: {sanitize_line(hit.excerpt)}")
     if hits:
         first = hits[0]
-        print_note(f"`codex-py resume {first.session.id}`, or `codex-py fork {first.session.id} --turn {first.turn}`")
+        before = f"`codex-py unarchive {first.session.id}`, then " if first.session.archived else ""
+        resume, fork = (
+            f"`codex-py resume {first.session.id}`",
+            f"`codex-py fork {first.session.id} --turn {first.turn}`",
+        )
+        print_note(f"{before}{resume}, or {fork}")
     else:
         print_note("nothing found")
     return 0

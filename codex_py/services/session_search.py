@@ -39,12 +39,16 @@ class SearchHit(NamedTuple):
 
 
 class SearchRequest(NamedTuple):
-    """`repo` is a directory of the repository that sessions must have worked in, `since` the first day, as ISO."""
+    """`repo` is a directory of the repository that sessions must have worked in, `since` the first day, as ISO.
+
+    `per_session` is how many turns of one session are found at most, the newest ones; None for all of them.
+    """
 
     words: str
     repo: Path | None = None
     since: str = ""
     limit: int = 20
+    per_session: int | None = None
 
 
 def search_sessions(home: Path, request: SearchRequest, env: Mapping[str, str]) -> list[SearchHit]:
@@ -63,7 +67,7 @@ def search_sessions(home: Path, request: SearchRequest, env: Mapping[str, str]) 
     hits: list[SearchHit] = []
     for path, session in by_path.items():
         if path in candidates or all(word in session.name.casefold() for word in words):
-            hits += list(_hits(session, words))[::-1]
+            hits += list(_hits(session, words))[::-1][: request.per_session]
         if len(hits) >= request.limit:
             break
     return hits[: request.limit]
@@ -119,7 +123,7 @@ def _hits(session: SessionSummary, words: Sequence[str]) -> Iterator[SearchHit]:
         together = "\n".join(text for _, text in texts).casefold()
         if all(word in together for word in words):
             where, text = max(texts, key=lambda found: sum(word in found[1].casefold() for word in words))
-            yield SearchHit(session, number, entries[0].timestamp, where, _excerpt(text, words))
+            yield SearchHit(session, number, entries[0].timestamp, where, excerpt_around(text, words))
 
 
 def _texts(entries: Sequence[TranscriptEntry], cwd: Path) -> Iterator[tuple[str, str]]:
@@ -137,10 +141,10 @@ def _texts(entries: Sequence[TranscriptEntry], cwd: Path) -> Iterator[tuple[str,
                 pass
 
 
-def _excerpt(text: str, words: Sequence[str]) -> str:
-    """The surroundings of the first word found, in one line."""
+def excerpt_around(text: str, words: Sequence[str], *, before: int = _SHOWN // 3) -> str:
+    """The surroundings of the first word found, in one line, with at most this many characters before it."""
     line = " ".join(text.split())
     found = re.search("|".join(map(re.escape, words)), line, re.IGNORECASE)
-    start = max(0, (found.start() if found else 0) - _SHOWN // 3)
+    start = max(0, (found.start() if found else 0) - before)
     cut = line[start : start + _SHOWN]
     return f"{'…' if start else ''}{cut}{'…' if start + _SHOWN < len(line) else ''}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from codex_py.rollout.archive import archive_session
 from codex_py.rollout.listing import SessionQuery, list_sessions
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
@@ -24,7 +25,8 @@ async def chosen(home: Path, *presses: str, opened: str = "") -> str | None:
         choosing = asyncio.ensure_future(work)
         await host.until("── ")
         await host.play(*presses)
-        return await asyncio.wait_for(choosing, 30)
+        choice = await asyncio.wait_for(choosing, 30)
+        return choice.id if choice else None
 
 
 def names(home: Path, cwd: str | None = "/work") -> dict[str, str]:
@@ -79,3 +81,16 @@ async def test_a_session_is_found_by_what_was_said_in_it(tmp_path: Path) -> None
     keys = ("flux hums", "see: ❯ other", "enter")
     assert await chosen(tmp_path, *keys) == SECOND
     assert await chosen(tmp_path, "nowhere", "see: nothing matches", "esc") is None
+
+
+async def test_the_key_that_archives_brings_an_archived_session_back(tmp_path: Path) -> None:
+    archive_session(stored(tmp_path, conversation(), meta(FIRST)))
+    keys = (
+        "see: no session of this directory",
+        FIRST[-4:],
+        "see: archived",
+        "\x01",
+        "see: it is back from the archive",
+    )
+    assert await chosen(tmp_path, *keys, "esc") is None
+    assert names(tmp_path) == {FIRST: ""}

@@ -136,15 +136,16 @@ async def first_destination(asker: FormAsker, launch: LaunchContext, options: La
     """A new session, the one that is named, the last one, or one the user chooses."""
     if options.verb is None:
         return OpenSession()
-    session = options.session
-    if session is None and not options.last:
+    if options.session is None and not options.last:
         verb: Literal["resume", "fork"] = "fork" if options.verb == "fork" else "resume"
         home = launch.env.get("HOME", "")
-        session = await choose_session(asker, verb, SessionWatcher(launch.home, launch.cwd, home, time.time()))
-        if session is None:
+        chosen = await choose_session(asker, verb, SessionWatcher(launch.home, launch.cwd, home, time.time()))
+        if chosen is None:
             return Quit()
+        turn = options.turn if chosen.turn is None else chosen.turn
+        return OpenSession(ResumeTarget(chosen.id, any_directory=True, fork=chosen.verb == "fork", turn=turn))
     anywhere = options.anywhere or not options.last
-    return OpenSession(ResumeTarget(session, anywhere, fork=options.verb == "fork", turn=options.turn))
+    return OpenSession(ResumeTarget(options.session, anywhere, fork=options.verb == "fork", turn=options.turn))
 
 
 def way_back(session: Session, *, is_ephemeral: bool) -> OpenSession:

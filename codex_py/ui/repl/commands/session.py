@@ -19,7 +19,7 @@ from codex_py.services.session_export import ExportChoice
 from codex_py.ui.repl.commands.rewind import has_begun, turn_entry
 from codex_py.ui.repl.launch import RewindTurn
 from codex_py.ui.repl.panels.forms import ListEntry, ListForm
-from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
+from codex_py.ui.repl.panels.sessions import ChosenSession, SessionWatcher, choose_session
 from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, Quit, SlashCommand
 
 _OTHER: Final = "other"
@@ -67,11 +67,13 @@ async def _go_on(context: CommandContext, verb: Literal["resume", "fork"], words
     watcher = SessionWatcher(
         context.launch.home, context.cwd, context.user_home, time.time(), context.session.thread_id
     )
-    chosen = words or await choose_session(context.asker, verb, watcher)
-    if chosen == context.session.thread_id and verb == "resume":
+    chosen = ChosenSession(words, verb) if words else await choose_session(context.asker, verb, watcher)
+    if chosen is None:
+        return
+    if chosen.id == context.session.thread_id and chosen.verb == "resume":
         raise UserError("this is the session that is open")
-    if chosen:
-        await _leave_for(context, ResumeTarget(chosen, any_directory=True, fork=verb == "fork"))
+    target = ResumeTarget(chosen.id, any_directory=True, fork=chosen.verb == "fork", turn=chosen.turn)
+    await _leave_for(context, target)
 
 
 async def _leave_for(context: CommandContext, target: ResumeTarget, *, draft: str = "") -> None:

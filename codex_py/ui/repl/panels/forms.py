@@ -93,7 +93,8 @@ class ListEntry(NamedTuple, Generic[T]):
 class ListForm(NamedTuple, Generic[T]):
     """A list to choose from; `start` is the index of the entry that is selected at first.
 
-    `other` is another list that Tab changes to, and `other_name` what that is called.
+    `other` is another list that Tab changes to, and `other_name` what that is called. `hidden` are entries that only a
+    search shows, below the others.
     """
 
     title: str
@@ -105,6 +106,7 @@ class ListForm(NamedTuple, Generic[T]):
     enter: str = "choose"
     other: Callable[[], ListForm[T]] | None = None
     other_name: str = ""
+    hidden: tuple[ListEntry[T], ...] = ()
 
 
 class Show(Protocol):

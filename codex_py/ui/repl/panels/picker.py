@@ -18,7 +18,7 @@ T = TypeVar("T")
 _PAGE: Final = 8
 _MAX_DETAILS: Final = 6
 _WIDEST_LABEL: Final = 44
-_NAMES: Final = {"tab": "Tab", "c-o": "Ctrl-O", "c-k": "Ctrl-K", "c-r": "^R", "c-a": "^A", "c-d": "^D"}
+_NAMES: Final = {"tab": "Tab", "c-o": "Ctrl-O", "c-k": "Ctrl-K", "c-r": "^R", "c-a": "^A", "c-d": "^D", "c-t": "^T"}
 
 
 class PickerAction(NamedTuple):
@@ -182,7 +182,8 @@ class PickerPanel(Frame[T | None]):
 
     def _found(self) -> tuple[ListEntry[T], ...]:
         """The entries that fit the search."""
-        return matching(self._listing.entries, self._search.text)
+        found, text = matching(self._listing.entries, self._search.text), self._search.text
+        return (*found, *matching(self._listing.hidden, text)) if text.strip() else found
 
     def _moved(self) -> None:
         self._notice = ""

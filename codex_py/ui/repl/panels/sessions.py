@@ -1,10 +1,13 @@
-"""Choosing a stored session to go on with, or to fork; there it can be renamed, archived and deleted too."""
+"""Choosing a stored session to go on with, or to fork; there it can be renamed, archived and deleted too.
+
+The list hides archived sessions until a search finds them. Choosing one brings it back, after a question.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,38 +17,46 @@ from prompt_toolkit.application import get_app
 
 from codex_py.errors import UserError
 from codex_py.paths import short_path
-from codex_py.rollout.archive import archive_session, delete_session
+from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
 from codex_py.rollout.listing import SessionQuery, describe_damaged, list_sessions, name_complaint, save_name
 from codex_py.rollout.summary import SessionSummary
-from codex_py.services.session_search import SearchRequest, search_sessions
+from codex_py.services.session_search import SearchHit, SearchRequest, excerpt_around, search_sessions
 from codex_py.text.display import describe_age
 from codex_py.ui.repl.panels.forms import Form, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
 
 _TITLES: Final = {"resume": "Resume a session", "fork": "Fork a session"}
+_ARCHIVED: Final = "archived"
 _SHOWN_PROMPT: Final = 2000
 _MAX_HITS: Final = 500
+# A search begins when the typing pauses.
+_PAUSE_SECONDS: Final = 0.1
+_SHOWN_BEFORE: Final = 12
 
+Verb: TypeAlias = Literal["resume", "fork"]
 Change: TypeAlias = Literal["rename", "archive", "delete"]
+Hits: TypeAlias = Mapping[str, SearchHit]
 _KEYS: Final[tuple[tuple[str, Change], ...]] = (("c-r", "rename"), ("c-a", "archive"), ("c-d", "delete"))
 
 
 class SessionsPanel(PickerPanel[str]):
-    """The list. `change` says what is to be done with the session it is settled with, None for going on with it.
+    """The list. `change` says what is to be done with the session it is settled with, None for going on with it, and
+    `turn` is the turn after which it is forked, if it is.
 
     The search finds what lists show of a session, and a moment later what was said and done in it: `find` gives the
-    ids of the sessions in which all words stand.
+    newest turn with all words, by the ids of the sessions that have one.
     """
 
-    def __init__(self, listing: ListForm[str], find: Callable[[str], Collection[str]]) -> None:
+    def __init__(self, listing: ListForm[str], find: Callable[[str], Hits]) -> None:
         self.change: Change | None = None
+        self.turn: int | None = None
         self._find = find
-        self._ids: Collection[str] = ()
+        self._hits: Hits = {}
         self._finding: asyncio.Task[None] | None = None
-        actions = [
+        changes = [
             PickerAction(key, lambda change=change: change, partial(self._settle_for, change)) for key, change in _KEYS
         ]
-        super().__init__(listing, actions=actions)
+        super().__init__(listing, actions=[PickerAction("c-t", self._fork_label, self._fork), *changes])
 
     def again(self, listing: ListForm[str], notice: str) -> SessionsPanel:
         """A new panel on the same one of the two lists, with the same search and selection."""
@@ -61,7 +72,7 @@ class SessionsPanel(PickerPanel[str]):
         super().settle(value)
 
     def _narrow(self) -> None:
-        self._ids = ()
+        self._hits = {}
         super()._narrow()
         if self._finding is not None:
             self._finding.cancel()
@@ -71,13 +82,32 @@ class SessionsPanel(PickerPanel[str]):
     def _found(self) -> tuple[ListEntry[str], ...]:
         found = super()._found()
         shown = {entry.value for entry in found}
-        return (*found, *(e for e in self._listing.entries if e.value in self._ids and e.value not in shown))
+        entries = (*self._listing.entries, *self._listing.hidden)
+        found = (*found, *(e for e in entries if e.value in self._hits and e.value not in shown))
+        return tuple(_with_excerpt(e, self._hits[e.value], self._words) if e.value in self._hits else e for e in found)
+
+    @property
+    def _words(self) -> Sequence[str]:
+        return self._search.text.casefold().split()
 
     async def _find_texts(self, words: str) -> None:
+        await asyncio.sleep(_PAUSE_SECONDS)
         with suppress(UserError):
-            self._ids = await asyncio.to_thread(self._find, words)
-        super()._narrow()
+            self._hits = await asyncio.to_thread(self._find, words)
+        before = self.selected
+        self.show(self._listing, notice=self._notice)
+        values = [entry.value for entry in self._shown]
+        self._at = values.index(before.value) if before is not None and before.value in values else 0
         get_app().invalidate()
+
+    def _fork_label(self) -> str:
+        hit = self._hits.get(self.selected.value) if self.selected else None
+        return f"fork after turn {hit.turn}" if hit else ""
+
+    def _fork(self) -> None:
+        if self.selected is not None and (hit := self._hits.get(self.selected.value)):
+            self.turn = hit.turn
+            self.settle(self.selected.value)
 
     def _settle_for(self, change: Change) -> None:
         if self.selected is not None:
@@ -96,42 +126,74 @@ class SessionWatcher(NamedTuple):
     opened: str = ""
 
 
-async def choose_session(asker: FormAsker, verb: Literal["resume", "fork"], watcher: SessionWatcher) -> str | None:
-    """The id of a session, the one written to last first: of this directory, and with Tab of any."""
+class ChosenSession(NamedTuple):
+    """A session by its id, and what to do with it; `turn` is the last turn that a fork takes over, None for all."""
+
+    id: str
+    verb: Verb
+    turn: int | None = None
+
+
+async def choose_session(asker: FormAsker, verb: Verb, watcher: SessionWatcher) -> ChosenSession | None:
+    """A session, the one written to last first: of this directory, and with Tab of any."""
 
     async def listing() -> tuple[ListForm[str], Sequence[SessionSummary]]:
-        found = await asyncio.to_thread(list_sessions, watcher.home, SessionQuery())
-        own = await asyncio.to_thread(list_sessions, watcher.home, SessionQuery(watcher.cwd))
+        found = await asyncio.to_thread(_listed, watcher.home, None)
+        own = await asyncio.to_thread(_listed, watcher.home, watcher.cwd)
         damaged = await asyncio.to_thread(describe_damaged, watcher.home, None)
         listed = session_listing(verb, own, found, user_home=watcher.user_home, now=watcher.now, damaged=damaged)
         return listed, found
 
     listed, sessions = await listing()
     if asker.show is None:
-        return await asker.pick(listed)
-    panel = SessionsPanel(listed, partial(_ids_with, watcher.home))
-    while True:
-        chosen = await asker.show(panel)
-        if chosen is None or panel.change is None:
-            return chosen
+        picked = await asker.pick(listed)
+        return ChosenSession(picked, verb) if picked else None
+    panel = SessionsPanel(listed, partial(_newest_hits, watcher.home))
+    while (chosen := await asker.show(panel)) is not None:
         session = next(session for session in sessions if session.id == chosen)
-        if chosen == watcher.opened and panel.change != "rename":
+        notice = ""
+        if panel.change is None:
+            choice = ChosenSession(chosen, verb) if panel.turn is None else ChosenSession(chosen, "fork", panel.turn)
+            if not session.archived:
+                return choice
+            if await asker.choose(unarchive_sheet(session, choice.verb)):
+                notice = await _outcome(partial(_unarchived, session))
+                if not notice:
+                    return choice
+        elif chosen == watcher.opened and panel.change != "rename":
             notice = f"this is the session that is open: leave it before you {panel.change} it"
         else:
             notice = await _changed(asker, watcher.home, session, panel.change)
         listed, sessions = await listing()
         panel = panel.again(listed, notice)
+    return None
 
 
-def _ids_with(home: Path, words: str) -> Collection[str]:
-    """The sessions in whose text all words stand, as `codex-py sessions search` finds them."""
-    found = search_sessions(home, SearchRequest(words, limit=_MAX_HITS), os.environ)
-    return {hit.session.id for hit in found}
+def _listed(home: Path, cwd: Path | None) -> list[SessionSummary]:
+    return [*list_sessions(home, SessionQuery(cwd)), *list_sessions(home, SessionQuery(cwd, archived=True))]
+
+
+def _newest_hits(home: Path, words: str) -> Hits:
+    """The newest turn of each session in which all words stand, as `codex-py sessions search` finds them."""
+    found = search_sessions(home, SearchRequest(words, limit=_MAX_HITS, per_session=1), os.environ)
+    return {hit.session.id: hit for hit in found}
+
+
+def _with_excerpt(entry: ListEntry[str], hit: SearchHit, words: Sequence[str]) -> ListEntry[str]:
+    """An entry that shows what was found in the session, unless its label already does."""
+    if all(word in entry.label.casefold() for word in words):
+        return entry
+    archived = f"{_ARCHIVED} · " if hit.session.archived else ""
+    note = f"{archived}turn {hit.turn} · {excerpt_around(hit.excerpt, words, before=_SHOWN_BEFORE)}"
+    found = TextLine(f"turn {hit.turn} · {hit.where}: {hit.excerpt}")
+    return entry._replace(note=note, details=(found, *entry.details))
 
 
 async def _changed(asker: FormAsker, home: Path, session: SessionSummary, change: Change) -> str:
     """Rename, archive or delete a session; what came of it, in words."""
     work: Callable[[], str] = partial(_archived, session)
+    if change == "archive" and session.archived:
+        return await _outcome(partial(_unarchived, session)) or "it is back from the archive"
     if change == "rename":
         name = await asker.enter(rename_form(session))
         if name is None:
@@ -141,6 +203,11 @@ async def _changed(asker: FormAsker, home: Path, session: SessionSummary, change
         if not await asker.choose(delete_sheet(session)):
             return ""
         work = partial(_deleted, session)
+    return await _outcome(work)
+
+
+async def _outcome(work: Callable[[], str]) -> str:
+    """The message of a change, or the reason why it failed."""
     try:
         return await asyncio.to_thread(work)
     except UserError as error:
@@ -165,6 +232,17 @@ def delete_sheet(session: SessionSummary) -> Sheet[bool]:
     )
 
 
+def unarchive_sheet(session: SessionSummary, verb: Verb) -> Sheet[bool]:
+    """Whether an archived session is brought back, to go on with it or to fork it."""
+    return Sheet(
+        title="Bring this session back from the archive?",
+        subject=(TextLine(_title(session), "strong"),),
+        facts=(TextLine(session.id, "menu.note"),),
+        options=(Option("y", f"Yes, and {verb} it", True), Option("n", "No, leave it there", False)),
+        refusal=False,
+    )
+
+
 def _renamed(home: Path, thread_id: str, name: str) -> str:
     return f"it is named `{save_name(home, thread_id, name)}` now"
 
@@ -174,13 +252,18 @@ def _archived(session: SessionSummary) -> str:
     return f"archived; `codex-py unarchive {session.id}` brings it back"
 
 
+def _unarchived(session: SessionSummary) -> str:
+    unarchive_session(session.path)
+    return ""
+
+
 def _deleted(session: SessionSummary) -> str:
     delete_session(session.path)
     return "deleted"
 
 
 def session_listing(
-    verb: Literal["resume", "fork"],
+    verb: Verb,
     own: Sequence[SessionSummary],
     everywhere: Sequence[SessionSummary],
     *,
@@ -188,12 +271,14 @@ def session_listing(
     now: float,
     damaged: str = "",
 ) -> ListForm[str]:
-    """Two lists, each the other one's other. `damaged` is a line about sessions that neither has."""
+    """Two lists, each the other one's other; archived sessions are hidden. `damaged` is about sessions neither has."""
 
     def listing(sessions: Sequence[SessionSummary], where: str, other: str, *, with_directory: bool) -> ListForm[str]:
+        entries = [(each.archived, _entry(each, user_home, now, with_directory=with_directory)) for each in sessions]
         return ListForm(
             title=f"{_TITLES[verb]} of {where}",
-            entries=tuple(_entry(session, user_home, now, with_directory=with_directory) for session in sessions),
+            entries=tuple(entry for is_archived, entry in entries if not is_archived),
+            hidden=tuple(entry for is_archived, entry in entries if is_archived),
             about=(TextLine(damaged, "warn"),) if damaged else (),
             empty=f"no session of {where}",
             enter=verb,
@@ -219,7 +304,7 @@ def _entry(session: SessionSummary, user_home: str, now: float, *, with_director
     prompt = " ".join(session.first_prompt[:_SHOWN_PROMPT].split())
     age = describe_age(session.updated, now=now)
     directory = short_path(Path(session.cwd), user_home) if session.cwd else ""
-    notes = [age, directory if with_directory else "", session.branch]
+    notes = [_ARCHIVED if session.archived else "", age, directory if with_directory else "", session.branch]
     about = [f"{session.tokens:,} tokens" if session.tokens else "", session.model, directory, session.branch]
     details = (
         TextLine(prompt or "(no prompt)"),
