@@ -105,6 +105,7 @@ def _prepare(options: argparse.Namespace, *, literal: bool) -> tuple[SessionRequ
             hint="leave the option out, or use a real model",
         )
     originator = os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
+    hooked_approval = None if options.bypass else _hook_approval(loaded)
     request = ExecRequest(
         prompt=_prompt(options, task, cwd),
         images=find_images(options.image),
@@ -112,6 +113,7 @@ def _prepare(options: argparse.Namespace, *, literal: bool) -> tuple[SessionRequ
         last_message_file=find_message_file(options.output_last_message),
         last_message_name=options.output_last_message,
         json_lines=options.json,
+        needs_approvals=hooked_approval not in (None, "never"),
         short_messages=originator == _READS_SHORT_LINES,
         color=options.color,
         hide_reasoning=loaded.config.hide_agent_reasoning,
@@ -123,7 +125,7 @@ def _prepare(options: argparse.Namespace, *, literal: bool) -> tuple[SessionRequ
         env=os.environ,
         originator=originator,
         approval="never",
-        hooked_approval=None if options.bypass else _hook_approval(loaded),
+        hooked_approval=hooked_approval,
         chose_never=_chosen_approval(loaded) == "never",
         ephemeral=options.ephemeral,
         resume=task.resume,

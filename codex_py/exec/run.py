@@ -39,12 +39,14 @@ _End: TypeAlias = events.TurnCompleted | events.TurnFailed | events.TurnInterrup
 class Ending:
     """A listener that passes events on to `show`, but holds back the end of the turn until `finish`.
 
-    With `needs_answer`, a turn without a final message counts as failed.
+    With `needs_answer`, a turn without a final message counts as failed; with `needs_approvals`, one that lacked an
+    approval and did nothing after that.
     """
 
-    def __init__(self, show: Show, *, needs_answer: bool) -> None:
+    def __init__(self, show: Show, *, needs_answer: bool, needs_approvals: bool) -> None:
         self._show = show
         self._needs_answer = needs_answer
+        self._needs_approvals = needs_approvals
         self._end: _End | None = None
         self._ran_command = False
         self._no_sandbox: str | None = None
@@ -120,7 +122,7 @@ class Ending:
         failed: tuple[str, FailureCode] | None = None
         if self._no_sandbox and not self._ran_command:
             failed = self._no_sandbox, "sandbox"
-        elif self._unapproved is not None:
+        elif self._needs_approvals and self._unapproved is not None:
             failed = _UNAPPROVED.format(sanitize_line(self._unapproved)), "approval_needed"
         elif self._needs_answer and not (end.last_message or "").strip():
             failed = _NO_ANSWER, "internal"
@@ -134,9 +136,10 @@ _EXIT_STATUS: Final[dict[int, int]] = {signal.SIGINT: 130, signal.SIGTERM: 143, 
 class ExecRequest(Value):
     """The task of one run, and where its results go.
 
-    `short_messages` says that the reader of the JSON lines cannot read lines of 64 KiB, not even for the answer.
-    `task` is recorded with the prompt; `watch` is sent every event that is shown. `give_up` is called when a run that
-    was told to end has not ended in time, just before the process ends.
+    `needs_approvals` says that the user has chosen an approval policy under which they would be asked, though `exec`
+    asks nobody. `short_messages` says that the reader of the JSON lines cannot read lines of 64 KiB, not even for the
+    answer. `task` is recorded with the prompt; `watch` is sent every event that is shown. `give_up` is called when a
+    run that was told to end has not ended in time, just before the process ends.
     """
 
     prompt: str
@@ -145,6 +148,7 @@ class ExecRequest(Value):
     last_message_file: Path | None = None
     last_message_name: str | None = None
     json_lines: bool = False
+    needs_approvals: bool = False
     short_messages: bool = False
     color: Literal["auto", "always", "never"] = "auto"
     hide_reasoning: bool = False
@@ -219,7 +223,7 @@ async def run_exec(session: Session, request: ExecRequest) -> RunEnd:
         printer = _both(printer, request.watch)
     op = _op_for(request, resumed=len(session.history) > 0)
     show = _without_reasoning(printer) if request.hide_reasoning else printer
-    ending = Ending(show, needs_answer=isinstance(op, UserTurn))
+    ending = Ending(show, needs_answer=isinstance(op, UserTurn), needs_approvals=request.needs_approvals)
     session.subscribe(ending)
     loop = asyncio.get_running_loop()
 

@@ -1,4 +1,4 @@
-"""`exec` asks nobody: a task that needed an approval ends with a code of its own."""
+"""`exec` asks nobody: a task that needed an approval the user wants to give ends with a code of its own."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from tests.support.process import Finished, run
 DANGEROUS = call("c1", "exec_command", {"cmd": "rm -rf ~"})
 PATCH = "*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch\n"
 WRITE = ("-s", "workspace-write")
+POLICY = ("-c", "approval_policy=on-request")
 
 
 def ask(place: Place, *steps: Any, flags: tuple[str, ...] = ()) -> Finished:
     """Run the calls, one request each, and let the model answer."""
     with FakeResponses(*([step] for step in steps), [say("I could not.")]) as model:
         place.use_model(model.base_url)
-        return run(place, "exec", *flags, "go")
+        return run(place, "exec", *POLICY, *flags, "go")
 
 
 def test_a_task_without_its_approval_fails_and_the_answer_is_printed(place: Place, tmp_path: Path) -> None:
@@ -80,6 +81,14 @@ def test_a_patch_that_the_sandbox_refuses_needs_no_approval(place: Place) -> Non
     assert ask(place, custom_call("c1", "apply_patch", PATCH)).status == 0
 
 
+@pytest.mark.parametrize("flags", [(), ("-c", "approval_policy=never")])
+def test_who_wants_no_questions_gets_no_failure(place: Place, flags: tuple[str, ...]) -> None:
+    with FakeResponses([DANGEROUS], [say("I could not.")]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", *flags, "go")
+    assert (ended.status, ended.out) == (0, "I could not.\n")
+
+
 def test_what_a_rule_or_a_hook_forbids_needs_no_approval(place: Place) -> None:
     rules = place.codex_home / "rules"
     rules.mkdir(mode=0o700)
@@ -92,6 +101,6 @@ def test_what_a_rule_or_a_hook_forbids_needs_no_approval(place: Place) -> None:
 def test_the_same_command_goes_on_where_an_approval_was_missing(place: Place) -> None:
     with FakeResponses([DANGEROUS], [say("I could not.")], [say("done")]) as model:
         place.use_model(model.base_url)
-        assert run(place, "exec", "--session-id", "job", "go").status == 73
-        again = run(place, "exec", "--session-id", "job", "go")
+        assert run(place, "exec", *POLICY, "--session-id", "job", "go").status == 73
+        again = run(place, "exec", *POLICY, "--session-id", "job", "go")
     assert (again.status, again.out) == (0, "done\n")

@@ -13,12 +13,12 @@ BYPASS = ("--dangerously-bypass-approvals-and-sandbox",)
 SPELT_OUT = ("-s", "danger-full-access", "-c", "approval_policy=never")
 
 
-def output_of(place: Place, cmd: str, *flags: str, top: str = "", status: int = 0) -> str:
+def output_of(place: Place, cmd: str, *flags: str, top: str = "") -> str:
     """What the model reads of a command."""
     with FakeResponses([call("c1", "exec_command", {"cmd": cmd, "login": False})], [say("done")]) as model:
         place.use_model(model.base_url, top)
         ended = run(place, "exec", *flags, "go")
-    assert ended.status == status, ended.err
+    assert ended.status == 0, ended.err
     return model.requests[1].output_of("c1")
 
 
@@ -33,27 +33,25 @@ def test_nothing_guards_against_accidents_where_the_user_wants_no_limits(
 
 def test_full_access_alone_keeps_the_guard(place: Place) -> None:
     """There it is `exec` that asks nobody, and not the user who said so."""
-    output = output_of(place, "rm -rf README.md", "-s", "danger-full-access", status=73)
-    assert "refused: the command is dangerous" in output
+    assert "refused: the command is dangerous" in output_of(place, "rm -rf README.md", "-s", "danger-full-access")
     assert (place.repo / "README.md").exists()
 
 
 @pytest.mark.parametrize(
-    ("decision", "status", "refusal"),
+    ("decision", "refusal"),
     [
-        ("forbidden", 0, "command refused: forbidden by a rule of the user: ask me"),
+        ("forbidden", "command refused: forbidden by a rule of the user: ask me"),
         (
             "prompt",
-            73,
             "refused: a rule of the user wants to be asked: ask me; nobody can be asked under the approval policy",
         ),
     ],
 )
-def test_rules_of_the_user_hold_all_the_same(place: Place, decision: str, status: int, refusal: str) -> None:
+def test_rules_of_the_user_hold_all_the_same(place: Place, decision: str, refusal: str) -> None:
     rules = place.codex_home / "rules"
     rules.mkdir(mode=0o700)
     (rules / "own.rules").write_text(f'prefix_rule(["git", "push"], "{decision}", "ask me")\n')
-    assert output_of(place, "git push", *BYPASS, status=status).startswith(refusal)
+    assert output_of(place, "git push", *BYPASS).startswith(refusal)
 
 
 def test_hooks_of_the_user_hold_all_the_same(place: Place) -> None:

@@ -222,10 +222,10 @@ def test_nothing_of_a_hook_that_hangs_is_left(place: Place) -> None:
     assert [number for number in numbers if is_running(number)] == []
 
 
-def leave(place: Place, command: str, *flags: str, said: str = "", status: int = 73) -> tuple[bool, list[Any]]:
+def leave(place: Place, command: str, *flags: str, said: str = "", status: int = 0) -> tuple[bool, list[Any]]:
     """Whether a command may write outside of the sandbox, and what a hook that answers is told.
 
-    `said` is how the output that the model reads begins, `status` how the run ends: for lack of an approval.
+    `said` is how the output that the model reads begins, `status` how the run ends.
     """
     use_hooks(place, PermissionRequest=[entry(noting(place, command), "Bash")])
     outside = place.home / "outside"
