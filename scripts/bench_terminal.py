@@ -181,7 +181,9 @@ def _message(rate: int) -> list[Any]:
     """Paragraphs in pieces of a few letters, so many a second, with a breath a hundred times a second."""
     from tests.support.fake_responses import added, delta, hang, say
 
-    text = ("word **bold** and `code` in a line of text that goes on for a while, " * 12 + "\n\n") * 100 + END
+    # Numbered, because an answer that only repeats itself is stopped.
+    lines = [f"word **bold** and `code` in line {number} of a long text, " for number in range(1200)]
+    text = "\n\n".join("".join(lines[start : start + 12]) for start in range(0, len(lines), 12)) + END
     size = len(text) // DELTAS + 1
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     events: list[Any] = [added({"type": "message", "role": "assistant", "content": []})]
