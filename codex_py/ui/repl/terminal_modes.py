@@ -23,6 +23,7 @@ ASK_COLORS: Final = "\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[c"
 
 # How long the first line may wait for an answer.
 _ANSWER_SECONDS: Final = 0.1
+_READ_SECONDS: Final = 0.01
 # After this no answer is on its way any more.
 _MAX_ANSWER_SECONDS: Final = 1.0
 _COLOR: Final = re.compile(r"\x1b\](1[01]);rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
@@ -62,9 +63,11 @@ class TerminalModes:
         return not self._answered.is_set() and time.monotonic() - self._queried_at < _MAX_ANSWER_SECONDS
 
     async def background_known(self) -> None:
-        """Wait for the answer, not for long."""
+        """Wait for the answer, until `_ANSWER_SECONDS` after the question."""
+        left = self._queried_at + _ANSWER_SECONDS - time.monotonic()
         try:
-            await asyncio.wait_for(self._answered.wait(), _ANSWER_SECONDS)
+            # An answer that has come already is read in a moment.
+            await asyncio.wait_for(self._answered.wait(), max(left, _READ_SECONDS))
         except TimeoutError:
             return
 
