@@ -3,9 +3,9 @@
 A client talks through our own connection, unless a proxy is in between: docs/decisions/004-own-transport.md.
 
 `import httpx` also tries `httpx._main`, and with it click, rich and pygments where they are installed: twice the time
-of a one-liner. It is declared absent while httpx is imported here, which httpx itself provides for. The tables of
-idna, 4 % of a one-liner, are loaded for the first host with a letter beyond ASCII. Modules of this program import
-httpx from here.
+of a one-liner. Nor is zstandard needed, if it is there, for answers that are not asked for in that form. Both are
+declared absent while httpx is imported here, which httpx itself provides for. The tables of idna, 4 % of a one-liner,
+are loaded for the first host with a letter beyond ASCII. Modules of this program import httpx from here.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _lazy(name: str) -> Generator[None]:
         del sys.modules[name]
 
 
-with _absent("httpx._main"), _lazy("idna"):
+with _absent("httpx._main"), _absent("zstandard"), _lazy("idna"):
     import httpx
 
 __all__ = ["CONNECT_SECONDS", "httpx", "open_client"]
