@@ -120,13 +120,19 @@ def submodule_directories(git: Path, work: Path, unread: list[str]) -> list[Path
 _HARMLESS_SECTIONS: Final = frozenset(
     ("advice", "branch", "color", "commit", "extensions", "index", "log", "pull", "push", "rerere", "status", "user")
 )
-_HARMLESS: Final = re.compile(
-    r"core\.(abbrev|autocrlf|bare|bigfilethreshold|compression|eol|filemode|ignorecase|logallrefupdates"
-    r"|precomposeunicode|preloadindex|quotepath|repositoryformatversion|safecrlf|sharedrepository|symlinks|untrackedcache)"
-    r"|remote\..*\.(fetch|mirror|prune|push|pushurl|skipdefaultupdate|tagopt|url)"
-    r"|submodule\..*\.(active|branch|fetchrecursesubmodules|ignore|path|url)"
-)
-_RUNS_A_HELPER: Final = re.compile(r"[a-z0-9+.-]+::")
+_HARMLESS: Final = {
+    "core": frozenset(
+        (
+            *("abbrev", "autocrlf", "bare", "bigfilethreshold", "compression", "eol", "filemode", "ignorecase"),
+            *("logallrefupdates", "precomposeunicode", "preloadindex", "quotepath", "repositoryformatversion"),
+            *("safecrlf", "sharedrepository", "symlinks", "untrackedcache"),
+        )
+    ),
+    "remote": frozenset(("fetch", "mirror", "prune", "push", "pushurl", "skipdefaultupdate", "tagopt", "url")),
+    "submodule": frozenset(("active", "branch", "fetchrecursesubmodules", "ignore", "path", "url")),
+}
+# A remote's address that starts a program.
+_HELPER: Final = r"[a-z0-9+.-]+::"
 
 
 def find_program_setting(git: Path) -> str | None:
@@ -135,10 +141,17 @@ def find_program_setting(git: Path) -> str | None:
         if _is_large(config):
             return f"`{config.name}` is larger than 1 MiB"
         for key, value in parse_settings(_text(config)):
-            is_known = key.partition(".")[0] in _HARMLESS_SECTIONS or _HARMLESS.fullmatch(key)
-            if not is_known or _RUNS_A_HELPER.match(value):
+            if not _is_harmless(key) or re.match(_HELPER, value):
                 return f"its `{config.name}` sets `{key}`"
     return None
+
+
+def _is_harmless(key: str) -> bool:
+    section, _, rest = key.partition(".")
+    _, dot, name = rest.rpartition(".")
+    # `core` has no subsections, the others have nothing without one.
+    is_in_place = bool(dot) != (section == "core")
+    return section in _HARMLESS_SECTIONS or (is_in_place and name in _HARMLESS.get(section, ()))
 
 
 def parse_settings(text: str) -> Iterator[tuple[str, str]]:
