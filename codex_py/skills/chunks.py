@@ -10,7 +10,7 @@ _HEADING: Final = re.compile(r"\n(#{1,6})[ \t]+(\S[^\n]*)")
 
 # About 200 words, in characters; smaller sections are joined up to the lesser number.
 _CHUNK_CHARS: Final = 1300
-_SMALL_CHARS: Final = 350
+_SMALL_CHARS: Final = 700
 _CHUNK_LINES: Final = 40
 _MAX_HEADING: Final = 120
 

@@ -25,7 +25,7 @@ from codex_py.skills.stems import StemTable, prepare
 from codex_py.skills.term_weights import SkillTerms, described_by, described_crc, weigh
 
 INDEX_FILE: Final = "search.sqlite"
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 _MAX_HEADING_CHARS: Final = 4000
 _MAX_FILE_CHARS: Final = 4000
 # What FTS5 gathers in memory before it writes.
@@ -36,6 +36,7 @@ _BATCH_SECONDS: Final = 0.3
 _BUSY_SECONDS: Final = 0.25
 _POLL_SECONDS: Final = 0.02
 
+# FTS5 needs the places of words to score a text that it does not keep: with `detail=column` every score is 0.
 _SCHEMA: Final = f"""
 CREATE TABLE skill(
     id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, stamp TEXT, crc INTEGER, terms TEXT, weights BLOB,
@@ -45,7 +46,7 @@ CREATE TABLE chunk(id INTEGER PRIMARY KEY, skill INTEGER, file TEXT, start INTEG
 CREATE TABLE state(dead INTEGER, has_digest INTEGER);
 INSERT INTO state VALUES(0, 0);
 CREATE VIRTUAL TABLE chunk_text
-    USING fts5(heading, text, content='', detail=column, tokenize='porter unicode61');
+    USING fts5(heading, text, content='', tokenize='porter unicode61');
 CREATE INDEX chunk_skill ON chunk(skill);
 INSERT INTO chunk_text(chunk_text, rank) VALUES('hashsize', {_HASH_BYTES});
 PRAGMA user_version = {_FORMAT};
@@ -111,6 +112,11 @@ class SkillSearchIndex:
             (_match(terms), limit),
         )
         return [ChunkScore(*row) for row in rows]
+
+    def count_chunks(self, skills: Iterable[int]) -> int:
+        """How many chunks some skills have."""
+        among = ",".join(str(int(number)) for number in skills)
+        return self._rows(f"SELECT count(*) FROM chunk WHERE skill IN ({among})")[0][0]
 
     def by_rarity(self, terms: Sequence[str]) -> list[tuple[str, int]]:
         """The terms and how many chunks have each, the rarest first."""

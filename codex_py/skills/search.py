@@ -1,4 +1,4 @@
-"""Finding passages of the files of skills: the words of a question and the search index together."""
+"""Finding passages of the files of skills: of one skill in its files, of many in the search index."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.skills.documents import read_text
+from codex_py.skills.chunks import TextChunk, cut_chunks, headings_of
+from codex_py.skills.documents import find_files, read_text
 from codex_py.skills.index import ChunkScore, SkillSearchIndex
 from codex_py.skills.model import Skill
+from codex_py.skills.passage_ranking import count_words, rank_passages
 from codex_py.skills.query import search_terms
+from codex_py.skills.stems import StemTable
 from codex_py.skills.words import Words
 from codex_py.text.sanitize import sanitize
 
 # Of common words only so many count as the chunks they are in can be scored in time.
 _ROWS: Final = 20_000
 _MIN_TERMS: Final = 4
+# A skill with more passages is searched in the index alone, as it takes too long to read them all.
+_MAX_COUNTED: Final = 1000
 _MAX_TEXT: Final = 2000
 
 
@@ -41,6 +46,9 @@ class PassageSearch:
 
     def passages(self, text: str, limit: int, *, may_read: Callable[[Path], bool] = bool) -> list[FoundPassage]:
         """The passages that answer a question, the best first, read from their files now."""
+        if len(self._paths) == 1 and self._index.count_chunks(self._paths) <= _MAX_COUNTED:
+            (path,) = self._paths.values()
+            return self._rank(self._skills[path], text, limit, may_read)
         by_rarity = self._index.by_rarity(search_terms(text, self._words))
         terms = [term for term, _ in by_rarity] if len(self._paths) == 1 else _rarest(by_rarity)
         found: list[FoundPassage] = []
@@ -49,13 +57,31 @@ class PassageSearch:
                 found += self._read(chunk)
         return found
 
+    def _rank(self, skill: Skill, question: str, limit: int, may_read: Callable[[Path], bool]) -> list[FoundPassage]:
+        """The passages of one skill, ranked by the words that its files have now."""
+        instructions, stems = str(skill.canonical_path), StemTable()
+        files = [f"{skill.directory}/{name}" for name in find_files(skill, may_read).references]
+        chunks: list[tuple[str, TextChunk]] = []
+        for file in [*([instructions] if may_read(skill.canonical_path) else []), *files]:
+            text = read_text(skill, file)
+            chunks += [(file, chunk) for chunk in cut_chunks(text, headings_of(text))]
+        counted = [
+            count_words(chunk.heading, chunk.text, stems, is_instructions=file == instructions)
+            for file, chunk in chunks
+        ]
+        ranked = rank_passages(question, counted, self._words)[:limit]
+        return [_found(skill, chunks[position][0], chunks[position][1], score) for position, score in ranked]
+
     def _read(self, chunk: ChunkScore) -> list[FoundPassage]:
         skill = self._skills[self._paths[chunk.skill]]
-        lines = read_text(skill, chunk.file).split("\n")[chunk.start - 1 : chunk.end]
-        text = sanitize("\n".join(lines))[:_MAX_TEXT]
+        text = "\n".join(read_text(skill, chunk.file).split("\n")[chunk.start - 1 : chunk.end])
         if not text.strip():
             return []
-        return [FoundPassage(skill, Path(chunk.file), chunk.start, chunk.end, round(chunk.score, 3), text)]
+        return [_found(skill, chunk.file, TextChunk(chunk.start, chunk.end, "", text), chunk.score)]
+
+
+def _found(skill: Skill, file: str, chunk: TextChunk, score: float) -> FoundPassage:
+    return FoundPassage(skill, Path(file), chunk.start, chunk.end, round(score, 3), sanitize(chunk.text)[:_MAX_TEXT])
 
 
 def _rarest(by_rarity: Sequence[tuple[str, int]]) -> list[str]:

@@ -65,6 +65,48 @@ def test_search_gives_passages_by_their_lines(place: Place, skills: Path) -> Non
     assert len(listed(place, "search", "garden bill meals books", "--limit", "1")) == 1
 
 
+def add_rules_for_travel(skills: Path) -> None:
+    """Two references: the first one mentions much, the second one is about one thing."""
+    filler = "".join(f"Line {number} is about hotels and cars.\n" for number in range(60))
+    (skills.parent / "all.md").write_text(f"# Hotels\n\nKeep the receipts.\n{filler}\n# Cars\n\n{filler}")
+    (skills.parent / "receipts.md").write_text("# Receipts\n\nVerification of receipts: they are kept for ten years.\n")
+
+
+def test_of_all_skills_the_passage_that_fits_best_comes_first(place: Place, skills: Path) -> None:
+    add_rules_for_travel(skills)
+    found = listed(place, "search", "keep receipts")
+    assert [Path(entry["path"]).name for entry in found[:2]] == ["receipts.md", "all.md"]
+    assert found[0]["score"] > found[1]["score"] > 0
+
+
+def test_of_one_skill_the_passage_that_fits_best_comes_first(place: Place, skills: Path) -> None:
+    add_rules_for_travel(skills)
+    found = listed(place, "search", "how are the receipts verified?", "--skill", "zz-invoice")
+    assert [Path(entry["path"]).name for entry in found[:2]] == ["receipts.md", "all.md"]
+    assert found[0]["score"] > found[1]["score"] > 0
+
+
+def test_in_one_skill_other_endings_of_a_word_are_found(place: Place, skills: Path) -> None:
+    add_rules_for_travel(skills)
+    found = listed(place, "search", "verified", "--skill", "zz-invoice")
+    assert [(Path(entry["path"]).name, entry["start_line"]) for entry in found] == [("receipts.md", 1)]
+
+
+def test_in_one_skill_a_reference_comes_before_the_same_words_in_its_instructions(place: Place, skills: Path) -> None:
+    (skills.parent / "tax.md").write_text("# Tax\n\nRound to cents.\n")
+    found = listed(place, "search", "tax in cents", "--skill", "zz-invoice")
+    assert [Path(entry["path"]).name for entry in found] == ["tax.md", "SKILL.md"]
+
+
+def test_a_skill_with_thousands_of_passages_is_searched_in_the_index(place: Place, skills: Path) -> None:
+    section = "".join(f"Line {number} of the log of the year.\n" for number in range(40))
+    for number in range(60):
+        (skills.parent / f"log-{number:02}.md").write_text(f"# Log {number}\n\n{section * 20}")
+    (skills.parent / "log-30.md").write_text(f"# Log 30\n\n{section * 20}\n# Lighthouse\n\nThe keeper left.\n{section}")
+    first = listed(place, "search", "lighthouse keeper", "--skill", "zz-invoice", "--limit", "1")[0]
+    assert (Path(first["path"]).name, "The keeper left" in first["text"]) == ("log-30.md", True)
+
+
 def test_a_changed_reference_is_found_as_it_is_now(place: Place, skills: Path) -> None:
     assert listed(place, "search", "printed books")
     (skills.parent / "rates.md").write_text("# Rates\n\nA lighthouse keeper pays nothing.\n")
