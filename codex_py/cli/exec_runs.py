@@ -159,7 +159,7 @@ def _write_early(artifacts: ArtifactDirectory, notes: RunNotes, end: RunEnd, *, 
             artifacts.remove(PATCH)
         else:
             artifacts.write(PATCH, b"")
-        artifacts.write(RESULT, notes.result(end, has_schema=False, more={}))
+        artifacts.write(RESULT, encode_result(notes.result(end, has_schema=False, more={})))
 
 
 @contextmanager
@@ -310,11 +310,11 @@ class _CollectedRun:
         result = notes.result(end, has_schema=has_schema, more=more)
         if self._named is not None and end.code is None:
             # For the same command once more, with another directory; where this one was is not kept.
-            stored = notes.result(end, has_schema=has_schema, more={**more, "cwd": None})
+            stored = encode_result({**result, "cwd": None})
             replace_private(self._named.directory / f"result-{self._task}.json", stored)
             if made.patch is not None:
                 replace_private(self._named.directory / f"changes-{self._task}.patch", made.patch.patch)
-        artifacts.write(RESULT, result)
+        artifacts.write(RESULT, encode_result(result))
 
     def _transcript(self, end: RunEnd) -> bytes:
         session, pieces = self._session, list[bytes]()
@@ -351,7 +351,7 @@ class _CollectedRun:
             artifacts.write(RESULT, encode_result({**result, **more}))
         else:
             has_schema = self._request.output_schema is not None
-            artifacts.write(RESULT, notes.result(end, has_schema=has_schema, more=more))
+            artifacts.write(RESULT, encode_result(notes.result(end, has_schema=has_schema, more=more)))
         return end.status
 
 

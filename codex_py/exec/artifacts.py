@@ -136,8 +136,8 @@ class RunNotes:
         self._lines.seek(0)
         return self._lines
 
-    def result(self, end: RunEnd, *, has_schema: bool, more: Mapping[str, Any]) -> bytes:
-        """The content of `result.json`; `more` are fields that stand in place of those of the same name."""
+    def result(self, end: RunEnd, *, has_schema: bool, more: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of `result.json`; `more` are fields that stand in place of those of the same name."""
         session, now = self._session, time.time()
         usage = schema.turn_completed(self._usage or events.TurnCompleted("", None, schema.NO_USAGE))
         fields: dict[str, Any] = {
@@ -164,7 +164,7 @@ class RunNotes:
             "durations": {"total_seconds": round(now - self._began, 3), "turn_seconds": self._turn_seconds()},
             "versions": versions(),
         }
-        return encode_result({**fields, **more})
+        return {**fields, **more}
 
     def _turn_seconds(self) -> float | None:
         if self._turn_began is None:
