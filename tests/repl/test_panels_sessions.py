@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 from codex_py.rollout.archive import archive_session
@@ -74,7 +75,8 @@ async def test_the_session_that_is_open_is_not_put_away(tmp_path: Path) -> None:
 
 
 async def test_a_session_is_found_by_what_was_said_in_it(tmp_path: Path) -> None:
-    written(tmp_path, turn_lines("other", "the flux capacitor hums", ordinal=1), meta(SECOND))
+    older = written(tmp_path, turn_lines("other", "the flux capacitor hums", ordinal=1), meta(SECOND))
+    os.utime(older, (1_700_000_000, 1_700_000_000))
     # The newest one, which is selected at first.
     stored(tmp_path, conversation(), meta(FIRST))
     # Nothing that the list shows has these words.
