@@ -95,7 +95,8 @@ async def judge_sentences(
             await session.submit(UserTurn((TextInput(_material(case, workspace, answer)),), _SCHEMA))
     except CodexError as error:
         return Judgement(failure=str(error))
-    spent = sum(event.costs.session.usd for event in seen[::-1] if isinstance(event, events.UsageReported))
+    # Each report is of the whole session so far.
+    spent = next((event.costs.session.usd for event in seen[::-1] if isinstance(event, events.UsageReported)), 0.0)
     end = next((event for event in seen[::-1] if isinstance(event, events.TurnCompleted | events.TurnFailed)), None)
     if not isinstance(end, events.TurnCompleted):
         return Judgement(usd=spent, failure=end.message if end else "the turn was interrupted")
