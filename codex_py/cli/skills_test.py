@@ -23,6 +23,7 @@ from codex_py.services.skill_eval_runs import EvalPlan, run_evals
 from codex_py.skills.eval_results import ARMS, ArmResult, EvalResult, EvalRun, Interval
 from codex_py.skills.evals import MAX_RUNS, SentenceCheck, SkillCheck, read_evals
 from codex_py.skills.model import Skill
+from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
 _SHOWN: Final = 60
@@ -117,10 +118,10 @@ def _sentence_notes(result: EvalResult) -> Iterator[str]:
     """Lines about the sentences that the model judged, and about the others with the reason."""
     checks = [checked.check for eval_run in result.eval_runs for checked in eval_run.checks]
     if judged := sum(isinstance(check, SentenceCheck) for check in checks):
-        yield f"{judged} sentences were judged by the model, and count in the pass rates"
+        yield f"the model judged {counted(judged, 'sentence')}; they count in the pass rates"
     for reason in dict.fromkeys(eval_run.unjudged for eval_run in result.eval_runs if eval_run.unjudged):
         left = sum(len(eval_run.case.expectations) for eval_run in result.eval_runs if eval_run.unjudged == reason)
-        yield f"{left} sentences were not judged ({reason}); `--json` has them beside the answers"
+        yield f"the model did not judge {counted(left, 'sentence')} ({reason}); `--json` has them beside the answers"
 
 
 def _state(eval_run: EvalRun) -> str:
@@ -129,9 +130,9 @@ def _state(eval_run: EvalRun) -> str:
     used = "used" if eval_run.used else "not used"
     # Without the skill it cannot be used, which is no reason to fail where something else is checked.
     counts_use = eval_run.arm == "with" or not eval_run.has_result_checks
-    counted = [result for result in eval_run.checks if counts_use or not isinstance(result.check, SkillCheck)]
-    failed = [result.detail for result in counted if not result.passed]
-    if not counted:
+    relevant = [result for result in eval_run.checks if counts_use or not isinstance(result.check, SkillCheck)]
+    failed = [result.detail for result in relevant if not result.passed]
+    if not relevant:
         return used
     return f"{used}, passed" if not failed else f"{used}, failed: {failed[0]}"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, Request, api_error, call, repeat, say
+from tests.support.fake_responses import FakeResponses, Request, api_error, call, completed, repeat, say, tokens
 from tests.support.home import Place
 from tests.support.process import Finished, run
 from tests.support.script import Stream
@@ -30,6 +30,7 @@ checks:
   - command: grep -q linted out.txt && test -f app.py
   - answer: LINTED
 """
+PRICED = "\n[models.'gpt-5.1-codex']\ninput_usd = 1.0\noutput_usd = 1.0\n"
 OTHER = "prompt: say hello\nchecks:\n  - skill: unused\n  - answer: hello\n"
 
 
@@ -225,7 +226,7 @@ def test_sentences_are_judged_by_the_model_with_one_request_a_run(place: Place) 
         (False, "judged by the model: it says hello"),
     ]
     assert all(check["check"].endswith("judged by the model") for check in checks)
-    assert "4 sentences were judged by the model, and count in the pass rates" in ended.err
+    assert "the model judged 4 sentences; they count in the pass rates" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -241,14 +242,33 @@ def test_sentences_without_verdicts_are_not_judged_and_that_is_said(place: Place
     found = json.loads(ended.out)
     assert (ended.status, found["with"]["pass_rate"], found["activation"]) == (0, None, 1.0)
     assert all(entry["passed"] is None and entry["not_judged"] for entry in found["runs"])
-    assert "4 sentences were not judged (" in ended.err
+    assert "the model did not judge 4 sentences (" in ended.err
+
+
+def test_a_judgement_that_was_asked_for_twice_costs_what_both_requests_cost(place: Place) -> None:
+    community(place)
+
+    def hesitating(request: Request) -> Stream:
+        answer = judging(request) if "<sentences>" in "\n".join(request.texts("user")) else [say("hello")]
+        if "<sentences>" in "\n".join(request.texts("user")) and not request.texts("assistant"):
+            answer = [say("yes to all")]
+        return [*answer, completed(tokens(1000, 0))]
+
+    with FakeResponses(repeat(hesitating), excuse={"threads"}) as model:
+        place.use_model(model.base_url, NO_BUNDLED)
+        place.configure((place.codex_home / "config.toml").read_text() + PRICED)
+        ended = run(place, "skills", "test", "lint", "--json")
+    found = json.loads(ended.out)
+    # In each arm one request for the answer and two for the judgement, of a thousand tokens each.
+    assert [round(entry["usd"], 6) for entry in found["runs"]] == [0.003, 0.003]
+    assert len(model.requests) == 6
 
 
 def test_the_offline_model_judges_no_sentence(place: Place) -> None:
     community(place)
     place.configure(NO_BUNDLED)
     ended = run(place, "skills", "test", "lint", "--offline")
-    assert "4 sentences were not judged (the offline model cannot judge)" in ended.err
+    assert "the model did not judge 4 sentences (the offline model cannot judge)" in ended.err
 
 
 @pytest.mark.parametrize("skill", ["code-review", "fix-tests", "repo-tour", "skill-creator", "skill-installer"])
