@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -16,6 +18,8 @@ from codex_py.ui.repl.panels.frame import Frame
 T = TypeVar("T")
 
 _PAGE: Final = 8
+# A panel looks further when the typing pauses.
+_PAUSE_SECONDS: Final = 0.1
 _MAX_DETAILS: Final = 6
 _WIDEST_LABEL: Final = 44
 _NAMES: Final = {"tab": "Tab", "c-o": "Ctrl-O", "c-k": "Ctrl-K", "c-r": "^R", "c-a": "^A", "c-d": "^D", "c-t": "^T"}
@@ -56,6 +60,7 @@ class PickerPanel(Frame[T | None]):
         self._shown = listing.entries
         self._columns = _columns_of(self._shown)
         self._at = max(0, min(listing.start, len(self._shown) - 1))
+        self._finding: asyncio.Task[None] | None = None
 
     @property
     def listing(self) -> ListForm[T]:
@@ -81,6 +86,11 @@ class PickerPanel(Frame[T | None]):
     def notify(self, notice: str) -> None:
         """A line below the list."""
         self._notice = notice
+
+    def settle(self, value: T | None) -> None:
+        if self._finding is not None:
+            self._finding.cancel()
+        super().settle(value)
 
     def rows(self, width: int, height: int) -> list[Row]:
         if self._typed is not None:
@@ -166,10 +176,17 @@ class PickerPanel(Frame[T | None]):
         self._at = 0
         if self.selected is not before:
             self._moved()
-        self.searched(self._search.text)
+        if self._finding is not None:
+            self._finding.cancel()
+        if self._search.text.strip():
+            self._finding = get_app().create_background_task(self._find_after_pause(self._search.text))
 
-    def searched(self, text: str) -> None:
-        """Called with each new text of the search, after the list was narrowed; for a panel that looks further."""
+    async def _find_after_pause(self, text: str) -> None:
+        await asyncio.sleep(_PAUSE_SECONDS)
+        await self.find_more(text)
+
+    async def find_more(self, text: str) -> None:
+        """Called when the typing of a search pauses, and cancelled by the next key; for a panel that looks further."""
 
     def add_found(self, text: str, values: Sequence[T]) -> None:
         """Show the entries with these values below those that match, if `text` is still what is searched for."""

@@ -29,8 +29,6 @@ _TITLES: Final = {"resume": "Resume a session", "fork": "Fork a session"}
 _ARCHIVED: Final = "archived"
 _SHOWN_PROMPT: Final = 2000
 _MAX_HITS: Final = 500
-# A search begins when the typing pauses.
-_PAUSE_SECONDS: Final = 0.1
 _SHOWN_BEFORE: Final = 12
 
 Verb: TypeAlias = Literal["resume", "fork"]
@@ -52,7 +50,6 @@ class SessionsPanel(PickerPanel[str]):
         self.turn: int | None = None
         self._find = find
         self._hits: Hits = {}
-        self._finding: asyncio.Task[None] | None = None
         changes = [
             PickerAction(key, lambda change=change: change, partial(self._settle_for, change)) for key, change in _KEYS
         ]
@@ -66,18 +63,9 @@ class SessionsPanel(PickerPanel[str]):
         panel.notify(notice)
         return panel
 
-    def settle(self, value: str | None) -> None:
-        if self._finding is not None:
-            self._finding.cancel()
-        super().settle(value)
-
     def _narrow(self) -> None:
         self._hits = {}
         super()._narrow()
-        if self._finding is not None:
-            self._finding.cancel()
-        if self._search.text.strip():
-            self._finding = asyncio.get_running_loop().create_task(self._find_texts(self._search.text))
 
     def _found(self) -> tuple[ListEntry[str], ...]:
         found = super()._found()
@@ -90,10 +78,9 @@ class SessionsPanel(PickerPanel[str]):
     def _words(self) -> Sequence[str]:
         return self._search.text.casefold().split()
 
-    async def _find_texts(self, words: str) -> None:
-        await asyncio.sleep(_PAUSE_SECONDS)
+    async def find_more(self, text: str) -> None:
         with suppress(UserError):
-            self._hits = await asyncio.to_thread(self._find, words)
+            self._hits = await asyncio.to_thread(self._find, text)
         before = self.selected
         self.show(self._listing, notice=self._notice)
         values = [entry.value for entry in self._shown]

@@ -28,8 +28,6 @@ from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
 _ON: Final = "[x]"
 _OFF: Final = "[ ]"
 _BROKEN: Final = " ! "
-# Whoever types on is not interested in what the letters before would have found.
-_SEARCH_SECONDS: Final = 0.15
 _MAX_PASSAGES: Final = 30
 
 
@@ -205,7 +203,6 @@ class SkillsPanel(PickerPanel[SkillFile]):
         self._context = context
         self._overview = overview
         self._switching: asyncio.Task[None] | None = None
-        self._searching: asyncio.Task[None] | None = None
         self.opens = False
         actions = [
             PickerAction("tab", self._verb, self._switch),
@@ -220,16 +217,8 @@ class SkillsPanel(PickerPanel[SkillFile]):
         panel.resume(self)
         return panel
 
-    def searched(self, text: str) -> None:
-        """Search the texts of the skills as well, once the user pauses."""
-        if self._searching is not None:
-            self._searching.cancel()
-            self._searching = None
-        if text.strip():
-            self._searching = get_app().create_background_task(self._search_texts(text))
-
-    async def _search_texts(self, text: str) -> None:
-        await asyncio.sleep(_SEARCH_SECONDS)
+    async def find_more(self, text: str) -> None:
+        """Search the texts of the skills as well."""
         admin = self._overview.admin
         # Without an index the names and descriptions are all that is searched.
         with suppress(UserError):
