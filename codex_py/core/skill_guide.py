@@ -25,10 +25,10 @@ from codex_py.skills.suggest import SUGGESTIONS, suggestion_item
 from codex_py.skills.usage import record_suggestion
 from codex_py.text.sanitize import sanitize_line
 
-# So long the end of a session waits for the index, and for its filling to stop.
+# How long the end of a session waits for the index, and for its filling to stop.
 _FIRST_SECONDS: Final = 1.5
 _STOP_SECONDS: Final = 0.3
-# So long the end of a turn waits to hear whether there is a search.
+# How long the end of a turn waits to hear whether there is a search.
 _OPEN_SECONDS: Final = 0.3
 _MAX_ANSWER_BYTES: Final = 12_000
 _MAX_DESCRIPTION: Final = 300
@@ -58,8 +58,6 @@ class SkillGuide:
         self._directory = roots().home / "cache" / "skills"
         # The paths of those that were suggested in this session.
         self.suggested: set[Path] = set()
-        # Whether a skill is for the files at hand.
-        self.fits: Callable[[Skill], bool] = bool
         # Those of them that the user named in words.
         self.named: set[Path] = set()
         self._past: dict[str, SkillPast] | None = None
@@ -89,29 +87,30 @@ class SkillGuide:
         *,
         shares: Sequence[SkillShare],
         items: Iterable[ResponseItem],
-        requested: Sequence[Skill],
-        named: Sequence[Skill] = (),
+        named: Sequence[Skill],
+        may_suggest: Callable[[Skill], bool],
     ) -> tuple[ResponseItem | None, list[SkillSuggested]]:
         """An item that points to skills that clearly fit a message and that the model has not in full; mostly none.
 
-        `shares` are those of its list, `items` what it has been sent, `requested` the skills that the message names,
-        and `named` those that it names in words, which come first and are marked.
+        `shares` are those of its list, `items` what it has been sent. `named` are skills that the message names in
+        words; they come first and are marked. `may_suggest` is asked about the others.
         """
-        chosen = frozenset(skill.canonical_path for skill in requested)
-        loaded = ShownSkills(items, chosen, _LOADED)
+        loaded = ShownSkills(items, frozenset(), _LOADED)
         fitting = [
             skill for skill in dict.fromkeys(named) if not loaded.has(skill) and self._may_read(skill.canonical_path)
         ]
         marked = frozenset(str(skill.canonical_path) for skill in fitting)
         if self._suggests and text.strip():
-            full = {share.skill.canonical_path for share in shares if share.listed and share.shown == share.length}
-            shown = ShownSkills(items, chosen | full, _SHOWING)
+            full = frozenset(
+                share.skill.canonical_path for share in shares if share.listed and share.shown == share.length
+            )
+            shown = ShownSkills(items, full, _SHOWING)
 
-            def may_suggest(skill: Skill) -> bool:
+            def is_wanted(skill: Skill) -> bool:
                 is_new = str(skill.canonical_path) not in marked and not shown.has(skill)
-                return is_new and self.fits(skill) and self._may_read(skill.canonical_path)
+                return is_new and may_suggest(skill) and self._may_read(skill.canonical_path)
 
-            fitting += self._matcher_for(catalog.listed()).suggest(text, may_suggest=may_suggest)
+            fitting += self._matcher_for(catalog.listed()).suggest(text, may_suggest=is_wanted)
         if not fitting:
             return None, []
         item, count = suggestion_item(fitting[:MAX_SUGGESTED], marked)

@@ -113,14 +113,17 @@ class SkillRequests(Value):
             return
         guide = self.skills.load_guide()
         files, project = self.compaction.files_edited(), Path(guide.project)
-        guide.fits = lambda skill: fits_paths(skill.options.paths, "\n".join(texts), files, project)
+        text = "\n".join(texts)
+        injected = {skill.canonical_path for skill in requested}
         item, suggested = guide.suggest(
             self.skills.catalog,
-            "\n".join(texts) if self.skills.is_short else "",
+            text if self.skills.is_short else "",
             shares=rendered.report.shares,
             items=self.history.items,
-            requested=requested,
-            named=named,
+            named=[skill for skill in named if skill.canonical_path not in injected],
+            may_suggest=lambda skill: (
+                skill.canonical_path not in injected and fits_paths(skill.options.paths, text, files, project)
+            ),
         )
         if item is not None:
             self.history.append(item)

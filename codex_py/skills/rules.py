@@ -77,15 +77,15 @@ def idle_rules(
         names.add(skill.name)
         paths.add(skill.canonical_path)
     lines: list[str] = []
-    counts: defaultdict[tuple[str, Path | None], int] = defaultdict(int)
+    counts: defaultdict[Path | None, int] = defaultdict(int)
     for rule in rules:
         is_of_project = rule.layer == "project"
         lines += _idle_only(rule, names, certain=certain and not is_of_project)
         if rule.only is not None:
             continue
-        counts[rule.layer if is_of_project else "", rule.file if is_of_project else None] += 1
-        number = counts[rule.layer if is_of_project else "", rule.file if is_of_project else None]
-        entry = f"entry {number} of `skills.config`" + (f" in `{rule.file}`" if is_of_project else "")
+        place = rule.file if is_of_project else None
+        counts[place] += 1
+        entry = f"entry {counts[place]} of `skills.config`" + (f" in `{rule.file}`" if is_of_project else "")
         if (rule.path is None) == (rule.name is None):
             lines.append(f"{entry} means nothing: it needs either `name` or `path`")
         elif rule.name is not None and (name := rule.name.strip()) not in names:
