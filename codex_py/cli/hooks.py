@@ -167,7 +167,6 @@ def _as_json(hook: Hook, *, runs: bool) -> dict[str, Any]:
 
 
 _ABOUT: Final = "The commands that run at points of a session: list them, agree to a project's, try them."
-_QUESTIONS: Final = ("run these in sessions of this project?", "run these in the turns that use the skill?")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -205,9 +204,9 @@ def trust(
     """Approve the hooks of the project, or of a skill.
 
     Those of a project are in its .codex/hooks.json and .codex/config.toml, those of a skill in the front matter of its
-    SKILL.md. The commands are shown first, and you are asked. Your
-    approval is pinned to a hash of the commands and of the files that they name, and holds until that changes. The
-    hooks run in the sandbox of the session, except those named by `--outside`, which run as you.
+    SKILL.md. The commands are shown first, and you are asked. Your approval is pinned to a hash of the commands and of
+    the files that they name, and holds until that changes. The hooks run in the sandbox of the session, except those
+    named by `--outside`, which run as you.
     """
     if skill and outside:
         raise UsageError("`--outside` is for hooks of the project", hint="hooks of a skill run in the sandbox")
@@ -226,7 +225,8 @@ def trust(
     if found.untrusted or free:
         for line in hook_lines(found, free):
             print_note(line)
-        if not yes and not is_agreed(_QUESTIONS[bool(skill)], needs="trusting hooks"):
+        where = "in the turns that use the skill" if skill else "in sessions of this project"
+        if not yes and not is_agreed(f"run these {where}?", needs="trusting hooks"):
             print_note("nothing was changed")
             return 1
         found.trust(Path.cwd(), free)
