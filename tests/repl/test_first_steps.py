@@ -77,6 +77,7 @@ def test_an_api_key_is_pasted_unseen_and_kept(place: Place) -> None:
     assert "sk-test-1234567890abcdef" in (place.codex_home / "auth.json").read_text()
 
 
+KEY = "sk-ant-1234567890"
 MODELS = {"object": "list", "data": [{"id": "qwen3:8b"}, {"id": "nomic-embed-text"}, {"id": "gemma3"}]}
 
 
@@ -84,21 +85,26 @@ def trusted(place: Place, more: str = "") -> None:
     place.configure(f'{more}\n[projects."{place.repo}"]\ntrust_level = "trusted"\n')
 
 
+def enter_key(terminal: Terminal) -> None:
+    """Answer the first question with a key of Anthropic."""
+    terminal.wait_for("Welcome to codex-py")
+    terminal.type("k")
+    terminal.wait_for("── Whose key?")
+    terminal.type("anthropic_api")
+    terminal.wait_for(lambda now: "OpenRouter" not in now.text)
+    terminal.press("enter")
+    terminal.wait_for("── API key of Anthropic")
+    terminal.paste(KEY)
+    terminal.wait_for("****")
+    terminal.press("enter")
+    terminal.wait_for_prompt()
+
+
 def test_a_key_of_another_provider_is_entered_by_its_name_and_used(place: Place) -> None:
-    with FakeMessages(messages_answer(says("hello from the other one")), key="sk-ant-1234567890") as model:
+    with FakeMessages(messages_answer(says("hello from the other one")), key=KEY) as model:
         trusted(place, f'[model_providers.anthropic]\nbase_url = "{model.base_url}"')
         with Terminal(place) as terminal:
-            terminal.wait_for("Welcome to codex-py")
-            terminal.type("k")
-            terminal.wait_for("── Whose key?")
-            terminal.type("anthropic_api")
-            terminal.wait_for(lambda now: "OpenRouter" not in now.text)
-            terminal.press("enter")
-            terminal.wait_for("── API key of Anthropic")
-            terminal.paste("sk-ant-1234567890")
-            terminal.wait_for("****")
-            terminal.press("enter")
-            terminal.wait_for_prompt()
+            enter_key(terminal)
             terminal.type("hi\r")
             terminal.wait_for("● hello from the other one")
             assert "sk-ant" not in terminal.whole
@@ -106,7 +112,7 @@ def test_a_key_of_another_provider_is_entered_by_its_name_and_used(place: Place)
             terminal.wait_for_prompt()
             assert "Welcome" not in terminal.whole
     stored = place.codex_home / "provider-keys.json"
-    assert json.loads(stored.read_text()) == {"ANTHROPIC_API_KEY": "sk-ant-1234567890"}
+    assert json.loads(stored.read_text()) == {"ANTHROPIC_API_KEY": KEY}
     assert stored.stat().st_mode & 0o777 == 0o600
     assert 'model_provider = "anthropic"' in (place.codex_home / "config.toml").read_text()
 
@@ -117,19 +123,10 @@ def test_no_module_of_the_project_is_loaded_while_a_key_is_stored(place: Place) 
     for name in ("codex_py/__init__.py", "asyncio.py", "argparse.py", "runpy.py", "sitecustomize.py"):
         place.write(name, f"open({str(canary)!r}, 'a').write({name!r})\n")
     with Terminal(place) as terminal:
-        terminal.wait_for("Welcome to codex-py")
-        terminal.type("k")
-        terminal.wait_for("── Whose key?")
-        terminal.type("anthropic_api")
-        terminal.wait_for(lambda now: "OpenRouter" not in now.text)
-        terminal.press("enter")
-        terminal.wait_for("── API key of Anthropic")
-        terminal.paste("sk-ant-1234567890")
-        terminal.wait_for("****").press("enter")
-        terminal.wait_for_prompt()
+        enter_key(terminal)
     assert not canary.exists()
     stored = place.codex_home / "provider-keys.json"
-    assert json.loads(stored.read_text()) == {"ANTHROPIC_API_KEY": "sk-ant-1234567890"}
+    assert json.loads(stored.read_text()) == {"ANTHROPIC_API_KEY": KEY}
 
 
 def test_a_key_in_the_environment_is_offered_first(place: Place) -> None:
