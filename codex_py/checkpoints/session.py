@@ -34,6 +34,7 @@ from codex_py.config.sections import CheckpointsConfig
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.status import FilesChanged
 from codex_py.shell.command_line import PossibleLoss
+from codex_py.text.display import first_names
 
 _SHOWN: Final = 3
 _MIB: Final = 1 << 20
@@ -84,9 +85,8 @@ class TurnCheckpoints:
             self._began_at = time.time()
             self._began = await asyncio.to_thread(self._take, turn, "begin")
         if self._began is not None and (lines := self._began.uncovered()):
-            more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
             self._warn(
-                f"/undo does not cover {', '.join(lines[:_SHOWN])}{more}; "
+                f"/undo does not cover {first_names(lines, _SHOWN)}; "
                 "`[checkpoints]` of the configuration sets the limits"
             )
 

@@ -39,7 +39,7 @@ from codex_py.cli.options import (
 from codex_py.errors import UsageError, UserError
 from codex_py.model.pace import PACE_VARIABLE, Pace
 from codex_py.protocol.failures import failure_code
-from codex_py.text.display import counted
+from codex_py.text.display import first_names
 from codex_py.text.files import os_reason
 
 _DESCRIPTION: Final = """Run many tasks, each as one `codex-py exec` in a clean copy of its repository.
@@ -61,6 +61,7 @@ _MANAGED: Final = frozenset(
 )
 _MAX_BYTES: Final = 512 * 1024 * 1024
 _MAX_PROBLEMS: Final = 20
+_MAX_NAMED: Final = 10
 _MAX_JOBS: Final = 1000
 # A task mostly waits for its model.
 _RAY_CPUS: Final = 0.25
@@ -264,8 +265,8 @@ async def _watched(scheduler: Scheduler, display: Display, plan: BatchPlan) -> N
     scheduler.on_event = display.show
     display.begin(plan)
     if plan.changed:
-        changed = counted(len(plan.changed), "task")
-        display.note(f"note: {changed} changed after being done, and stay as they are")
+        names = first_names(plan.changed, _MAX_NAMED)
+        display.note(f"note: done before, and not repeated although the row has changed: {names}")
     running = asyncio.ensure_future(scheduler.run())
     refreshing = asyncio.ensure_future(display.refresh())
 

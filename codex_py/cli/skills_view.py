@@ -22,6 +22,7 @@ from codex_py.skills.render import BudgetUse
 from codex_py.skills.rules import SkillSwitch, decisions
 from codex_py.skills.search import FoundPassage
 from codex_py.skills.usage import SkillUsage
+from codex_py.text.display import first_names
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _MAX_FILES: Final = 200
@@ -224,8 +225,7 @@ def _budget_lines(use: BudgetUse) -> list[str]:
     if cut:
         lines.append(f"{cut:,} characters of descriptions do not fit")
     if missing:
-        more = f" and {len(missing) - _MAX_NAMES:,} more" if len(missing) > _MAX_NAMES else ""
-        lines.append(f"left out: {', '.join(missing[:_MAX_NAMES])}{more}")
+        lines.append(f"left out: {first_names(missing, _MAX_NAMES)}")
     largest = sorted(shares, key=lambda share: -share.cost)[:5]
     lines.append("the largest: " + ", ".join(f"{share.skill.name} ({share.cost})" for share in largest))
     return lines

@@ -15,6 +15,7 @@ from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
+from codex_py.text.display import first_names
 from codex_py.text.redact import MIN_TYPED_LENGTH, HeldBack, Redactor
 from codex_py.text.sanitize import sanitize_line
 from codex_py.tools.spec import ToolOutput
@@ -234,11 +235,10 @@ def withheld_credentials(config: Config, env: Mapping[str, str], keys: frozenset
     names = [name for name in withheld_by_value(env, environment_rules(config)) if name not in keys]
     if not names:
         return WithheldCredentials()
-    shown = ", ".join(f"`{sanitize_line(name)}`" for name in names[:_MAX_NAMES])
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    shown = first_names([f"`{sanitize_line(name)}`" for name in names], _MAX_NAMES)
     verb = "holds a credential and is" if len(names) == 1 else "hold credentials and are"
     notice = (
-        f"{shown}{more} {verb} not passed to commands; to pass one on:"
+        f"{shown} {verb} not passed to commands; to pass one on:"
         f' `shell_environment_policy.allow = ["{sanitize_line(names[0])}"]`'
     )
     return WithheldCredentials(tuple(env[name] for name in names), notice)

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.protocol.status import PromptArgument
+from codex_py.text.display import first_names
 from codex_py.text.files import load_checked, save_checked
 from codex_py.text.sanitize import sanitize, sanitize_line
 
@@ -120,8 +121,7 @@ def describe_changes(before: Iterable[McpTool], after: Iterable[McpTool], *, add
 
 
 def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{sanitize_line(name)}`" for name in names[:_MAX_NAMES])
-    return shown + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
+    return first_names([f"`{sanitize_line(name)}`" for name in names], _MAX_NAMES)
 
 
 def _tool(wire: Mapping[str, Any], remarks: list[str]) -> McpTool | None:

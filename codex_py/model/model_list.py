@@ -17,6 +17,7 @@ from codex_py.model.wires import open_wire
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.value import Value
 from codex_py.text.address import shown_url
+from codex_py.text.display import first_names
 from codex_py.text.redact import Redactor
 
 # The back end of ChatGPT logins shows a client the models that its generation knows.
@@ -219,6 +220,5 @@ def _missing(provider: Provider, name: str, offered: Sequence[OfferedModel]) -> 
     fetch = f"`{_FETCH[provider.id]} {name}` fetches it" if provider.id in _FETCH else "choose one with -m"
     if not offered:
         return UserError(f"{provider.name} has no model at all", hint=fetch)
-    shown = ", ".join(f"`{model.id}`" for model in offered[:_MAX_SHOWN])
-    left = f" and {len(offered) - _MAX_SHOWN} more" if len(offered) > _MAX_SHOWN else ""
-    return UserError(f"{provider.name} does not have the model `{name}`: it has {shown}{left}", hint=fetch)
+    shown = first_names([f"`{model.id}`" for model in offered], _MAX_SHOWN)
+    return UserError(f"{provider.name} does not have the model `{name}`: it has {shown}", hint=fetch)

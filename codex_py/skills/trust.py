@@ -20,6 +20,7 @@ from codex_py.skills.lock import NO_HASH, LockEntry, LockRefused, has_lock, read
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot
 from codex_py.skills.service import LOCK_FILE
 from codex_py.skills.tree import TreeFile, TreeRefused, list_tree, stamp_of, tree_hash
+from codex_py.text.display import first_names
 from codex_py.text.files import load_checked, save_checked
 
 _FORMAT: Final = b"codex-py skill trust 1"
@@ -138,10 +139,8 @@ class LockCheck:
             except (TreeRefused, OSError):
                 added = ("files that cannot be read",)
             if added:
-                more = f" and {len(added) - _MAX_NAMED} more" if len(added) > _MAX_NAMED else ""
-                difference = (
-                    f"it has more capabilities than `{LOCK_FILE}` agreed to: {', '.join(added[:_MAX_NAMED])}{more}"
-                )
+                names = first_names(added, _MAX_NAMED)
+                difference = f"it has more capabilities than `{LOCK_FILE}` agreed to: {names}"
             else:
                 difference = f"it differs from `{LOCK_FILE}`"
             if directory in outside:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from unicodedata import category, east_asian_width
@@ -121,6 +122,12 @@ def script_and_shell(command: str) -> tuple[str, str]:
 def counted(number: int, noun: str) -> str:
     """A number with its noun: `1 file`, `1,200 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def first_names(names: Sequence[str], limit: int) -> str:
+    """The first names, and how many others there are: `a, b and 3 more`."""
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def describe_changes(changed: int, deleted: int) -> str:

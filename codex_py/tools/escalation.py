@@ -19,6 +19,7 @@ from codex_py.programs import ProgramFinder
 from codex_py.protocol.policy import DangerFullAccess
 from codex_py.shell.known_safe import BUILTINS
 from codex_py.shell.words import Words
+from codex_py.text.display import first_names
 from codex_py.text.sanitize import sanitize_line
 from codex_py.tools.rules import RuleBook
 from codex_py.tools.spec import ToolContext
@@ -82,9 +83,7 @@ def bound_files(words: Sequence[str], workdir: Path, context: ToolContext) -> tu
 def changed_files(before: Sequence[str], now: Sequence[str]) -> str:
     """The files that differ, for a message: changed, come or gone."""
     paths = dict.fromkeys(entry.partition(" ")[2] for entry in (*now, *before) if (entry in now) != (entry in before))
-    shown = [f"`{sanitize_line(path)}`" for path in list(paths)[:_MAX_SHOWN]]
-    more = f" and {len(paths) - len(shown)} more" if len(paths) > len(shown) else ""
-    return ", ".join(shown) + more
+    return first_names([f"`{sanitize_line(path)}`" for path in paths], _MAX_SHOWN)
 
 
 class RulesInForce(NamedTuple):

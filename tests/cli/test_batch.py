@@ -79,6 +79,14 @@ def test_each_task_runs_once_and_its_files_are_below_out(place: Place, out: Path
     assert 'href="a/transcript.md"' in (out / "report.html").read_text()
 
 
+def test_a_task_that_was_done_is_not_repeated_when_its_row_changes_and_that_is_said(place: Place, out: Path) -> None:
+    with serving(repeat(answering)) as model:
+        run_batch(place, out, write_tasks(place, [{"id": "a", "prompt": "first"}]), model=model)
+        again = run_batch(place, out, write_tasks(place, [{"id": "a", "prompt": "other"}]))
+        assert (again.status, len(model.requests)) == (0, 1)
+    assert "note: done before, and not repeated although the row has changed: a\n" in again.err
+
+
 def test_a_row_sets_options_of_exec_and_a_template_fills_its_prompt(place: Place, out: Path) -> None:
     table = place.home.parent / "tasks.csv"
     table.write_text('id,module,model,config\n1,"a,b",gpt-5.1,model_verbosity="low"\n2,c,,\n')

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.protocol.events import FileChange
 from codex_py.server.acp.content import Json, text_content
-from codex_py.text.display import first_words, script_and_shell
+from codex_py.text.display import first_names, first_words, script_and_shell
 from codex_py.text.sanitize import sanitize
 
 ToolKind: TypeAlias = Literal[
@@ -115,9 +115,7 @@ def patch_title(changes: tuple[FileChange, ...]) -> str:
     if not changes:
         return "Edit files"
     verb = {"delete": "Delete", "move": "Move"}.get(tool_kind_of_patch(changes), "Edit")
-    names = ", ".join((change.move_path or change.path).name for change in changes[:_MAX_NAMED])
-    more = f" and {len(changes) - _MAX_NAMED} more" if len(changes) > _MAX_NAMED else ""
-    return f"{verb} {names}{more}"
+    return f"{verb} {first_names([(change.move_path or change.path).name for change in changes], _MAX_NAMED)}"
 
 
 def tool_kind_of_patch(changes: tuple[FileChange, ...]) -> ToolKind:
