@@ -83,9 +83,9 @@ def idle_rules(
         lines += _idle_only(rule, names, certain=certain and not is_of_project)
         if rule.only is not None:
             continue
-        place = rule.file if is_of_project else None
-        counts[place] += 1
-        entry = f"entry {counts[place]} of `skills.config`" + (f" in `{rule.file}`" if is_of_project else "")
+        file = rule.file if is_of_project else None
+        counts[file] += 1
+        entry = f"entry {counts[file]} of `skills.config`" + (f" in `{rule.file}`" if is_of_project else "")
         if (rule.path is None) == (rule.name is None):
             lines.append(f"{entry} means nothing: it needs either `name` or `path`")
         elif rule.name is not None and (name := rule.name.strip()) not in names:
