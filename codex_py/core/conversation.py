@@ -387,8 +387,9 @@ class TurnRunner:
             self._emit(emitted)
 
     def _note_answer(self, answer: SampleResult) -> None:
-        self._skill_requests.start_filling()
-        self.compaction.note_response(answer.usage, answer.covered, self.settings.now.model)
+        if answer.failure is None:
+            self._skill_requests.start_filling()
+            self.compaction.note_response(answer.usage, answer.covered, self.settings.now.model)
         if answer.cost is not None:
             left = self.compaction.counted(self.settings.now.model).total
             self.spending.note(answer.cost, answer.usage or TokenUsage(total_tokens=left))

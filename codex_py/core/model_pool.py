@@ -8,10 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from codex_py.errors import ModelError
 from codex_py.model.client import Completed, ModelClient, Prompt, ResponseEvent, TurnState
+from codex_py.model.failures import IncompleteAnswer
 from codex_py.model.metering import Meter, request_cost
 from codex_py.model.pace import Pace
 from codex_py.model.prices import ModelPrice
@@ -79,11 +81,9 @@ class ModelPool:
         """As `ModelClient` says; `Completed` says what the request cost. Raises `ModelError` at the end of a budget."""
         provider, client, _ = self._opened(prompt.provider)
         meter = self.meter
-        if self._pace is not None:
-            await self._pace.wait()
-        await meter.admit(prompt, self._price(provider, prompt) if meter.has_limit("usd") else None)
         try:
-            async with aclosing(client.stream(prompt, turn_state=turn_state)) as events:
+            admit = partial(self._admit, provider, prompt)
+            async with aclosing(client.stream(prompt, turn_state=turn_state, admit=admit)) as events:
                 async for event in events:
                     if isinstance(event, Completed):
                         spent = meter.note(prompt, event.usage, self._price(provider, prompt))
@@ -92,6 +92,9 @@ class ModelPool:
         except ModelError as error:
             if self._pace is not None and error.retry_after is not None:
                 self._pace.note_limit(time.time() + error.retry_after)
+            if isinstance(error, IncompleteAnswer):
+                spent = meter.note(prompt, error.usage, self._price(provider, prompt))
+                error.cost = request_cost(prompt, provider.id, error.usage, spent)
             raise
         finally:
             meter.settle(prompt)
@@ -99,9 +102,8 @@ class ModelPool:
     async def compact(self, prompt: Prompt) -> list[ResponseItem]:
         """As `ModelClient` says. The endpoint does not say what it has used."""
         provider, client, _ = self._opened(prompt.provider)
-        await self.meter.admit(prompt, self._price(provider, prompt) if self.meter.has_limit("usd") else None)
         try:
-            items = await client.compact(prompt)
+            items = await client.compact(prompt, admit=partial(self._admit, provider, prompt))
             self.meter.note(prompt, None, None)
         finally:
             self.meter.settle(prompt)
@@ -115,6 +117,12 @@ class ModelPool:
         """As `ModelClient` says."""
         for _, client, _ in self._clients.values():
             await client.aclose()
+
+    async def _admit(self, provider: Provider, prompt: Prompt) -> None:
+        """Count a request that is about to be sent, when its server may be asked. Raises `ModelError`."""
+        if self._pace is not None:
+            await self._pace.wait()
+        await self.meter.admit(prompt, self._price(provider, prompt) if self.meter.has_limit("usd") else None)
 
     def _price(self, provider: Provider, prompt: Prompt) -> ModelPrice | None:
         return self._price_of(provider, prompt.model, prompt.service_tier)

@@ -25,7 +25,7 @@ from codex_py.model.client import (
     ToolCallStarted,
     TurnState,
 )
-from codex_py.model.failures import FILTERED
+from codex_py.model.failures import FILTERED, IncompleteAnswer
 from codex_py.model.retry import Retry, RetryBudget
 from codex_py.protocol import events
 from codex_py.protocol.items import (
@@ -155,7 +155,7 @@ class SampleResult:
     that an existing tool was called.
 
     `usage` counts the first `covered` items of the history, the answer included. `open_text` are the pieces of a
-    message that has not come as a whole.
+    message that has not come as a whole, `failure` is why an answer that was paid for is none.
     """
 
     def __init__(self) -> None:
@@ -165,6 +165,7 @@ class SampleResult:
         self.covered = 0
         self.wants_more = False
         self.acted = False
+        self.failure: ModelError | None = None
         self.open_text: list[str] = []
 
 
@@ -242,12 +243,18 @@ class Sampler(Value):
 
     async def sample(self) -> SampleResult:
         """One answered request. Raises `ModelError` when the retries are used up, `ToolCrash` for a bug in a tool."""
-        return await retried(self._request, self.model.retry_budget(self.turn.settings.provider), self._note_retry)
+        is_guided = False
 
-    def _note_retry(self, error: ModelError, retry: Retry) -> None:
-        if error.code == FILTERED:
-            self.history.append(content_filter_guidance())
-        self.emit(retry_event(error, retry))
+        def note_retry(error: ModelError, retry: Retry) -> None:
+            nonlocal is_guided
+            if error.code == FILTERED:
+                if is_guided:
+                    raise error
+                is_guided = True
+                self.history.append(content_filter_guidance())
+            self.emit(retry_event(error, retry))
+
+        return await retried(self._request, self.model.retry_budget(self.turn.settings.provider), note_retry)
 
     async def _request(self) -> SampleResult:
         """Send the history once. Items that arrived before a failure stay, and calls that began are answered."""
@@ -269,7 +276,10 @@ class Sampler(Value):
             raise ToolCrash from crash
         if reason := batch.failure():
             raise ModelError(reason, retryable=False)
-        if failure is not None:
+        if isinstance(failure, IncompleteAnswer) and not failure.retryable:
+            answer.failure, answer.usage, answer.cost = failure, failure.usage, failure.cost
+            answer.covered = len(self.history)
+        elif failure is not None:
             raise failure
         return answer
 

@@ -57,6 +57,9 @@ class Turn(Value):
             before = len(self.sampler.history)
             try:
                 answer = await sampler.sample()
+                self.note_answer(answer)
+                if answer.failure is not None:
+                    raise answer.failure
             except ModelError as error:
                 if error.code == TOO_LONG:
                     await self.compaction.compact_after_refusal(sampler.turn, error)
@@ -65,7 +68,6 @@ class Turn(Value):
                 else:
                     raise
                 continue
-            self.note_answer(answer)
             if await self._is_over(answer):
                 problem = self._find_misfit(answer)
                 if problem is None:

@@ -111,8 +111,8 @@ class Ending:
         self.answer = end.last_message if isinstance(end, events.TurnCompleted) else None
         if isinstance(end, events.TurnFailed):
             self.failure = end
-            if end.code == BUDGET_REACHED or end.failure == "approval_needed":
-                # What the turn has come to so far: paid for, or what the model says of the approval.
+            if end.code == BUDGET_REACHED or end.failure in ("approval_needed", "refused"):
+                # What the turn has come to so far: paid for, or what the model says of the approval or its refusal.
                 self.answer = self._last_message
 
     def _failure(self, end: _End) -> events.TurnFailed | None:

@@ -164,6 +164,8 @@ class ResponseBody:
         if not self._is_stream(first):
             for event in await self._read_whole(first or b"", decoder):
                 yield event
+            for event in decoder.finish():
+                yield event
             return
         chunk, counted, deadline = first, 0, self._deadline()
         while chunk is not None:
@@ -218,7 +220,7 @@ class ResponseBody:
         if self._content_type.endswith("json") and first.lstrip().startswith(b"{"):
             body = await self._read_json(first)
             if (events := decoder.decode_body(body)) is not None:
-                return [*events, *decoder.finish()]
+                return events
         else:
             body += await read_error_body(self._chunks)
         raise unexpected_answer(

@@ -24,8 +24,7 @@ class ChatQuirks(Value):
     that does not; `details` says that it gets `reasoning_details` back, `extras` the `extra_content` of its calls.
     `parallel` says so when calls may be parallel, `cache_key` names the cache. `alternates` is for servers where
     a message of the user's must follow one of the model's. `id_length` is exact where `plain_ids` asks for letters and
-    digits only. `echoes` says that the calls of an answer go back with its reasoning in the field that it came in,
-    and `pictures` is false for a model that has refused one.
+    digits only. `echoes` says that the calls of an answer go back with its reasoning in the field that it came in.
     """
 
     usage: bool = True
@@ -43,7 +42,6 @@ class ChatQuirks(Value):
     id_length: int = 40
     plain_ids: bool = False
     streams: bool = True
-    pictures: bool = True
 
 
 UNKNOWN: Final = ChatQuirks()
@@ -103,10 +101,6 @@ _LESSONS: Final[tuple[tuple[tuple[str, ...], dict[str, object]], ...]] = (
     (("unexpected role 'user'",), {"alternates": True}),
     (("tool call id", "length of 9"), {"plain_ids": True, "id_length": 9}),
     (("stream", "tool"), {"streams": False}),
-    # llama.cpp and Ollama, OpenRouter, DeepSeek: of a model that cannot see.
-    (("image input",), {"pictures": False}),
-    (("image_url", "expected `text`"), {"pictures": False}),
-    (("not support image",), {"pictures": False}),
 )
 # What a template does not take comes as a 500 from some local servers.
 _REFUSALS: Final = frozenset({400, 404, 422, 500, 501})

@@ -5,7 +5,7 @@ These are the same for every provider and every wire. The HTTP side is in `http_
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from codex_py.model.retry import RetryBudget
@@ -141,6 +141,14 @@ class TurnState:
             self.value = value
 
 
+# Returns when a request may be sent. Raises `ModelError` where it may not.
+Admit: TypeAlias = Callable[[], Awaitable[None]]
+
+
+async def admit_always() -> None:
+    """The `Admit` of a client whose requests nobody counts."""
+
+
 class ModelClient(Protocol):
     """A model that can be asked."""
 
@@ -157,15 +165,20 @@ class ModelClient(Protocol):
         """A fresh budget, for one sampling request."""
         ...
 
-    def stream(self, prompt: Prompt, *, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
+    def stream(
+        self, prompt: Prompt, *, turn_state: TurnState, admit: Admit = admit_always
+    ) -> AsyncGenerator[ResponseEvent, None]:
         """Make one attempt and yield its events; the last one is `Completed`.
+
+        `admit` is awaited before each request: an attempt has more than one where a server refuses a part of the first,
+        or its login has to be renewed.
 
         Raises `ModelError` for every other outcome; no message of it shows a secret. Closing the generator, or
         cancelling its task, closes the connection at once, unless the answer was whole.
         """
         ...
 
-    async def compact(self, prompt: Prompt) -> list[ResponseItem]:
+    async def compact(self, prompt: Prompt, *, admit: Admit = admit_always) -> list[ResponseItem]:
         """The items that replace a history, from the provider's own endpoint; one attempt.
 
         Raises `ModelError` like `stream`.

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from codex_py.errors import ModelError
 from codex_py.model.error_bodies import (
@@ -28,6 +28,7 @@ from codex_py.model.error_bodies import (
     plain_text,
 )
 from codex_py.model.http import httpx
+from codex_py.protocol.usage import RequestCost, TokenUsage
 from codex_py.text.files import system_error, system_reason
 
 MAX_ERROR_BODY: Final = 64 * 1024
@@ -51,6 +52,19 @@ _FINAL_CODES: Final = NO_QUOTA | {
 # Patterns stay text: compiling them is work for the day something fails, not for every start.
 _DELAY: Final = r"(?i)try again in\s{0,8}([0-9]{1,9}(?:\.[0-9]{1,9})?)\s{0,8}(ms|s(?:econds?)?)\b"
 _SECONDS: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
+
+
+class IncompleteAnswer(ModelError):
+    """An answer that reached its limit, was filtered or was refused. It is paid for like a whole one: `usage` is what
+    the server has counted, and `cost` its price, where somebody counts that.
+    """
+
+    usage: TokenUsage | None = None
+    cost: RequestCost | None = None
+
+    def with_usage(self, usage: TokenUsage | None) -> Self:
+        self.usage = usage
+        return self
 
 
 class Server(NamedTuple):
@@ -179,21 +193,23 @@ def stream_failure(error: Mapping[str, Any], *, now: float) -> ModelError:
     return _bounded(failure.counted_as(failure_in(code, codes)), now=now)
 
 
-def incomplete_answer(reason: str) -> ModelError:
-    """A `response.incomplete` event. Only running out of output tokens is sure to happen again."""
+def incomplete_answer(reason: str, *, guides: bool = False) -> IncompleteAnswer:
+    """An answer that the server has ended early. One that has reached its limit would reach it again, and one that was
+    filtered would be filtered again, unless `guides` says that the model is sent advice before it is asked again.
+    """
     shown = on_one_line(reason, 60) or "unknown"
-    return ModelError(
+    return IncompleteAnswer(
         f"the answer is incomplete, the server's reason: `{shown}`",
-        retryable=reason != ANSWER_LIMIT,
+        retryable=guides if reason == FILTERED else reason != ANSWER_LIMIT,
         streaming=True,
         code=shown,
-    ).counted_as("refused" if shown == FILTERED else "")
+    ).counted_as({FILTERED: "refused", ANSWER_LIMIT: "context_length"}.get(shown, ""))
 
 
-def refused_answer(reason: str) -> ModelError:
+def refused_answer(reason: str) -> IncompleteAnswer:
     """An answer that the model, or a judge beside it, has refused to give. It would be refused again."""
     shown = on_one_line(reason)
-    return ModelError(
+    return IncompleteAnswer(
         f"the model has refused to answer{f': {shown}' if shown else ''}",
         retryable=False,
         streaming=True,
@@ -201,15 +217,21 @@ def refused_answer(reason: str) -> ModelError:
     ).counted_as("refused")
 
 
-def answer_limit_reached(model: str, tokens: int) -> ModelError:
+def full_window() -> IncompleteAnswer:
+    """An answer that ended because the context window is full; a compaction makes room."""
+    message = "the answer is incomplete: the context window of the model is full"
+    return IncompleteAnswer(message, retryable=False, streaming=True, code=TOO_LONG).counted_as("context_length")
+
+
+def answer_limit_reached(model: str, tokens: int) -> IncompleteAnswer:
     """An answer that ended at the limit this program has sent."""
-    return ModelError(
+    return IncompleteAnswer(
         f"the answer is incomplete: it reached the limit of {tokens:,} output tokens, which `max_output_tokens` and "
         f'`context_window` under `[models."{on_one_line(model, 100)}"]` set',
         retryable=False,
         streaming=True,
         code=ANSWER_LIMIT,
-    )
+    ).counted_as("context_length")
 
 
 def refuses_answer_limit(status: int, failure: ModelError) -> bool:

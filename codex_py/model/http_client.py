@@ -13,25 +13,28 @@ from urllib.request import getproxies
 
 from codex_py.errors import ModelError
 from codex_py.model.answer import ResponseBody, read_error_body
-from codex_py.model.client import Completed, ItemDone, Prompt, ResponseEvent, TurnState
+from codex_py.model.client import Admit, Completed, ItemDone, Prompt, ResponseEvent, TurnState, admit_always
 from codex_py.model.credentials import Credentials, Renewal, Renewed
 from codex_py.model.failures import (
     ANSWER_LIMIT,
+    IncompleteAnswer,
     Server,
     answer_limit_reached,
     broken_stream,
     http_failure,
     no_answer,
+    refused_answer,
     refuses_answer_limit,
     unexpected_answer,
 )
 from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
+from codex_py.model.pictures import PICTURES_REFUSED, has_picture, may_refuse_picture
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
 from codex_py.model.wires import TokenCounter, count_in, open_wire
 from codex_py.model.wires.responses import compacted_items
-from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.items import ResponseItem, ToolCall, refusal_of
 from codex_py.protocol.origin import Origin, with_origin
 from codex_py.protocol.usage import CompactionWay
 from codex_py.text.address import is_loopback, shown_url
@@ -68,6 +71,8 @@ class HttpModelClient:
         self._redactor = Redactor((credentials.token or "", *credentials.secrets))
         self._headers = _fixed_headers(provider, originator, version)
         self._limits_answers = not provider.is_openai
+        # Threads and models that are shown no pictures any more.
+        self._blind: set[tuple[str, str]] = set()
         self._compress = provider.id == "openai" and credentials.is_chatgpt
         self._http = open_client(base_url, ca_file=provider.ca_file, idle_timeout=provider.idle_timeout)
 
@@ -83,15 +88,18 @@ class HttpModelClient:
             connect_seconds=self._provider.connect_retry_seconds,
         )
 
-    async def stream(self, prompt: Prompt, *, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
+    async def stream(
+        self, prompt: Prompt, *, turn_state: TurnState, admit: Admit = admit_always
+    ) -> AsyncGenerator[ResponseEvent, None]:
         """As `ModelClient` says."""
         try:
-            async with aclosing(self._attempt(prompt, turn_state)) as events:
+            async with aclosing(self._attempt(prompt, turn_state, admit)) as events:
                 async for event in events:
                     yield event
         except ModelError as error:
-            if error.code == ANSWER_LIMIT and self._limits_answers and prompt.max_output_tokens is not None:
-                error = answer_limit_reached(prompt.model, prompt.max_output_tokens)
+            limit = prompt.max_output_tokens
+            if isinstance(error, IncompleteAnswer) and error.code == ANSWER_LIMIT and self._limits_answers and limit:
+                error = answer_limit_reached(prompt.model, limit).with_usage(error.usage)
             raise self._redacted(error) from error.__cause__
 
     @property
@@ -99,10 +107,10 @@ class HttpModelClient:
         """As `ModelClient` says."""
         return self._provider.compaction
 
-    async def compact(self, prompt: Prompt) -> list[ResponseItem]:
+    async def compact(self, prompt: Prompt, *, admit: Admit = admit_always) -> list[ResponseItem]:
         """As `ModelClient` says."""
         try:
-            response = await self._send(prompt.replace(kind="compaction_endpoint"), TurnState())
+            response = await self._send(prompt.replace(kind="compaction_endpoint"), TurnState(), admit)
             try:
                 return await self._read_compacted(response, self._origin(prompt))
             finally:
@@ -114,7 +122,7 @@ class HttpModelClient:
         """As `ModelClient` says."""
         if not isinstance(self._wire, TokenCounter):
             return None
-        path, body = self._wire.encode_count(prompt)
+        path, body = self._wire.encode_count(self._as_sent(prompt))
         url = endpoint_url(self._base_url, path, self._provider.query_params)
         try:
             response = await self._post(body, self._request_headers(prompt, TurnState()), url)
@@ -131,17 +139,20 @@ class HttpModelClient:
         """As `ModelClient` says."""
         await self._http.aclose()
 
-    async def _attempt(self, prompt: Prompt, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
-        response = await self._send(prompt, turn_state)
+    async def _attempt(
+        self, prompt: Prompt, turn_state: TurnState, admit: Admit
+    ) -> AsyncGenerator[ResponseEvent, None]:
+        response = await self._send(prompt, turn_state, admit)
         server = self._server(self._url_for(prompt))
         answer = ResponseBody(response, server=server, idle_timeout=self._provider.idle_timeout)
-        repetition, whole = RepetitionWatch(), False
+        repetition, refusals, whole = RepetitionWatch(), RefusalWatch(), False
         origin = self._origin(prompt)
         try:
             turn_state.note(response.headers.get("x-codex-turn-state"))
             async with aclosing(answer.events(self._wire.decoder(prompt))) as events:
                 async for event in events:
                     repetition.check(event)
+                    refusals.check(event)
                     if isinstance(event, ItemDone):
                         event = ItemDone(with_origin(event.item, origin))
                     whole = isinstance(event, Completed)
@@ -154,17 +165,27 @@ class HttpModelClient:
                 await answer.drain()
             await response.aclose()
 
-    async def _send(self, prompt: Prompt, turn_state: TurnState) -> httpx.Response:
-        """Send the request and wait for a 2xx; a 401 is met by renewing what was refused, where that is possible."""
+    async def _send(self, prompt: Prompt, turn_state: TurnState, admit: Admit) -> httpx.Response:
+        """Send the request and wait for a 2xx. What the server refuses of it is left out, where it can be, and a 401 is
+        met by renewing what was refused.
+        """
         renewal = self._renewal
         if renewal is not None and renewal.is_due(self._credentials):
             await self._renew(renewal, refused=False)
         url, body = self._url_for(prompt), self._encoded(prompt)
+        refused_picture: ModelError | None = None
         while True:
+            await admit()
             response = await self._post(body, self._request_headers(prompt, turn_state), url)
             if response.is_success:
+                self._note_pictures(prompt, refused_picture)
                 return response
             failure = await self._failure(response, url)
+            if refused_picture is None and self._may_refuse_picture(prompt, response.status_code, failure):
+                refused_picture = failure
+                prompt = prompt.replace(pictures=False)
+                body = self._encoded(prompt)
+                continue
             if self._limits_answers and refuses_answer_limit(response.status_code, failure):
                 # Some servers take no limit, or none above their own.
                 self._limits_answers = False
@@ -180,6 +201,19 @@ class HttpModelClient:
                 raise failure
             if renewed.is_last:
                 renewal = None
+
+    def _may_refuse_picture(self, prompt: Prompt, status: int, failure: ModelError) -> bool:
+        shown = self._as_sent(prompt).pictures and has_picture(prompt.input)
+        return shown and may_refuse_picture(status, str(failure))
+
+    def _note_pictures(self, prompt: Prompt, refusal: ModelError | None) -> None:
+        """Show no more pictures to a model whose server has refused one, and taken the request without it."""
+        if refusal is not None:
+            self._blind.add((prompt.thread_id, prompt.model))
+            self._warn(PICTURES_REFUSED.format(prompt.model, self._redactor.redact(str(refusal))))
+
+    def _as_sent(self, prompt: Prompt) -> Prompt:
+        return prompt.replace(pictures=False) if (prompt.thread_id, prompt.model) in self._blind else prompt
 
     async def _renew(self, renewal: Renewal, *, refused: bool) -> Renewed | None:
         renewed = await renewal.renew(self._credentials, refused=refused)
@@ -197,6 +231,7 @@ class HttpModelClient:
         return Origin(self._provider.id, prompt.model, self._provider.wire_api)
 
     def _encoded(self, prompt: Prompt) -> bytes:
+        prompt = self._as_sent(prompt)
         if not self._limits_answers:
             prompt = prompt.replace(max_output_tokens=None)
         body = self._wire.encode(prompt)
@@ -263,6 +298,25 @@ class HttpModelClient:
     def _redacted(self, error: ModelError) -> ModelError:
         error.args = (self._redactor.redact(str(error)),)
         return error
+
+
+class RefusalWatch:
+    """Reads the events of one answer, which may be whole and a refusal in words."""
+
+    def __init__(self) -> None:
+        self._words = ""
+        self._has_calls = False
+
+    def check(self, event: ResponseEvent) -> None:
+        """Raise `ModelError` when an answer ends that is a refusal and calls no tool."""
+        match event:
+            case ItemDone(item):
+                self._words = self._words or refusal_of(item)
+                self._has_calls = self._has_calls or isinstance(item.view(), ToolCall)
+            case Completed(usage=usage) if self._words and not self._has_calls:
+                raise refused_answer(self._words).with_usage(usage)
+            case _:
+                pass
 
 
 def _ignore(_: object) -> None:

@@ -38,7 +38,7 @@ FAILURES: Final[dict[FailureCode, Failure]] = {
     "rate_limit": Failure(71, "the provider still limits the rate after all retries (429)", "later"),
     "overloaded": Failure(69, "the provider fails or is overloaded after all retries (5xx)", "later"),
     "network": Failure(68, "no connection to the provider, or it breaks off every time", "later"),
-    "context_length": Failure(65, "the conversation does not fit the model, even after compaction", "after a change"),
+    "context_length": Failure(65, "the conversation, even compacted, or the answer is too long", "after a change"),
     "refused": Failure(76, "the model, a content filter or a prompt hook refuses the task", "after a change"),
     "budget": Failure(75, "a budget is used up; the answer so far is printed", "after a change"),
     "timeout": Failure(74, "the provider accepts requests and does not answer in time", "later"),

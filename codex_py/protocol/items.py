@@ -151,6 +151,14 @@ def call_output(call: ToolCall, output: str | Sequence[dict[str, Any]], *, faile
     return ResponseItem(encode_json({**fields, "is_error": True} if failed else fields))
 
 
+def refusal_of(item: ResponseItem) -> str:
+    """The words in which a message of the model refuses to answer; empty for every other item."""
+    if b'"refusal"' not in item.encoded or item.type != "message":
+        return ""
+    refusals = [as_object(part).get("refusal") for part in as_list(item.decode().get("content"))]
+    return " ".join(text for text in refusals if isinstance(text, str))
+
+
 def without_error_mark(encoded: bytes) -> bytes:
     """An item without the field that says that a call has failed."""
     if encoded.endswith(_FAILED) and encoded.startswith(_OUTPUTS):

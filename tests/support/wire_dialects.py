@@ -19,7 +19,8 @@ class Dialect(NamedTuple):
     """How one API says things. `answer` is a whole stream of a text and calls; `half` is a text that goes on.
 
     `called` is a stream up to the end of its calls; what follows may still break off. `failed` is the event of an
-    error with a type and a message. `asked` gives the calls of a request with their outputs.
+    error with a type and a message. `ended` is an answer with half a text that ends at its `limit`, in a `filter` or
+    in a `refusal`, with a usage of 100 tokens in and 7 out. `asked` gives the calls of a request with their outputs.
     """
 
     wire: str
@@ -28,6 +29,7 @@ class Dialect(NamedTuple):
     half: Callable[[str], Stream]
     called: Callable[[str, Sequence[Call]], Stream]
     failed: Callable[[str, str], Any]
+    ended: Callable[[str, str], Stream]
     asked: Callable[[Request], dict[str, str]]
     said: Callable[[Request], list[str]]
 
@@ -45,6 +47,33 @@ def shell(call_id: str, command: str) -> Call:
 def _responses_answer(text: str, calls: Sequence[Call]) -> Stream:
     said = [fake_responses.say(text, id=f"msg_{abs(hash(text))}")] if text else []
     return [*said, *(fake_responses.call(*call) for call in calls)]
+
+
+def _responses_ended(text: str, how: str) -> Stream:
+    usage = fake_responses.tokens(100, 7)
+    if how == "refusal":
+        said = fake_responses.say(text)
+        said["item"]["content"] = [{"type": "refusal", "refusal": text}]
+        return [said, fake_responses.completed(usage)]
+    reason = {"limit": "max_output_tokens", "filter": "content_filter"}[how]
+    response = {"id": "resp_1", "status": "incomplete", "incomplete_details": {"reason": reason}, "usage": usage}
+    return [fake_responses.say(text), {"type": "response.incomplete", "response": response}]
+
+
+def _chat_ended(text: str, how: str) -> Stream:
+    usage = fake_chat.done(prompt_tokens=100, completion_tokens=7, total_tokens=107)
+    if how == "refusal":
+        return [fake_chat.chunk({"refusal": text}), fake_chat.chunk(finish="stop"), *usage]
+    finish = {"limit": "length", "filter": "content_filter"}[how]
+    return [fake_chat.chunk({"content": text}), fake_chat.chunk(finish=finish), *usage]
+
+
+def _messages_ended(text: str, how: str) -> Stream:
+    # The API has no filter beside its refusals.
+    stop = {"limit": "max_tokens", "filter": "refusal", "refusal": "refusal"}[how]
+    usage = {"input_tokens": 100, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    *events, delta, end = fake_messages.answer(fake_messages.says(text), stop=stop, usage=usage)
+    return [*events, {**delta, "usage": {"output_tokens": 7}}, end]
 
 
 def _responses_outputs(request: Request) -> dict[str, str]:
@@ -90,6 +119,7 @@ RESPONSES = Dialect(
     lambda text: [fake_responses.delta(text)],
     _responses_answer,
     lambda kind, text: fake_responses.failed(kind, text),
+    _responses_ended,
     _responses_outputs,
     lambda request: request.texts("assistant"),
 )
@@ -100,6 +130,7 @@ CHAT = Dialect(
     _chat_half,
     lambda text, calls: fake_chat.answer(text, calls=calls)[:-3],
     lambda kind, text: raw(b"data: %b\n\n" % json.dumps({"error": {"type": kind, "message": text}}).encode()),
+    _chat_ended,
     _chat_outputs,
     _chat_said,
 )
@@ -110,6 +141,7 @@ MESSAGES = Dialect(
     lambda text: _messages_answer(text, [])[:-3],
     lambda text, calls: _messages_answer(text, calls)[:-2],
     lambda kind, text: {"type": "error", "error": {"type": kind, "message": text}},
+    _messages_ended,
     _messages_outputs,
     _messages_said,
 )

@@ -98,28 +98,6 @@ async def test_the_picture_of_a_tool_follows_its_outputs(place: Place) -> None:
     assert roles(model.bodies[2])[-3:] == ["user", "assistant", "user"]
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
-        (404, "No endpoints found that support image input"),
-        (400, "messages[3]: unknown variant `image_url`, expected `text`"),
-        (400, "this model does not support images"),
-    ],
-)
-async def test_a_model_that_refuses_pictures_goes_on_without_them(place: Place, code: int, words: str) -> None:
-    place.write("dot.png", PNG)
-    refusal = status(code, {"error": {"message": words}})
-    script = [answer(calls=[("v", "view_image", {"path": "dot.png"})]), refusal, answer("done"), answer("more")]
-    with FakeChat(*script) as model:
-        async with chat_session(place, model) as watched:
-            assert isinstance(await watched.say("go"), events.TurnCompleted)
-            await watched.say("and now?")
-    assert ["image_url" in json.dumps(body) for body in model.bodies] == [False, True, False, False]
-    assert "a picture that you cannot see" in json.dumps(model.bodies[2])
-    assert watched.of(events.Retrying) == []
-
-
 async def test_a_server_that_asks_for_its_reasoning_gets_it_and_no_other_does(place: Place) -> None:
     dialect = Dialect(message_fields=frozenset({"reasoning_content"}), needs_reasoning=True)
     script = [

@@ -156,13 +156,14 @@ async def test_an_output_nobody_called_for_is_not_sent_on(place: Place) -> None:
             await watched.say("second")
 
 
-async def test_a_refusal_is_what_the_model_said(place: Place) -> None:
+async def test_a_refusal_is_what_the_model_said_and_fails_the_turn(place: Place) -> None:
     refusal = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}
     with FakeResponses([item(refusal)]) as model:
         async with watched_session(place, model) as watched:
             ended = await watched.say("go")
-    assert isinstance(ended, events.TurnCompleted)
-    assert ended.last_message == "I will not."
+    assert isinstance(ended, events.TurnFailed)
+    assert (ended.message, ended.failure) == ("the model has refused to answer: I will not.", "refused")
+    assert [event.text for event in watched.of(events.MessageDone)] == ["I will not."]
 
 
 async def test_unknown_items_and_fields_come_back_unchanged(place: Place) -> None:

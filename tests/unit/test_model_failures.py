@@ -243,12 +243,10 @@ def test_an_answer_that_is_no_stream_is_one_final_error(kind: str, body: bytes, 
     assert (str(error), error.retryable) == (expected, False)
 
 
-def test_only_running_out_of_output_tokens_is_final() -> None:
-    assert [incomplete_answer(reason).retryable for reason in ("max_output_tokens", "content_filter", "")] == [
-        False,
-        True,
-        True,
-    ]
+@pytest.mark.parametrize(("guides", "expected"), [(False, [False, False, True]), (True, [False, True, True])])
+def test_an_answer_that_reached_its_limit_or_was_filtered_is_final(guides: bool, expected: list[bool]) -> None:
+    reasons = ("max_output_tokens", "content_filter", "")
+    assert [incomplete_answer(reason, guides=guides).retryable for reason in reasons] == expected
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ from codex_py.protocol.origin import Origin
 
 # A session and its agents at work.
 _MAX_LOGS: Final = 16
-_NO_PICTURE: Final = "[a picture that you cannot see]"
 _BRIDGE: Final = "Understood."
 _NO_OUTPUT: Final = "(no output)"
 _PICTURES: Final = "The pictures in the output of the tools above:"
@@ -131,7 +130,6 @@ class _ChatLog:
         self._history = HistoryReader(IdForm(pattern, length))
         self._messages: list[bytes] = []
         self._role = ""
-        self._shows_pictures = True
         self.opening: list[str] = []
         self.tools = ToolTable()
 
@@ -142,12 +140,11 @@ class _ChatLog:
     def extend(self, prompt: Prompt, origin: Origin) -> Sequence[bytes]:
         """All messages but the system's, with what is new in the prompt; `origin` is whom it is for."""
         self.tools.load(prompt.tools)
-        new = self._history.read(prompt.input, origin)
+        new = self._history.read(prompt.input, origin, pictures=prompt.pictures)
         entries: Sequence[Entry] = new.entries
         if new.restarted:
             self._messages.clear()
             self._role = ""
-            self._shows_pictures = prompt.pictures and self._quirks.pictures
             self.opening, entries = _opening(entries)
         self._append(entries)
         return self._messages
@@ -177,8 +174,6 @@ class _ChatLog:
         ours.clear()
 
     def _append_user(self, content: Content) -> None:
-        if not self._shows_pictures:
-            content = tuple(_NO_PICTURE if isinstance(part, PicturePart) else part for part in content)
         if any(isinstance(part, PicturePart) for part in content):
             self._append_message({"role": "user", "content": [_part(part) for part in content]})
         else:

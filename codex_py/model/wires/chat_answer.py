@@ -20,7 +20,7 @@ from codex_py.model.client import (
     ToolCallStarted,
 )
 from codex_py.model.error_bodies import on_one_line
-from codex_py.model.failures import ANSWER_LIMIT, FILTERED, incomplete_answer, refused_answer
+from codex_py.model.failures import ANSWER_LIMIT, FILTERED, IncompleteAnswer, incomplete_answer, refused_answer
 from codex_py.model.sent_errors import sent_error
 from codex_py.model.wires.chat_calls import CallAssembler
 from codex_py.model.wires.chat_text import TextTemplate
@@ -102,11 +102,10 @@ class ChatDecoder:
         self._id = ""
         self._finish = ""
         self._usage: TokenUsage | None = None
-        self._failure: ModelError | None = None
+        self._failure: IncompleteAnswer | None = None
         self._has_choice = self._completed = False
 
     def decode(self, data: bytes) -> list[ResponseEvent]:
-        self._check()
         if self._completed:
             return []
         if not data.startswith(b"{"):
@@ -121,6 +120,8 @@ class ChatDecoder:
             text, data = data.decode("utf-8", "replace"), b""
             value = decode_json(text)
         except ValueError as error:
+            if self._failure is not None:
+                raise self._failure from error
             # Part of the answer is in it, and nothing else brings that.
             raise ModelError("a chunk of the answer is not JSON", retryable=True, streaming=True) from error
         # An error comes in an array of one from some.
@@ -148,17 +149,12 @@ class ChatDecoder:
         return events
 
     def finish(self) -> list[ResponseEvent]:
-        self._check()
         # Without an end of either sort it was cut off.
         return self._end() if self._finish and not self._completed else []
 
-    def _check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-
     def _take(self, value: dict[str, Any]) -> list[ResponseEvent]:
         if ("error" in value or "choices" not in value) and (failure := sent_error(value, now=time.time())):
-            raise failure
+            raise self._failure or failure
         events: list[ResponseEvent] = []
         if not self._id and isinstance(response_id := value.get("id"), str) and response_id:
             self._id = response_id
@@ -168,7 +164,7 @@ class ChatDecoder:
             self._usage = read_usage(usage)
         choices = as_list(value.get("choices"))
         for choice in choices:
-            if fields := as_object(choice):
+            if self._failure is None and (fields := as_object(choice)):
                 events += self._choice(fields)
         if not choices and usage and self._finish:
             # The last chunk, whether `[DONE]` follows or not.
@@ -253,7 +249,7 @@ class ChatDecoder:
             self._failure = incomplete_answer(ANSWER_LIMIT)
             return [*self._written(self._splitter.finish()), *self._spoken_items()]
         if finish in _FILTERS:
-            raise incomplete_answer(FILTERED)
+            self._failure = incomplete_answer(FILTERED)
         if finish in _REFUSED:
             self._failure = refused_answer("".join(self._refusal))
             return self._spoken_items()
@@ -269,6 +265,8 @@ class ChatDecoder:
     def _end(self) -> list[ResponseEvent]:
         if not self._has_choice:
             raise ModelError("the server ended the answer before it began", retryable=True, streaming=True)
+        if self._failure is not None:
+            raise self._failure.with_usage(self._usage)
         self._completed = True
         events = self._written(self._splitter.finish())
         if self._finish and self._finish.lower() not in _WHOLE:
@@ -278,9 +276,7 @@ class ChatDecoder:
         for call in calls:
             fields = {"type": "function_call", **self._tools.name_fields(call.name)}
             events.append(_done({**fields, "arguments": call.arguments or "{}", "call_id": call.id}))
-        if self._refusal:
-            events.append(AnswerNote("the model has refused to answer"))
-        elif not calls and not "".join(self._text).strip():
+        if not calls and not self._refusal and not "".join(self._text).strip():
             events.append(AnswerNote("the model has ended its answer without a message"))
         return [*events, Completed(self._id, self._usage, None)]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
+from codex_py.model.pictures import without_pictures
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.origin import COMPACTIONS, Origin, own_reasoning
@@ -128,20 +129,25 @@ class HistoryReader:
         self.ids = CallIds(form)
         self._read: list[bytes] = []
         self._origin: Origin | None = None
+        self._pictures = True
 
-    def read(self, items: Sequence[bytes], origin: Origin) -> NewEntries:
-        """The entries that items add to those of the last call; all of them after a compaction or for another model."""
+    def read(self, items: Sequence[bytes], origin: Origin, *, pictures: bool = True) -> NewEntries:
+        """The entries that items add to those of the last call; all of them after a compaction or for another model.
+
+        Without `pictures` a line of text stands in the place of each.
+        """
         items = list(items)
         known = len(self._read)
         # Compared by identity first, so that a long history costs next to nothing.
-        restarted = origin != self._origin or items[:known] != self._read
+        restarted = origin != self._origin or pictures != self._pictures or items[:known] != self._read
         if restarted:
             self.ids.clear()
             known = 0
-        self._read, self._origin = items, origin
-        return NewEntries(list(self._entries(items[known:], origin)), restarted)
+        self._read, self._origin, self._pictures = items, origin, pictures
+        new = items[known:] if pictures else map(without_pictures, items[known:])
+        return NewEntries(list(self._entries(new, origin)), restarted)
 
-    def _entries(self, items: Sequence[bytes], origin: Origin) -> Iterator[Entry]:
+    def _entries(self, items: Iterable[bytes], origin: Origin) -> Iterator[Entry]:
         values = [_decoded(item) for item in items]
         outputs = _outputs_by_call(values)
         steps: list[TextStep | ReasoningStep | CallStep] = []

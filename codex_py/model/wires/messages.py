@@ -52,9 +52,9 @@ class _Thread:
         self._reader = HistoryReader(_ID_FORM)
         self.log = MessageLog(keeps_thinking=keeps_thinking)
 
-    def load(self, items: Sequence[bytes], origin: Origin) -> None:
+    def load(self, items: Sequence[bytes], origin: Origin, *, pictures: bool) -> None:
         """Take the history of a request."""
-        found = self._reader.read(items, origin)
+        found = self._reader.read(items, origin, pictures=pictures)
         if found.restarted:
             self.log = MessageLog(keeps_thinking=self._keeps_thinking)
         for entry in found.entries:
@@ -125,7 +125,7 @@ class MessagesWire:
 
     def _encode_input(self, prompt: Prompt) -> tuple[bytes, bytes]:
         thread = self._thread(prompt)
-        thread.load(prompt.input, Origin(self._provider.id, prompt.model, "messages"))
+        thread.load(prompt.input, Origin(self._provider.id, prompt.model, "messages"), pictures=prompt.pictures)
         if thread.log.has_thinking:
             self._sent.add("replay")
         marks = "cache" not in self._refused

@@ -22,8 +22,16 @@ from codex_py.model.client import (
     StreamTextDelta,
     ToolCallStarted,
 )
-from codex_py.model.error_bodies import TOO_LONG, on_one_line
-from codex_py.model.failures import ANSWER_LIMIT, REFUSED, incomplete_answer, refused_answer, stream_failure
+from codex_py.model.error_bodies import on_one_line
+from codex_py.model.failures import (
+    ANSWER_LIMIT,
+    REFUSED,
+    IncompleteAnswer,
+    full_window,
+    incomplete_answer,
+    refused_answer,
+    stream_failure,
+)
 from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem
@@ -235,12 +243,11 @@ class MessagesDecoder:
         self._is_over = True
         match self._stop:
             case "max_tokens":
-                raise incomplete_answer(ANSWER_LIMIT)
+                raise incomplete_answer(ANSWER_LIMIT).with_usage(self._usage())
             case "model_context_window_exceeded":
-                message = "the answer is incomplete: the context window of the model is full"
-                raise ModelError(message, retryable=False, streaming=True, code=TOO_LONG).counted_as("context_length")
+                raise full_window().with_usage(self._usage())
             case "refusal":
-                raise _refusal(self._details)
+                raise _refusal(self._details).with_usage(self._usage())
             case _:
                 if self._stop not in _KNOWN_ENDS:
                     note = f"the server ended the answer for a reason of its own: `{on_one_line(self._stop, 60)}`"
@@ -304,6 +311,6 @@ def _error_of(event: Mapping[str, Any]) -> ModelError:
     return failure
 
 
-def _refusal(details: Mapping[str, Any]) -> ModelError:
+def _refusal(details: Mapping[str, Any]) -> IncompleteAnswer:
     words = [_text_of(details, key) for key in ("category", "explanation")]
     return refused_answer(": ".join(word for word in words if word))

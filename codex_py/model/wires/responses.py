@@ -21,7 +21,8 @@ from codex_py.model.client import (
     StreamTextDelta,
     ToolCallStarted,
 )
-from codex_py.model.failures import incomplete_answer, stream_failure
+from codex_py.model.failures import IncompleteAnswer, incomplete_answer, stream_failure
+from codex_py.model.pictures import without_pictures
 from codex_py.model.providers import Provider
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem
@@ -39,6 +40,7 @@ class _SentHistory:
         self.history: list[bytes] = []
         self.sendable: list[bytes] = []
         self.origin: Origin | None = None
+        self.pictures = True
 
 
 class ResponsesWire:
@@ -90,12 +92,12 @@ class ResponsesWire:
         origin, history = Origin(self._provider, prompt.model, "responses"), list(prompt.input)
         sent = self._threads.setdefault(prompt.thread_id, _SentHistory())
         known = len(sent.history)
-        if origin != sent.origin or history[:known] != sent.history:
+        if origin != sent.origin or prompt.pictures != sent.pictures or history[:known] != sent.history:
             known = 0
             sent.sendable.clear()
         new = [item for encoded in history[known:] if (item := sendable(encoded, origin)) is not None]
-        sent.sendable.extend(new)
-        sent.origin, sent.history = origin, history
+        sent.sendable.extend(new if prompt.pictures else map(without_pictures, new))
+        sent.origin, sent.history, sent.pictures = origin, history, prompt.pictures
         return sent.sendable.copy()
 
     def decoder(self, prompt: Prompt) -> ResponsesDecoder:
@@ -253,8 +255,7 @@ def _event(value: dict[str, Any]) -> ResponseEvent | None:
         case {"type": "response.failed"}:
             raise stream_failure(as_object(as_object(value.get("response")).get("error")), now=time.time())
         case {"type": "response.incomplete"}:
-            details = as_object(as_object(value.get("response")).get("incomplete_details"))
-            raise incomplete_answer(str(details.get("reason") or ""))
+            raise _incomplete(as_object(value.get("response")))
         case {"type": "error"}:
             raise stream_failure(_top_level_error(value), now=time.time())
         case _:
@@ -287,12 +288,26 @@ def _can_go_back(item: dict[str, Any]) -> bool:
 
 
 def _completed(response: dict[str, Any]) -> Completed:
-    usage, end_turn = response.get("usage"), response.get("end_turn")
-    return Completed(
-        _response_id(response),
-        TokenUsage.from_wire(usage) if as_object(usage) else None,
-        end_turn if isinstance(end_turn, bool) else None,
-    )
+    # Some servers have one event for every end.
+    match response.get("status"):
+        case "incomplete":
+            raise _incomplete(response)
+        case "failed":
+            raise stream_failure(as_object(response.get("error")), now=time.time())
+        case _:
+            end_turn = response.get("end_turn")
+            end_turn = end_turn if isinstance(end_turn, bool) else None
+            return Completed(_response_id(response), _usage(response), end_turn)
+
+
+def _incomplete(response: dict[str, Any]) -> IncompleteAnswer:
+    reason = as_object(response.get("incomplete_details")).get("reason")
+    return incomplete_answer(str(reason or ""), guides=True).with_usage(_usage(response))
+
+
+def _usage(response: dict[str, Any]) -> TokenUsage | None:
+    usage = as_object(response.get("usage"))
+    return TokenUsage.from_wire(usage) if usage else None
 
 
 def _response_id(response: dict[str, Any]) -> str:
