@@ -24,7 +24,9 @@ from codex_py.model.client import (
     StreamTextDelta,
     TurnState,
 )
+from codex_py.model.failures import IncompleteAnswer
 from codex_py.model.providers import Provider, resolve_provider
+from codex_py.model.repetition import REPETITION
 from codex_py.model.wires import open_wire
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ToolCall, message_of_content
@@ -46,7 +48,7 @@ _PICTURE: Final = (
     "CAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAwGUBknEAxDoOs3oAAAAASUVORK5CYII="
 )
 _COLOUR: Final = "red"
-_STATUSES: Final = ("400 ", "404 ", "413 ", "415 ", "422 ")
+_NOT_SHOWN: Final = "not shown by the model"
 _TOOL: Final = {
     "type": "function",
     "name": "report",
@@ -62,7 +64,9 @@ _TOOL: Final = {
 
 
 class Capability(NamedTuple):
-    """One line of the report. `works` is None for what could not be seen, or need not be there."""
+    """One line of the report. `works` is None for what the model did not show, or need not be there; False is a fault
+    of the server or the settings.
+    """
 
     name: str
     text: str
@@ -78,6 +82,8 @@ class _Answer:
         self.calls: list[ToolCall] = []
         self.usage: TokenUsage | None = None
         self.seconds = 0.0
+        self.early_end = ""
+        self.refused_picture = ""
 
     def colours(self) -> list[str]:
         """The colours in the well-formed calls of the tool."""
@@ -87,7 +93,7 @@ class _Answer:
 async def check_provider(
     config: Config, name: str, *, model: str | None, env: Mapping[str, str], home: Path
 ) -> list[Capability]:
-    """Ask the provider `name` once, and once more without a picture if it refuses that.
+    """Ask the provider `name` once; its client asks once more without a picture if it refuses that.
 
     Raises `UserError` when there is nothing to ask it with.
     """
@@ -132,29 +138,23 @@ def _message(*, picture: bool) -> bytes:
 
 
 async def _ask(client: ModelClient, prompt: Prompt, facts: ModelFacts, where: str) -> list[Capability]:
-    refusal = "" if facts.images else "the catalogue says that the model takes none"
     try:
         answer = await _answer_to(client, prompt)
     except ModelError as error:
-        if not facts.images or not _may_be_picture(str(error)):
-            return [Capability("answer", f"{where}: {error}", False)]
-        refusal = str(error)
-        try:
-            answer = await _answer_to(client, prompt.replace(input=[_message(picture=False)]))
-        except ModelError as second:
-            # It was not the picture, or not alone.
-            reason = second if "image" in refusal.lower() else refusal
-            return [Capability("answer", f"{where}: {reason}", False)]
-    return [Capability("answer", f"{where}, in {answer.seconds:.1f} s", True), *_findings(answer, refusal)]
-
-
-def _may_be_picture(refusal: str) -> bool:
-    """Whether a request may have been refused for its picture, by the status or the words of the error."""
-    return refusal.startswith(_STATUSES) or "image" in refusal.lower()
+        return [Capability("answer", f"{where}: {error}", False)]
+    ended = f"; {answer.early_end}" if answer.early_end else ""
+    refusal = answer.refused_picture if facts.images else "the catalogue says that the model takes none"
+    return [Capability("answer", f"{where}, in {answer.seconds:.1f} s{ended}", True), *_findings(answer, refusal)]
 
 
 async def _answer_to(client: ModelClient, prompt: Prompt) -> _Answer:
+    """The answer, also one that a model has not brought to an end: its server works all the same."""
     answer, began = _Answer(), time.monotonic()
+
+    def warn(message: str) -> None:
+        answer.refused_picture = message
+
+    client.watch(add_secrets=lambda _: None, warn=warn)
     try:
         async with asyncio.timeout(_SECONDS), aclosing(client.stream(prompt, turn_state=TurnState())) as events:
             async for event in events:
@@ -173,7 +173,14 @@ async def _answer_to(client: ModelClient, prompt: Prompt) -> _Answer:
                     case _:
                         pass
     except TimeoutError as error:
-        raise ModelError(f"the answer took more than {_SECONDS:g} s", retryable=True, streaming=True) from error
+        if not answer.pieces:
+            raise ModelError(f"the answer took more than {_SECONDS:g} s", retryable=True, streaming=True) from error
+        answer.early_end = f"the model went on for more than {_SECONDS:g} s and was stopped"
+    except ModelError as error:
+        if not isinstance(error, IncompleteAnswer) and error.code != REPETITION:
+            raise
+        answer.early_end = str(error)
+        answer.usage = error.usage if isinstance(error, IncompleteAnswer) else None
     answer.seconds = time.monotonic() - began
     return answer
 
@@ -188,8 +195,8 @@ def _findings(answer: _Answer, refusal: str) -> list[Capability]:
         _about_tools(answer, colours),
         Capability("parallel", f"{len(colours)} calls in one answer", True)
         if len(colours) > 1
-        else Capability("parallel", "two calls were asked for in one answer, and did not come", None),
-        Capability("reasoning", "the model thinks", True) if thinks else Capability("reasoning", "none was seen", None),
+        else Capability("parallel", f"{_NOT_SHOWN}: two calls were asked for, {len(colours)} came", None),
+        Capability("reasoning", "the model thinks", True) if thinks else Capability("reasoning", _NOT_SHOWN, None),
         _about_picture(colours, refusal),
         _about_cache(usage),
     ]
@@ -200,8 +207,9 @@ def _about_tools(answer: _Answer, colours: list[str]) -> Capability:
         return Capability("tools", "the tool was called as its schema says", True)
     if answer.calls:
         wrong = answer.calls[0]
-        return Capability("tools", f"a call that does not fit: `{wrong.name}` with `{wrong.arguments[:80]}`", False)
-    return Capability("tools", "the tool was not called, and without tools there is no work", False)
+        call = f"`{wrong.name}` with `{wrong.arguments[:80]}`"
+        return Capability("tools", f"{_NOT_SHOWN}: its call does not fit the schema of the tool: {call}", None)
+    return Capability("tools", f"{_NOT_SHOWN}: it called no tool, without which a session can only talk", None)
 
 
 def _about_picture(colours: list[str], refusal: str) -> Capability:
@@ -209,8 +217,8 @@ def _about_picture(colours: list[str], refusal: str) -> Capability:
         return Capability("pictures", refusal, None)
     if any(_COLOUR in colour.lower() for colour in colours):
         return Capability("pictures", "the model saw what is in one", True)
-    shown = f"`{colours[0][:40]}`" if colours else "nothing"
-    return Capability("pictures", f"one was taken, and the model saw {shown} in it, not `{_COLOUR}`", None)
+    seen = f"it saw `{colours[0][:40]}` in one, not `{_COLOUR}`" if colours else "the server took one"
+    return Capability("pictures", f"{_NOT_SHOWN}: {seen}", None)
 
 
 def _about_cache(usage: TokenUsage | None) -> Capability:

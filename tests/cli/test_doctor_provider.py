@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_messages import FakeMessages, answer, api_refusal, says, thinks, uses
+from tests.support.fake_messages import FakeMessages, answer, api_refusal, thinks, uses
 from tests.support.fake_responses import (
     FakeResponses,
     api_error,
@@ -83,8 +83,6 @@ def test_a_refused_picture_is_noted_and_the_rest_is_found_out_without_it(place: 
 @pytest.mark.parametrize(
     ("play", "name", "text"),
     [
-        (answer(says("no tools here")), "tools", "not called"),
-        (answer(uses("t", "report", '{"che')), "tools", "does not fit"),
         (api_refusal(529, "overloaded_error", "Overloaded"), "answer", "529: Overloaded"),
         (api_refusal(401, "authentication_error", "invalid x-api-key"), "answer", "check the API key"),
         (status(200, "<html><title>Login</title>"), "answer", "an HTML page titled"),
@@ -96,6 +94,37 @@ def test_what_does_not_work_is_a_fault(place: Place, play: Any, name: str, text:
         ended = run(place, "doctor", "--provider", "fake", "-m", "claude-opus-5-5")
     [fault] = [line for line in ended.out.splitlines() if line.startswith("FAULT")]
     assert (ended.status, fault[7:17].strip(), text in fault) == (1, name, True)
+
+
+@pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.wire)
+@pytest.mark.parametrize("how", ["talks", "rambles", "errs", "refuses"])
+def test_what_a_small_model_does_not_show_is_no_fault_of_its_server(place: Place, wire: Dialect, how: str) -> None:
+    plays: dict[str, Any] = {
+        "talks": wire.say("Once upon a time"),
+        "rambles": wire.ended("and then " * 20, "limit"),
+        "errs": wire.answer("", [("c1", "report", {"colour": 7})]),
+        "refuses": wire.ended("I cannot", "refusal"),
+    }
+    with wire.server(plays[how], excuse={"replay"}) as model:
+        place.use_model(model.base_url, wire_api=wire.wire)
+        ended = run(place, "doctor", "--provider", "fake", "-m", "some-model")
+    lines = {line[7:17].strip(): line for line in ended.out.splitlines()}
+    assert (ended.status, ended.err) == (0, "")
+    assert lines["answer"].startswith("ok ")
+    assert ("incomplete" in lines["answer"]) == (how == "rambles")
+    for name in ("tools", "parallel", "reasoning", "pictures"):
+        assert lines[name].startswith("note ")
+        assert "not shown by the model" in lines[name]
+
+
+@pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.wire)
+def test_a_picture_that_is_refused_is_a_note_on_every_api(place: Place, wire: Dialect) -> None:
+    refusal = api_error(400, "image input is not supported")
+    with wire.server(refusal, wire.say("Once upon a time"), excuse={"replay", "prefix"}) as model:
+        place.use_model(model.base_url, wire_api=wire.wire)
+        ended = run(place, "doctor", "--provider", "fake", "-m", "some-model")
+    [line] = [line for line in ended.out.splitlines() if "pictures" in line[:17]]
+    assert (ended.status, "image input is not supported" in line) == (0, True)
 
 
 def test_a_server_of_the_responses_api_is_checked_in_the_same_way(place: Place) -> None:
