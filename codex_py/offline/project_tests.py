@@ -36,6 +36,7 @@ _UNITTEST: Final = re.compile(
     r"^(?:FAIL|ERROR): (\S+)[^\n]*\n(.*?)(?=^={10,}$|^-{10,}\nRan |\Z)", re.MULTILINE | re.DOTALL
 )
 _FRAME: Final = re.compile(r'^ *File "([^"\n]{1,400})", line (\d{1,9})', re.MULTILINE)
+_NONE_RAN: Final = re.compile(r"^Ran 0 tests in |^(?:=+ )?(?:no tests ran|\d+ deselected) in ", re.MULTILINE)
 _UNITTEST_END: Final = re.compile(r"^Ran (\d+) tests? in [^\n]*\n+((?:OK|FAILED|NO TESTS RAN)[^\n]*)$", re.MULTILINE)
 
 
@@ -134,6 +135,9 @@ def _report(command: str, result: Result, cwd: str | None) -> str:
     ran = f"I ran {code(command)}."
     if result.session_id is not None:
         return f"{ran} It is still running after the longest wait I allow. So far it printed:\n\n{excerpt(result.text)}"
+    if _NONE_RAN.search(result.text):
+        why = ": these may need pytest, which no Python here has" if "-m unittest" in command else ""
+        return f"{ran} No test ran{why}."
     failed, counts = failed_tests(result.text, cwd), f": {found}" if (found := read_counts(result.text)) else ""
     if result.is_ok:
         return f"{ran} The tests passed{counts}."
@@ -141,12 +145,9 @@ def _report(command: str, result: Result, cwd: str | None) -> str:
     lines.append("\n".join(f"{number}. {_line(failure)}" for number, failure in enumerate(failed[:_SHOWN], 1)))
     if len(failed) > _SHOWN:
         lines.append(f"… and {counted(len(failed) - _SHOWN, 'more failure')}")
-    if not failed:
-        lines.append(excerpt(result.text, head=10, tail=30))
+    lines.append("Fixing them needs a real model." if failed else excerpt(result.text, head=10, tail=30))
     if result.is_denied:
         lines.append("The sandbox refused something; `-s workspace-write` lets tests write in the working directory.")
-    if failed:
-        lines.append("Fixing them needs a real model.")
     return "\n\n".join(line for line in lines if line)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,20 @@ async def test_the_failing_tests_are_named(tmp_path: Path) -> None:
     assert "It failed with exit code 1: 1 failed, 1 passed." in answer
     assert "1. `test_calc.py:5` — `test_add`: assert -1 == 3" in answer
     assert "Fixing them needs a real model." in answer
+
+
+async def test_tests_that_did_not_run_have_not_passed(tmp_path: Path) -> None:
+    host = Host(write_tree(tmp_path / "work", CALC))
+    assert (await host.ask("run the test test_nosuch")).partition("\n")[0].endswith("-k test_nosuch`. No test ran.")
+    for name in ("python3", "python"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+        program.chmod(0o755)
+    host.path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
+    answer = await host.ask("run the tests")
+    assert "`. No test ran: these may need pytest, which no Python here has." in answer
+    assert "passed" not in answer
 
 
 async def test_one_test_is_run_by_its_name(tmp_path: Path) -> None:
