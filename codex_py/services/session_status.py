@@ -15,20 +15,17 @@ from codex_py.paths import short_path
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.policy import approval_name, describe_sandbox
 from codex_py.protocol.status import FactSection
-from codex_py.protocol.usage import TokenUsage
 from codex_py.text.credentials import masked_words
 
 _MAX_SERVERS: Final = 200
 
 
-def status_sections(
-    session: Session, loaded: LoadedConfig, *, usage: TokenUsage, branch: str, user_home: str
-) -> tuple[FactSection, ...]:
-    """Session, permissions, usage and settings; `usage` counts the tokens of the whole session."""
+def status_sections(session: Session, loaded: LoadedConfig, *, branch: str, user_home: str) -> tuple[FactSection, ...]:
+    """Session, permissions, usage and settings."""
     return (
         FactSection(f"codex-py {__version__}", tuple(_about_session(session, loaded, branch, user_home))),
         FactSection("Allowed", tuple(_about_policies(session))),
-        FactSection("Used", tuple(_about_use(session, usage))),
+        FactSection("Used", tuple(_about_use(session))),
         FactSection("Settings", tuple(_about_settings(loaded, user_home))),
     )
 
@@ -67,10 +64,10 @@ def _about_policies(session: Session) -> Iterator[tuple[str, str]]:
         yield "plan mode", "on: nothing is written until you accept a plan"
 
 
-def _about_use(session: Session, usage: TokenUsage) -> Iterator[tuple[str, str]]:
+def _about_use(session: Session) -> Iterator[tuple[str, str]]:
     use = session.context_use()
     about = "" if use.measured else "≈ "
-    yield "tokens", usage.in_words()
+    yield "tokens", session.spending.session.in_words()
     costs = session.spending.costs()
     yield (
         "cost",

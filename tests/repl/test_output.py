@@ -36,11 +36,17 @@ def streaming(*pieces: str) -> list[Json]:
     return [added({"type": "message", "role": "assistant", "content": []}), *map(delta, pieces)]
 
 
-def test_the_context_is_in_the_status_line_and_the_totals_in_status(place: Place, ready: Ready) -> None:
+def test_the_context_is_in_the_status_line_and_the_totals_in_status_also_when_resumed(
+    place: Place, ready: Ready
+) -> None:
     with FakeResponses([say("ok"), completed(tokens(100_000, 1_000, cached=80_000))]) as model:
         ready(model)
         with Terminal(place, "go") as terminal:
             terminal.wait_for("● ok").wait_for("63% left · $0.0450 · ").wait_for_prompt()
+            terminal.type("/status\r")
+            terminal.wait_for("100,000 tokens in (80% cached), 1,000 out")
+        with Terminal(place, "resume", "--last") as terminal:
+            terminal.wait_for_prompt()
             terminal.type("/status\r")
             terminal.wait_for("100,000 tokens in (80% cached), 1,000 out")
 

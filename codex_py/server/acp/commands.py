@@ -13,7 +13,6 @@ from codex_py.errors import UserError
 from codex_py.paths import is_file
 from codex_py.protocol.ops import OverrideTurnContext, SkillInput, TextInput, UserInput
 from codex_py.protocol.status import FactSection, PromptCommand
-from codex_py.protocol.usage import TokenUsage
 from codex_py.rollout.files import home_of
 from codex_py.rollout.listing import save_name
 from codex_py.server.acp.content import Json
@@ -29,9 +28,7 @@ _MAX_DESCRIPTION_LENGTH: Final = 300
 
 
 class CommandTarget(Protocol):
-    """The session a command acts on. `usage` counts the tokens of the whole session."""
-
-    usage: TokenUsage
+    """The session a command acts on."""
 
     @property
     def thread(self) -> LiveThread: ...
@@ -183,7 +180,7 @@ async def _status(to: CommandTarget, request: CommandRequest) -> Json | None:
     session, loaded = to.thread.session, to.thread.loaded
     git = await asyncio.to_thread(read_git_state, session.settings.cwd)
     branch = (git.branch if git else None) or ""
-    to.show_message(_page(status_sections(session, loaded, usage=to.usage, branch=branch, user_home="")))
+    to.show_message(_page(status_sections(session, loaded, branch=branch, user_home="")))
     return None
 
 

@@ -110,7 +110,6 @@ class AcpSession:
         self._has_title = len(thread.session.history) > 0
         # The title the session gets from the running turn once its message is recorded.
         self._coming_title = ""
-        self.usage = TokenUsage()
 
     @property
     def is_busy(self) -> bool:
@@ -176,8 +175,6 @@ class AcpSession:
                 self._coming_title = first_words(" ".join(messages), _MAX_TITLE_LENGTH)
             case events.ItemRecorded(item) if self._coming_title and _is_users(item):
                 self._send_title()
-            case events.UsageReported(_, total):
-                self.usage = total
             case events.PlanProposed(_, plan):
                 self._plan = plan
             case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():

@@ -73,6 +73,7 @@ class StatusKeeper:
             case events.SessionStarted(resumed=count) if count:
                 use = self._session.context_use()
                 self._filled = use.total / use.window if use.window else None
+                self._tokens = self._session.spending.session.total_tokens
                 costs = self._session.spending.costs().session
                 self._cost = costs.in_words() if costs.requests else ""
             case events.UsageReported(last, total, window, costs=costs):

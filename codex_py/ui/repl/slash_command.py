@@ -13,10 +13,9 @@ from codex_py.core.session import Session
 from codex_py.core.session_settings import read_check
 from codex_py.paths import short_path
 from codex_py.programs import ProgramFinder, program_finder
-from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted, UsageReported
+from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from codex_py.protocol.ops import Op
 from codex_py.protocol.policy import extra_roots
-from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.render.entry import ScrollbackEntry
 from codex_py.services.git import GitReader
@@ -153,7 +152,7 @@ class Front(Protocol):
 
 
 class CommandContext:
-    """Everything a command may use. `usage` is that of the whole session."""
+    """Everything a command may use."""
 
     def __init__(
         self,
@@ -174,7 +173,6 @@ class CommandContext:
         self.theme = launch.tui.theme
         self.is_vim = launch.tui.vim
         self.prompts: Sequence[PromptFile] = ()
-        self._usage = TokenUsage()
         self.reload()
 
     @property
@@ -203,9 +201,6 @@ class CommandContext:
         """Which files may be shown: the content of those that `sandbox.deny_read` denies is not."""
         return read_check(self.launch.loaded, home=self.launch.home, cwd=self.cwd, env=self.launch.env)
 
-    def usage(self) -> TokenUsage:
-        return self._usage
-
     def catalog(self) -> SkillCatalog:
         """The skills there are."""
         return self.session.skills.catalog
@@ -224,8 +219,6 @@ class CommandContext:
     def note_event(self, event: Event) -> None:
         """A listener of the session."""
         match event:
-            case UsageReported(_, total):
-                self._usage = total
             case TurnCompleted() | TurnFailed() | TurnInterrupted():
                 self.reload()
             case _:

@@ -74,7 +74,6 @@ async def _status(context: CommandContext, words: str) -> None:
     sections = status_sections(
         context.session,
         context.launch.loaded,
-        usage=context.usage(),
         branch=(git.branch if git else None) or "",
         user_home=context.user_home,
     )
