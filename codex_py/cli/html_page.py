@@ -7,8 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.errors import UserError
-from codex_py.text.files import os_reason
+from codex_py.services.session_document import document_file
 from codex_py.text.sanitize import sanitize_line
 
 _STYLE: Final = """
@@ -53,11 +52,9 @@ def render_page(title: str, notes: Sequence[str], head: Sequence[str], rows: Seq
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write a page to a file. Raises `UserError`."""
-    try:
-        path.write_text(page, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UserError(f"cannot write `{path}`: {os_reason(error)}") from error
+    """Write a page to a file, in place of a link or a pipe with that name. Raises `UserError`."""
+    with document_file(path) as write:
+        write(page.encode("utf-8", "replace"))
 
 
 def _cell(cell: str | Bar) -> str:

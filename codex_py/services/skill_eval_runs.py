@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from codex_py.core.build import SessionRequest, open_session
 from codex_py.core.session import Session
 from codex_py.errors import CodexError, UserError
 from codex_py.model.metering import BudgetLimits
+from codex_py.paths import opened_directory
 from codex_py.protocol import events
 from codex_py.protocol.ops import TextInput, UserTurn
 from codex_py.protocol.usage import BUDGET_REACHED
@@ -25,7 +27,8 @@ from codex_py.services.skill_judge import Judgement, judge_sentences
 from codex_py.skills.eval_results import ARMS, Arm, CheckResult, EvalResult, EvalRun, sum_up
 from codex_py.skills.evals import EVALS, EvalCase
 from codex_py.skills.model import Skill
-from codex_py.text.files import os_reason
+from codex_py.skills.tree import MAX_FILE_BYTES, FileMode, TreeRefused, list_tree, read_file
+from codex_py.text.files import FileRefused, os_reason, read_trusted
 
 _ORIGINATOR: Final = "codex_exec"
 # A run that a model never ends.
@@ -193,16 +196,36 @@ def _prepare(workspace: Path, case: EvalCase) -> None:
     try:
         workspace.mkdir(mode=0o700)
         for name, content in case.files.items():
-            target = workspace / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(content, str):
-                target.write_text(content, encoding="utf-8", newline="")
-            elif content.is_dir():
-                _copy_tree(content, target)
-            else:
-                shutil.copy(content, target)
+            for inner, mode, raw in _start_files(content):
+                _write(workspace / name / inner, mode, raw)
+    except (TreeRefused, FileRefused) as error:
+        raise UserError(f"cannot write the files of `{case.name}`: {error}") from None
     except OSError as error:
         raise UserError(f"cannot write the files of `{case.name}`: {os_reason(error)}") from error
+
+
+def _start_files(content: str | Path) -> Iterator[tuple[str, FileMode, bytes]]:
+    """The path of each file below the one that is named, its mode, and its content. Raises what reading raises."""
+    if isinstance(content, str):
+        yield "", "100644", content.encode("utf-8", "surrogateescape")
+    elif content.is_dir():
+        yield from ((file.path, file.mode, read_file(content, file)) for file in list_tree(content))
+    elif (head := read_trusted(content, MAX_FILE_BYTES)) is not None:
+        if head.size > MAX_FILE_BYTES:
+            raise FileRefused(f"`{content.name}` is too large")
+        yield "", "100755" if os.access(content, os.X_OK) else "100644", head.raw
+
+
+def _write(path: Path, mode: FileMode, raw: bytes) -> None:
+    """Write a file through no link: another file of the skill, or a command, may have put one there."""
+    with opened_directory(path.parent, []) as directory:
+        if mode == "120000":
+            os.symlink(os.fsdecode(raw), path.name, dir_fd=directory)
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path.name, flags, 0o755 if mode == "100755" else 0o644, dir_fd=directory)
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(raw)
 
 
 def _copy_skill(skill: Skill, top: Path) -> Path:
@@ -213,7 +236,8 @@ def _copy_skill(skill: Skill, top: Path) -> Path:
     except OSError as error:
         raise UserError(f"cannot copy the skill `{skill.name}`: {os_reason(error)}") from error
     shutil.rmtree(target / EVALS, ignore_errors=True)
-    (target / "evals.json").unlink(missing_ok=True)
+    with suppress(OSError):
+        (target / "evals.json").unlink(missing_ok=True)
     return target
 
 

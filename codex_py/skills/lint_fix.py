@@ -31,6 +31,9 @@ def fix_findings(findings: Iterable[LintFinding]) -> list[LintFinding]:
 
 
 def _fix(finding: LintFinding, renamed: dict[Path, Path]) -> bool:
+    is_inner = finding.path.name != SKILL_FILE
+    if finding.path.is_symlink() or (is_inner and finding.path.parent.is_symlink()):
+        return False  # What a link leads to may be no part of the skill.
     match finding.rule:
         case "executable":
             mode = finding.path.stat().st_mode

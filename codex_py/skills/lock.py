@@ -93,9 +93,8 @@ def write_lock(root: Path, entries: Mapping[str, LockEntry], *, shared: bool = F
         path.unlink(missing_ok=True)
         return
     document = {"version": _VERSION, "skills": {name: entry.as_json() for name, entry in entries.items()}}
-    replace_private(path, (json.dumps(document, indent=2, sort_keys=True) + "\n").encode(), sync=True)
-    if shared:
-        path.chmod(0o644)
+    content = json.dumps(document, indent=2, sort_keys=True) + "\n"
+    replace_private(path, content.encode(), sync=True, mode=0o644 if shared else 0o600)
 
 
 def has_lock(root: Path) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.errors import CodexError
+from codex_py.text.files import FileRefused, read_below
 from codex_py.text.sanitize import sanitize_line
 
 MAX_FILES: Final = 2000
@@ -135,17 +136,15 @@ def _is_checked_bytecode(path: Path) -> bool:
 
 def read_file(directory: Path, file: TreeFile) -> bytes:
     """The content of a file of the tree, or where a link leads. Raises `TreeRefused` for what has been exchanged."""
-    path = directory / file.path
     if file.mode == "120000":
-        return os.fsencode(path.readlink())
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise TreeRefused(f"`{file.path}` is not a regular file")
-        content = stream.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
+        return os.fsencode((directory / file.path).readlink())
+    try:
+        head = read_below(Path(os.path.realpath(directory)), file.path, MAX_FILE_BYTES + 1)
+    except FileRefused as error:
+        raise TreeRefused(f"`{file.path}` is {error}") from None
+    if len(head.raw) > MAX_FILE_BYTES:
         raise TreeRefused(f"`{file.path}` is larger than {MAX_FILE_BYTES // _MEBIBYTE} MiB")
-    return content
+    return head.raw
 
 
 def tree_hash(directory: Path, files: Sequence[TreeFile]) -> str:

@@ -151,7 +151,6 @@ def _write(lock: OtherLock, skills: Mapping[str, Any]) -> None:
     text = json.dumps({**lock.document, "skills": ordered}, indent=2, ensure_ascii=False)
     try:
         mode = lock.path.stat().st_mode & 0o777
-        replace_private(lock.path, (text + ("\n" if lock.is_project else "")).encode())
-        lock.path.chmod(mode)
+        replace_private(lock.path, (text + ("\n" if lock.is_project else "")).encode(), mode=mode)
     except OSError as error:
         raise UserError(f"cannot write `{lock.path}`: {(error.strerror or str(error)).lower()}") from error

@@ -331,6 +331,34 @@ def test_links_in_the_evaluations_lead_nowhere_else(place: Place) -> None:
     assert run(place, "skills", "test", "lint", "--offline").status == 1
 
 
+@pytest.mark.parametrize("target", ["../../..", "{home}"], ids=["relative", "absolute"])
+def test_files_of_an_evaluation_are_not_written_through_a_link(place: Place, target: str) -> None:
+    path = add(place, WHEN, "prompt: x\nfiles: [evals/files/start, 'evals/files/way{}/.bashrc']\n".format(
+        "" if "home" in target else place.home
+    ))  # fmt: skip
+    files = path.parent / "evals/files"
+    (files / "start").mkdir(parents=True)
+    # In the workspace, two directories below the one for temporary files, this leads to the root.
+    (files / "start/way").symlink_to(target.format(home=place.home))
+    planted = files / ("way" if "home" in target else f"way{place.home}")
+    planted.mkdir(parents=True)
+    (planted / ".bashrc").write_text("echo planted\n")
+    ended = run(place.with_env(TMPDIR="/tmp"), "skills", "test", "lint", "--offline")
+    assert not (place.home / ".bashrc").exists()
+    assert "cannot write the files of `case1`" in ended.err
+    assert ended.status == 1
+
+
+def test_a_page_is_not_written_through_a_link(place: Place) -> None:
+    profile = place.home / ".profile"
+    profile.write_text("mine\n")
+    page = place.repo / "page.html"
+    page.symlink_to(profile)
+    assert run(place, "skills", "report", "--html", page).status == 0
+    assert (profile.read_text(), page.is_symlink()) == ("mine\n", False)
+    assert page.read_text().startswith("<!doctype html>")
+
+
 def test_what_cannot_be_tested_says_so(place: Place) -> None:
     add(place, WHEN)
     none = run(place, "skills", "test", "lint", "--offline")
