@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -45,6 +44,7 @@ from codex_py.services.skill_origins import (
     user_target,
 )
 from codex_py.services.skill_source import fetch_source, parse_source
+from codex_py.services.work_directory import work_directory
 from codex_py.skills.lock import now
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.skills.vercel_lock import drop_entry, put_entry
@@ -90,7 +90,7 @@ def install_skills(
     request = _request(cwd)
     target = project_target(request) if scope == "project" else user_target(request)
     wanted = parse_source(source, cwd=request.cwd)
-    with _work_directory() as stage:
+    with _work_directory(request) as stage:
         fetched = fetch_source(wanted, stage, os.environ)
         found = _chosen(find_skills(fetched.top), skill or (), source)
         if dry_run:
@@ -129,7 +129,7 @@ def update_skills(
     """
     request = _request(cwd)
     chosen = _named(request, names or (), scope)
-    with _work_directory() as stage:
+    with _work_directory(request) as stage:
         sources = SourceCache(stage, os.environ)
         behind, failures = _find_behind(chosen, sources)
         if check:
@@ -144,7 +144,7 @@ def update_skills(
 def list_outdated(scope: OneScope = None, cwd: Cwd = None, as_json: Json = False) -> int:
     """List the installed skills whose source has another version now. Nothing is changed."""
     request = _request(cwd)
-    with _work_directory() as stage:
+    with _work_directory(request) as stage:
         behind, failures = _find_behind(_named(request, (), scope), SourceCache(stage, os.environ))
         _print_behind(behind, as_json=as_json)
     return 1 if failures else 0
@@ -193,7 +193,7 @@ def show_difference(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
         is_there = installed.directory.is_dir()
         print_note(f"the skill `{name}` is " + ("what was agreed to" if is_there else "not there: see `skills sync`"))
         return 0
-    with _work_directory() as stage:
+    with _work_directory(request) as stage:
         before = stored_tree(request.home, installed.entry.tree_hash)
         before = before or SourceCache(stage, os.environ).agreed(installed)
         for line in capability_lines(installed.entry.declared, capabilities_of(installed.directory)):
@@ -221,7 +221,7 @@ def sync_skills(scope: Scope = "project", cwd: Cwd = None) -> int:
         print_note(f"everything in `{target.root}` is what the lock says")
         return 0
     failures = 0
-    with _work_directory() as work:
+    with _work_directory(request) as work:
         sources = SourceCache(work, os.environ)
         for each in wrong:
             try:
@@ -256,10 +256,8 @@ def _request(cwd: Path | None) -> SkillRootsRequest:
     return skill_sources(local.loaded, home=local.home, cwd=directory, env=os.environ)
 
 
-@contextmanager
-def _work_directory() -> Generator[Path, None, None]:
-    with tempfile.TemporaryDirectory(prefix="codex-py-skills-", ignore_cleanup_errors=True) as directory:
-        yield Path(os.path.realpath(directory))
+def _work_directory(request: SkillRootsRequest) -> AbstractContextManager[Path]:
+    return work_directory(request.home / "cache" / "skill-sources")
 
 
 def _chosen(found: Sequence[SourceSkill], names: Sequence[str], source: str) -> list[SourceSkill]:

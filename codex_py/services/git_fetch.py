@@ -88,6 +88,11 @@ def git_source(text: str) -> GitSource | None:
     return GitSource(url, ref or None)
 
 
+def limit_argv(max_bytes: int) -> tuple[str, ...]:
+    """Prefix a command line with this so that no file it writes grows above `max_bytes`."""
+    return ("/bin/sh", "-c", 'ulimit -f "$0" && exec "$@"', str(max_bytes // _BLOCK))
+
+
 class GitWriter:
     """Runs git in a directory; `own` are variables such as `GIT_DIR`, and `seconds` is what a command may take."""
 
@@ -119,14 +124,17 @@ class GitWriter:
         """
         # With fewer objects than `unpackLimit`, git would write each to a file of its own.
         settings = {"fetch.unpackLimit": "1", "transfer.unpackLimit": "1"}
-        limit = ("/bin/sh", "-c", 'ulimit -f "$0" && exec "$@"', str(max_bytes // _BLOCK))
         try:
-            self._run([*settings_argv(settings), "fetch", *arguments], limit)
+            self._run([*settings_argv(settings), "fetch", *arguments], limit_argv(max_bytes))
         except UserError as error:
             if not _TOO_LARGE.search(str(error)):
                 raise
             size = f"{max_bytes // 1024 // 1024} MiB"
             raise UserError(f"the repository is refused: more than {size} would be downloaded") from error
+
+    def run_limited(self, *arguments: str, max_bytes: int) -> str:
+        """The first `max_bytes` of the output of a git command, which is stopped then."""
+        return self._run(arguments, ("/bin/sh", "-c", '"$@" | head -c "$0"', str(max_bytes)))
 
     def run(self, *arguments: str) -> str:
         """The output of a git command. Raises `UserError` when it fails."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.errors import UserError
+from codex_py.paths import opened_directory
 from codex_py.services.git_fetch import GitSource, GitWriter
 from codex_py.text.sanitize import sanitize_line
 
@@ -21,6 +22,7 @@ MAX_FILES: Final = 20_000
 MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 _MAX_DEPTH: Final = 32
+_MAX_LISTING: Final = 16 * 1024 * 1024
 _CHUNK_BYTES: Final = 1024 * 1024
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 _LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", ".jj"})
@@ -33,7 +35,9 @@ def copy_plugin(source: Path, target: Path) -> None:
     that cannot be shown, too much of anything.
     """
     try:
-        _Copy(Path(os.path.realpath(source))).copy_directory("", target, 0)
+        copy = _Copy(Path(os.path.realpath(source)))
+        copy.copy_directory("", target, 0)
+        copy.check_links(Path(os.path.realpath(target)))
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
         raise UserError(f"cannot copy `{source}`: {(error.strerror or str(error)).lower()}") from error
@@ -47,6 +51,7 @@ class _Copy:
         self._source = source
         self._files = 0
         self._bytes = 0
+        self._links: list[tuple[str, Path]] = []
 
     def copy_directory(self, inner: str, target: Path, depth: int) -> None:
         """Copy one directory; `inner` is its path inside the source."""
@@ -87,11 +92,21 @@ class _Copy:
         if written.is_absolute() or below is None or not _LEFT_OUT.isdisjoint(below):
             raise _refusal(inner, "a link that leads out of the plugin")
         target.symlink_to(written)
+        self._links.append((inner, target))
+
+    def check_links(self, top: Path) -> None:
+        """Raise `UserError` for a link in the copy at `top` that leads out of it: what was copied may have changed."""
+        for inner, link in self._links:
+            if not Path(os.path.realpath(link)).is_relative_to(top):
+                raise _refusal(inner, "a link that leads out of the plugin")
 
     def _file(self, inner: str, target: Path) -> None:
         # Opened without following links and looked at again: what was listed may have been exchanged.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with os.fdopen(os.open(self._source / inner, flags), "rb") as source:
+        path = self._source / inner
+        with opened_directory(path.parent) as directory:
+            opened = os.open(path.name, flags, dir_fd=directory)
+        with os.fdopen(opened, "rb") as source:
             status = os.fstat(source.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise _refusal(inner, "not a regular file")
@@ -124,7 +139,8 @@ def fetch(source: GitSource, directory: Path, env: Mapping[str, str], *, submodu
     git.run("init", "-q", "--template=", ".")
     git.switch_off_filters()
     commit = _fetch_commit(git, source)
-    listing = git.run("ls-tree", "-r", "-l", "-z", commit)
+    # With its directories: ten of them that are each ten times the next one hold nothing, and are never listed whole.
+    listing = git.run_limited("ls-tree", "-r", "-t", "-l", "-z", commit, max_bytes=_MAX_LISTING)
     _check_size(listing)
     if not submodules and any(line.startswith("160000 ") for line in listing.split("\0")):
         raise UserError("the repository is refused: it has submodules", hint="give a repository with the skill itself")
@@ -153,7 +169,8 @@ def _check_size(listing: str) -> None:
         for line in listing.split("\0")
         if (size := line.partition("\t")[0].rpartition(" ")[2].strip()).isdecimal()
     ]
-    if len(sizes) > MAX_FILES or sum(sizes) > MAX_BYTES or max(sizes, default=0) > MAX_FILE_BYTES:
+    is_whole = len(os.fsencode(listing)) < _MAX_LISTING and listing.count("\0") <= 2 * MAX_FILES
+    if not is_whole or len(sizes) > MAX_FILES or sum(sizes) > MAX_BYTES or max(sizes, default=0) > MAX_FILE_BYTES:
         raise UserError(
             f"the repository is refused: more than {MAX_FILES} files, {MAX_BYTES // 1024 // 1024} MiB, or a file of"
             f" {MAX_FILE_BYTES // 1024 // 1024} MiB"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from codex_py.plugins.record import forget_record, record_plugin
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.services.git_fetch import git_source
 from codex_py.services.plugin_fetch import copy_plugin, fetch
+from codex_py.services.work_directory import discard, work_directory
 from codex_py.skills.namespace import MANIFEST_DIRECTORIES
 
 _MARKETS: Final = (".agents/plugins/marketplace.json", ".claude-plugin/marketplace.json")
@@ -57,11 +57,7 @@ def staged_plugin(request: PluginRequest, home: Path, env: Mapping[str, str]) ->
     """A copy of the requested plugin, deleted at the end unless it is installed. Raises `UserError`."""
     source = git_source(request.source)
     cache = home / PLUGIN_CACHE
-    make_private_dir(cache)
-    _clear_leftovers(cache)
-    stage = cache / f".new-{os.getpid()}-{os.urandom(4).hex()}"
-    stage.mkdir(mode=0o700)
-    try:
+    with work_directory(cache) as stage:
         if source is not None:
             directory = stage / "repository"
             fetch(source, directory, env)
@@ -71,8 +67,6 @@ def staged_plugin(request: PluginRequest, home: Path, env: Mapping[str, str]) ->
                 reason = "is not a directory" if os.path.lexists(directory) else "does not exist"
                 raise UsageError(f"`{request.source}` {reason}", hint="give a directory, or a URL with `https://`")
         yield _stage(_find(directory, request, "local" if source is None else "git"), home, stage)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
 
 
 def install_staged(staged: StagedPlugin, home: Path) -> Plugin:
@@ -102,36 +96,13 @@ def uninstall_plugin(home: Path, plugin_id: str) -> bool:
     target = plugin_directory(home, plugin_id)
     if target is None or not os.path.lexists(target):
         return False
-    trash = target.parent.parent / f".old-{os.getpid()}-{os.urandom(4).hex()}"
     try:
-        # Renamed first, so that no session uses it while its files are being removed.
-        target.rename(trash)
+        discard(target, target.parent.parent)
     except OSError as error:
         raise UserError(f"cannot remove `{target}`: {(error.strerror or str(error)).lower()}") from error
     forget_record(home, plugin_id)
-    if trash.is_symlink():
-        trash.unlink()
-    shutil.rmtree(trash, ignore_errors=True)
     with suppress(OSError):
         target.parent.rmdir()
-    return True
-
-
-def _clear_leftovers(cache: Path) -> None:
-    """Remove the leftovers of programs that were killed while installing."""
-    for left in (*cache.glob(".new-*-*"), *cache.glob(".old-*-*")):
-        process = left.name.split("-")[1]
-        if process.isdecimal() and not _is_alive(int(process)):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass
     return True
 
 

@@ -5,6 +5,9 @@ An archive is other people's work: every member is checked before it is written,
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import lzma
 import os
 import stat
@@ -12,6 +15,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, NamedTuple
 
@@ -21,6 +25,9 @@ from codex_py.skills.tree import TreeRefused, check_clashes, check_name
 
 _CHUNK_BYTES: Final = 256 * 1024
 _MEBIBYTE: Final = 1024 * 1024
+# Of one member of a tar, with its long names and attributes: `tarfile` reads these into memory whole.
+_MAX_HEADER_BYTES: Final = 256 * 1024
+_PACKED: Final = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 # What `zipfile` and `tarfile` raise for a damaged file.
 _DAMAGE: Final = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, OverflowError),
@@ -72,21 +79,58 @@ def is_archive(path: Path) -> bool:
     return head.startswith(packed) or head[257:262] == b"ustar"
 
 
+class _LimitedReader(io.BufferedIOBase):
+    """The bytes of a tar, up to as many as its next part may have."""
+
+    def __init__(self, stream: io.BufferedIOBase) -> None:
+        self._stream = stream
+        self._left = 0
+
+    def allow(self, size: int) -> None:
+        """Let so many more bytes be read; what was left of earlier permission is lost."""
+        self._left = size + 2 * tarfile.RECORDSIZE
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """The next bytes. Raises `UserError` beyond what is allowed."""
+        found = self._stream.read(size)
+        self._left -= len(found)
+        if self._left < 0:
+            raise _refusal("names and attributes of a file in it are too large")
+        return found
+
+
 def _members(archive: Path) -> Iterator[_Member]:
     with archive.open("rb") as file:
-        is_zip = file.read(2) == b"PK"
-    if is_zip:
+        head = file.read(8)
+    if head.startswith(b"PK"):
         yield from _zip_members(archive)
         return
-    with tarfile.open(archive, "r|*") as tar:
-        for entry in tar:
-            if entry.isdir():
-                _checked_path(entry.name)
-                continue
-            if not (entry.isreg() or entry.issym()):
-                raise _refusal(f"`{entry.name}` is not a regular file")
+    with ExitStack() as stack:
+        opened = next((opener for magic, opener in _PACKED if head.startswith(magic)), None)
+        stream = stack.enter_context(opened(archive, "rb") if opened else archive.open("rb"))
+        reader = _LimitedReader(stream)
+        reader.allow(_MAX_HEADER_BYTES)
+        tar = stack.enter_context(tarfile.open(fileobj=reader, mode="r|"))
+        yield from _tar_members(tar, reader)
+
+
+def _tar_members(tar: tarfile.TarFile, reader: _LimitedReader) -> Iterator[_Member]:
+    count = 0
+    while (entry := tar.next()) is not None:
+        count += 1
+        if count > MAX_FILES:
+            raise _refusal(f"it has more than {MAX_FILES} files and directories")
+        if entry.isdir():
+            _checked_path(entry.name)
+        elif not (entry.isreg() or entry.issym()):
+            raise _refusal(f"`{entry.name}` is not a regular file")
+        elif entry.size > MAX_FILE_BYTES:
+            raise _too_large(entry.name)
+        else:
+            reader.allow(entry.size)
             stream = tar.extractfile(entry) if entry.isreg() else None
             yield _Member(entry.name, entry.size, entry.mode, entry.linkname if entry.issym() else None, stream)
+        reader.allow(_MAX_HEADER_BYTES)
 
 
 def _zip_members(archive: Path) -> Iterator[_Member]:

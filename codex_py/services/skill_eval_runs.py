@@ -209,11 +209,13 @@ def _start_files(content: str | Path) -> Iterator[tuple[str, FileMode, bytes]]:
     if isinstance(content, str):
         yield "", "100644", content.encode("utf-8", "surrogateescape")
     elif content.is_dir():
-        yield from ((file.path, file.mode, read_file(content, file)) for file in list_tree(content))
+        for file in list_tree(content):
+            yield file.path, file.mode, read_file(content, file)
     elif (head := read_trusted(content, MAX_FILE_BYTES)) is not None:
         if head.size > MAX_FILE_BYTES:
             raise FileRefused(f"`{content.name}` is too large")
-        yield "", "100755" if os.access(content, os.X_OK) else "100644", head.raw
+        mode: FileMode = "100755" if os.access(content, os.X_OK) else "100644"
+        yield "", mode, head.raw
 
 
 def _write(path: Path, mode: FileMode, raw: bytes) -> None:

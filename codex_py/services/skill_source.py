@@ -19,8 +19,8 @@ from codex_py.errors import UsageError, UserError
 from codex_py.paths import is_directory, is_file
 from codex_py.programs import program_finder
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.services.git_fetch import GitSource, git_source
-from codex_py.services.plugin_fetch import fetch
+from codex_py.services.git_fetch import GitSource, git_source, limit_argv
+from codex_py.services.plugin_fetch import MAX_BYTES, fetch
 from codex_py.services.skill_archive import is_archive, unpack
 from codex_py.skills.lock import LockEntry
 from codex_py.text.credentials import masked_url
@@ -196,6 +196,8 @@ def _fetch_npm(source: InstallSource, stage: Path, env: Mapping[str, str]) -> Fe
         raise UserError("`npm` is not on this machine", hint="install it, or download the package and give its archive")
     work = stage / "npm"
     work.mkdir(mode=0o700)
+    # Or npm would look for a project, and its settings, in the directories above.
+    (work / "package.json").write_text("{}")
     wanted = f"{source.address}@{source.ref or 'latest'}"
     passed = {
         name: value
@@ -203,10 +205,10 @@ def _fetch_npm(source: InstallSource, stage: Path, env: Mapping[str, str]) -> Fe
         if not name.lower().startswith("npm_config_")
         or name.lower() in ("npm_config_registry", "npm_config_userconfig")
     }
-    argv = [npm, "pack", "--ignore-scripts", "--json", "--pack-destination", str(work), "--", wanted]
+    argv = [*limit_argv(MAX_BYTES), npm, "pack", "--ignore-scripts", "--json", "--pack-destination", str(work), "--"]
     try:
         ended = subprocess.run(
-            argv,
+            [*argv, wanted],
             cwd=work,
             env={**passed, "PATH": programs.trusted_path()},
             stdin=subprocess.DEVNULL,

@@ -64,10 +64,13 @@ def _serving(serve: Callable[[_Handler], None]) -> Generator[str, None, None]:
 
 
 @contextmanager
-def git_over_http(top: Path, env: Mapping[str, str]) -> Generator[str, None, None]:
-    """The repositories below a directory, served by `git http-backend`."""
+def git_over_http(
+    top: Path, env: Mapping[str, str], meanwhile: Callable[[], object] = bool
+) -> Generator[str, None, None]:
+    """The repositories below a directory, served by `git http-backend`; `meanwhile` runs before each answer."""
 
     def serve(handler: _Handler) -> None:
+        meanwhile()
         path, _, query = handler.path.partition("?")
         variables = {
             **env,
