@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from codex_py.errors import UserError
 from codex_py.paths import replace_private
@@ -20,6 +21,8 @@ from codex_py.skills.lock import SKILL_NAME, LockEntry, now
 from codex_py.skills.tree import TreeRefused, list_tree, read_file
 from codex_py.text.files import FileRefused, read_trusted
 
+# A directory by the names in it: a file's mode and hash, or a directory.
+_Tree: TypeAlias = "dict[str, tuple[str, bytes] | _Tree]"
 _MAX_BYTES: Final = 8 * 1024 * 1024
 # The order of its file names, which is that of a dictionary: signs, digits, letters; case only breaks a tie.
 _SIGNS: Final = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"
@@ -63,6 +66,9 @@ def adopted_entries(lock: OtherLock) -> dict[str, LockEntry]:
             continue
         if kind == "github" and "://" not in address:
             address = f"https://github.com/{address}.git"
+        if kind == "local":
+            # A relative one starts at the lock.
+            address = os.path.normpath(lock.path.parent / address)
         if kind not in ("github", "gitlab", "git", "local"):
             continue
         inner = str(Path(path).parent.as_posix()) if isinstance(path, str) else ""
@@ -83,21 +89,30 @@ def adopted_entries(lock: OtherLock) -> dict[str, LockEntry]:
 def put_entry(lock: OtherLock, name: str, entry: LockEntry, directory: Path) -> None:
     """Write one skill as the other program would. Raises `UserError` when the file cannot be written."""
     earlier = as_object(lock.skills.get(name))
-    skill_path = f"{entry.path}/SKILL.md".lstrip("/")
-    kind = "local" if entry.kind in ("directory", "archive", "npm") else _git_type(entry.source)
-    written = {**earlier, "source": _short(entry.source), "sourceUrl": entry.source, "sourceType": kind}
-    written["skillPath"] = skill_path
-    if entry.ref:
-        written["ref"] = entry.ref
-    else:
-        written.pop("ref", None)
+    fields = _origin(lock, earlier, entry)
+    kind = fields["sourceType"]
+    fields |= {} if kind == "local" else {"skillPath": f"{entry.path}/SKILL.md".lstrip("/")}
+    fields |= {"ref": entry.ref} if entry.ref else {}
     if lock.is_project:
-        written["computedHash"] = content_hash(directory)
+        fields["computedHash"] = content_hash(directory)
     else:
+        # It compares the skills of GitHub with what that says of them.
+        fields["skillFolderHash"] = git_tree_hash(directory) if kind == "github" else content_hash(directory)
         date = now()
-        written |= {"skillFolderHash": content_hash(directory), "updatedAt": date}
-        written.setdefault("installedAt", date)
-    _write(lock, {**lock.skills, name: written})
+        fields |= {"installedAt": earlier.get("installedAt", date), "updatedAt": date}
+    written = {key: value for key, value in earlier.items() if key in fields or key not in ("skillPath", "ref")}
+    _write(lock, {**lock.skills, name: written | fields})
+
+
+def _origin(lock: OtherLock, earlier: Mapping[str, Any], entry: LockEntry) -> dict[str, Any]:
+    """The fields about the source; those that are there stay when they name the same one."""
+    if earlier.get("sourceUrl") == entry.source and isinstance(earlier.get("sourceType"), str):
+        return {key: earlier[key] for key in ("source", "sourceUrl", "sourceType") if key in earlier}
+    if entry.kind == "git":
+        return {"source": _short(entry.source), "sourceUrl": entry.source, "sourceType": _git_type(entry.source)}
+    if lock.is_project:
+        return {"source": _local_source(lock, entry.source), "sourceType": "local"}
+    return {"source": entry.source, "sourceUrl": entry.source, "sourceType": "local"}
 
 
 def drop_entry(lock: OtherLock, name: str) -> None:
@@ -117,6 +132,41 @@ def content_hash(directory: Path) -> str:
     except (TreeRefused, OSError) as error:
         raise UserError(f"cannot read `{directory}`: {error}") from error
     return total.hexdigest()
+
+
+def git_tree_hash(directory: Path) -> str:
+    """The name that git has for a directory with these files. Raises `UserError`."""
+    tree: _Tree = {}
+    try:
+        for file in list_tree(directory, copying=True):
+            *above, name = file.path.split("/")
+            inner = tree
+            for part in above:
+                inner = cast("_Tree", inner.setdefault(part, {}))
+            inner[name] = file.mode, _git_object(b"blob", read_file(directory, file))
+    except (TreeRefused, OSError) as error:
+        raise UserError(f"cannot read `{directory}`: {error}") from error
+    return _git_tree(tree).hex()
+
+
+def _git_tree(tree: _Tree) -> bytes:
+    entries: list[tuple[bytes, bytes]] = []
+    for name, found in tree.items():
+        raw = name.encode("utf-8", "surrogateescape")
+        mode, digest = ("40000", _git_tree(found)) if isinstance(found, dict) else found
+        # git sorts a directory as if its name ended with a slash.
+        entries.append((raw + b"/" * isinstance(found, dict), b"%s %s\0%s" % (mode.encode(), raw, digest)))
+    return _git_object(b"tree", b"".join(entry for _, entry in sorted(entries)))
+
+
+def _git_object(noun: bytes, content: bytes) -> bytes:
+    return hashlib.sha1(b"%s %d\0%s" % (noun, len(content), content), usedforsecurity=False).digest()
+
+
+def _local_source(lock: OtherLock, source: str) -> str:
+    """A directory as the lock of a project names it: from there."""
+    relative = os.path.relpath(source, lock.path.parent)
+    return relative if relative.startswith("..") or relative == "." else f"./{relative}"
 
 
 def _order(path: str) -> tuple[list[tuple[int, str]], str]:

@@ -10,6 +10,7 @@ import pytest
 from tests.support.home import Place
 from tests.support.skill_servers import endless_repository, git_daemon, git_over_http, npm_registry
 from tests.support.skill_sources import (
+    git,
     lock_of,
     npm_archive,
     repository,
@@ -133,3 +134,104 @@ def test_the_lock_of_the_skills_program_is_read_and_kept(user: Place, tmp_path: 
     assert entry["computedHash"] != json.loads(written)["skills"]["spell"]["computedHash"]
     assert skills(user, "remove", "spell").status == 0
     assert json.loads(lock.read_text()) == {"version": 1, "skills": {}}
+
+
+# As version 1.7.4 of the program writes it for the user; the addresses differ, and the one of GitHub is not reached.
+USER_LOCK = """\
+{
+  "version": 3,
+  "skills": {
+    "spell": {
+      "source": "acme/packs",
+      "sourceType": "github",
+      "sourceUrl": "ADDRESS",
+      "skillPath": "skills/spell/SKILL.md",
+      "skillFolderHash": "0000000000000000000000000000000000000000",
+      "pluginName": "words",
+      "installedAt": "2026-11-23T17:54:53.357Z",
+      "updatedAt": "2026-11-23T17:54:53.357Z"
+    },
+    "count": {
+      "source": "ADDRESS",
+      "sourceType": "git",
+      "sourceUrl": "ADDRESS",
+      "ref": "main",
+      "skillPath": "skills/count/SKILL.md",
+      "skillFolderHash": "27106afb00409242194230926cdf03e6f0abcb48939329687c4a73c24f1ae408",
+      "installedAt": "2026-11-23T17:54:53.357Z",
+      "updatedAt": "2026-11-23T17:54:54.796Z"
+    },
+    "near": {
+      "source": "LOCAL",
+      "sourceType": "local",
+      "sourceUrl": "LOCAL",
+      "skillFolderHash": "27106afb00409242194230926cdf03e6f0abcb48939329687c4a73c24f1ae408",
+      "installedAt": "2026-11-23T17:53:30.341Z",
+      "updatedAt": "2026-11-23T17:53:30.341Z"
+    },
+    "elsewhere": {
+      "source": "example.com",
+      "sourceType": "well-known",
+      "sourceUrl": "https://example.com/.well-known/skills/elsewhere",
+      "skillFolderHash": ""
+    }
+  },
+  "dismissed": {
+    "findSkillsPrompt": true
+  },
+  "lastSelectedAgents": [
+    "codex"
+  ]
+}"""
+
+
+@pytest.mark.parametrize("state", ["", "state"], ids=["in .agents", "in XDG_STATE_HOME"])
+def test_the_users_lock_of_the_skills_program_is_read_and_kept(user: Place, tmp_path: Path, state: str) -> None:
+    address = repository(user, tmp_path / "packs", OTHER_FILES)
+    write_files(tmp_path / "packs/skills/count", skill_files("count"))
+    write_files(tmp_path / "local/near", skill_files("near"))
+    root, lock = user.home / ".agents/skills", user.home / ".agents/.skill-lock.json"
+    if state:
+        user = user.with_env(XDG_STATE_HOME=str(user.home / state))
+        lock = user.home / state / "skills/.skill-lock.json"
+    before = USER_LOCK.replace("ADDRESS", address).replace("LOCAL", str(tmp_path / "local"))
+    write_files(lock.parent, {lock.name: before})
+    write_files(root / "spell", OTHER_FILES)
+    for name in ("count", "near", "elsewhere"):
+        write_files(root / name, skill_files(name))
+    listed = {entry["name"]: entry["source"] for entry in json.loads(skills(user, "list", "--installed", "--json").out)}
+    assert listed == {"spell": address, "count": address, "near": str(tmp_path / "local")}
+    write_files(tmp_path / "packs/skills/spell", {"SKILL.md": OTHER_FILES["SKILL.md"] + "And once more.\n"})
+    save(user, tmp_path / "packs")
+    ended = skills(user, "update", "--yes")
+    assert ended.status == 0, ended.err
+    assert "And once more." in usable(user)["spell"]
+    after, entries = json.loads(lock.read_text()), json.loads(before)["skills"]
+    written = after["skills"]
+    # What GitHub says of the directory, which the program compares it with.
+    assert written["spell"]["skillFolderHash"] == git(user, tmp_path / "packs", "rev-parse", "HEAD:skills/spell")
+    for name in ("spell", "count", "near"):
+        assert written[name]["installedAt"] == entries[name]["installedAt"]
+        assert list(written[name]) == list(entries[name])
+    changed = dict.fromkeys(("skillFolderHash", "updatedAt"))
+    assert {name: {**entry, **changed} for name, entry in written.items()} == {
+        name: {**entry, **changed} for name, entry in entries.items()
+    }
+    assert {**after, "skills": entries} == json.loads(before)
+    assert skills(user, "update", "--check").status == 0
+    assert skills(user, "remove", "spell").status == 0
+    assert sorted(json.loads(lock.read_text())["skills"]) == ["count", "elsewhere", "near"]
+    assert sorted(usable(user)) == ["count", "elsewhere", "near"]
+
+
+def test_a_local_source_in_the_lock_of_the_skills_program_starts_at_the_lock(user: Place) -> None:
+    """As version 1.7.4 writes it for `skills add ./packs`."""
+    entry = {"source": "./packs", "sourceType": "local", "computedHash": "0" * 64}
+    lock = user.write("skills-lock.json", json.dumps({"version": 1, "skills": {"spell": entry}}, indent=2) + "\n")
+    write_files(user.repo / "packs/spell", OTHER_FILES)
+    write_files(user.repo / ".agents/skills/spell", OTHER_FILES)
+    (user.repo / "inner").mkdir()
+    ended = skills(user, "update", "--yes", cwd=user.repo / "inner")
+    assert ended.status == 0, ended.err
+    [written] = json.loads(lock.read_text())["skills"].values()
+    assert written == {**entry, "computedHash": "27106afb00409242194230926cdf03e6f0abcb48939329687c4a73c24f1ae408"}
