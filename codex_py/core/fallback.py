@@ -13,15 +13,14 @@ from codex_py.core.turn_context import CurrentSettings, TurnContext
 from codex_py.errors import ModelError, UserError
 from codex_py.model.client import TurnState
 from codex_py.model.error_bodies import TOO_LONG
-from codex_py.model.failures import ANSWER_LIMIT, FILTERED, REFUSED
+from codex_py.model.failures import ANSWER_LIMIT, FILTERED, NO_MODEL, REFUSED
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.rollout.format import MODEL_FALLBACK, fallback_payload
 from codex_py.tools.registry import ToolRegistry
 
-# What the account has used up, and a model that is gone: another provider may have both.
-_OUTAGES: Final = frozenset(
-    {"usage_limit_reached", "insufficient_quota", "usage_not_included", "rate_limit_exceeded", "model_not_found"}
-)
+# What the account has used up, or may not use for hours, and a model that is gone: another provider may have both.
+_OUTAGES: Final = frozenset({"quota", "rate_limit", "overloaded", "network", "timeout"})
+_GONE: Final = frozenset({NO_MODEL, "not_found_error"})
 # What another model would be refused too, or has said itself.
 _OF_REQUEST: Final = frozenset({TOO_LONG, FILTERED, REFUSED, ANSWER_LIMIT})
 
@@ -98,4 +97,4 @@ def is_outage(error: ModelError) -> bool:
     """Whether another provider may do better: this one is overloaded, over quota, or gone."""
     if error.code in _OF_REQUEST:
         return False
-    return error.retryable or error.unreachable or error.code in _OUTAGES
+    return error.retryable or error.unreachable or error.failure in _OUTAGES or error.code in _GONE

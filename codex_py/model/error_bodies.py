@@ -34,6 +34,7 @@ _REFUSALS: Final = frozenset(
     {"invalid_prompt", "cyber_policy", "bio_policy", "content_filter", "content_policy_violation", "refusal"}
 )
 _RATE: Final = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests"})
+_GONE: Final = frozenset({"model_not_found", "not_found_error"})
 _OVERLOADS: Final = frozenset(
     {"server_is_overloaded", "overloaded_error", "server_error", "api_error", "slow_down", "internal_server_error"}
 )
@@ -45,11 +46,11 @@ def failure_in(code: str, words: Set[str], status: int = 0) -> FailureCode:
         return "context_length"
     if status in (401, 403):
         return "auth"
-    if words & NO_QUOTA or status == 402:
+    if words & NO_QUOTA or status == 402 or "billing_error" in words:
         return "quota"
     if status == 429 or words & _RATE:
         return "rate_limit"
-    if status in (408, 504, 524):
+    if status in (408, 504, 524) or "timeout_error" in words:
         return "timeout"
     if status >= 500 or status in (409, 425) or words & _OVERLOADS:
         return "overloaded"
@@ -57,7 +58,7 @@ def failure_in(code: str, words: Set[str], status: int = 0) -> FailureCode:
         return "auth"
     if words & _REFUSALS:
         return "refused"
-    if status in (404, 405) or "model_not_found" in words:
+    if status in (404, 405) or words & _GONE:
         return "config"
     # A failure within a stream that names no reason passes.
     return "internal" if status or words else "overloaded"

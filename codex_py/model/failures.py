@@ -36,6 +36,7 @@ MAX_ERROR_BODY: Final = 64 * 1024
 _MAX_WAIT: Final = 600.0
 _FAR_AWAY: Final = 10 * 365 * 86400.0
 
+NO_MODEL: Final = "model_not_found"
 FILTERED: Final = "content_filter"
 REFUSED: Final = "refusal"
 ANSWER_LIMIT: Final = "max_output_tokens"
@@ -136,6 +137,8 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, server
     if request_id := _request_id(headers):
         message += f" (request id: {request_id})"
     code = code_of(error, reported)
+    if status in (404, 410) and code != TOO_LONG and re.search(r"(?i)\bmodel\b", message_of(error)):
+        code = NO_MODEL
     passing = status in RETRIED_STATUSES or status >= 500
     retryable = passing and code != TOO_LONG and not codes & NO_QUOTA
     delay = None
@@ -174,8 +177,11 @@ def not_readable(coding: str, *, url: str) -> ModelError:
     )
 
 
-def stream_failure(error: Mapping[str, Any], *, now: float) -> ModelError:
-    """The error object of a `response.failed` or `error` event; an empty one counts as a passing trouble."""
+def stream_failure(error: Mapping[str, Any], *, now: float, status: int = 0) -> ModelError:
+    """The error object of a `response.failed` or `error` event; an empty one counts as a passing trouble.
+
+    `status` is the one that the error would have had before the stream, where it says so.
+    """
     codes = codes_of(error)
     reported = message_of(error)
     code = code_of(error, reported)
@@ -190,7 +196,7 @@ def stream_failure(error: Mapping[str, Any], *, now: float) -> ModelError:
     delay = delay_in_message(reported) if "rate_limit_exceeded" in codes else None
     retryable = code != TOO_LONG and not codes & _FINAL_CODES
     failure = ModelError(message, retryable=retryable, retry_after=delay, streaming=True, code=code)
-    return _bounded(failure.counted_as(failure_in(code, codes)), now=now)
+    return _bounded(failure.counted_as(failure_in(code, codes, status)), now=now)
 
 
 def incomplete_answer(reason: str, *, guides: bool = False) -> IncompleteAnswer:

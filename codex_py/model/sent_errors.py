@@ -21,14 +21,15 @@ def sent_error(value: Mapping[str, Any], *, now: float) -> ModelError | None:
         has_answer = "choices" in value or "delta" in value
         if has_answer or not (value.get("object") == "error" or value.get("type") == "error" or "detail" in value):
             return None
-        error = value
+        # The type is that of the event.
+        error = {name: field for name, field in value.items() if (name, field) != ("type", "error")}
     fields = as_object(error) or {"message": str(error)}
     raw = as_object(fields.get("metadata")).get("raw")
     if isinstance(raw, str) and raw.strip():
         # What the server behind a router says.
         fields = {**fields, "message": f"{fields.get('message') or 'refused'}: {on_one_line(raw)}"}
-    failure = stream_failure(fields, now=now)
     status = next((code for key in ("code", "status", "status_code") if (code := _status(fields.get(key)))), 0)
+    failure = stream_failure(fields, now=now, status=status)
     if 400 <= status < 500 and status not in RETRIED_STATUSES:
         failure.retryable = False
     return failure

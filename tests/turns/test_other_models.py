@@ -32,8 +32,15 @@ FALLBACK = 'fallback_models = ["other/backup-1"]'
 
 @pytest.mark.parametrize(
     "outage",
-    [status(503), api_error(429, "out of it", kind="insufficient_quota"), status(529)],
-    ids=["5xx", "quota", "529"],
+    [
+        status(503),
+        api_error(429, "out of it", kind="insufficient_quota"),
+        status(529),
+        api_error(402, "pay first"),
+        api_error(429, "later", headers={"retry-after": "7200"}),
+        status(404, {"object": "error", "message": "The model `x` does not exist.", "code": 404}),
+    ],
+    ids=["5xx", "quota", "529", "402", "429 for hours", "no such model"],
 )
 async def test_another_model_goes_on_with_the_turn_and_the_next_turn_is_the_first_ones(
     place: Place, outage: Any
@@ -83,7 +90,9 @@ async def test_a_fault_of_the_request_is_no_outage_and_the_last_failure_counts(p
     [
         (ModelError("x", retryable=True), True),
         (ModelError("x", retryable=False, unreachable=True), True),
-        (ModelError("x", retryable=False, code="insufficient_quota"), True),
+        *((ModelError("x", retryable=False).counted_as(failure), True) for failure in ("quota", "rate_limit")),
+        (ModelError("x", retryable=False, code="model_not_found"), True),
+        (ModelError("x", retryable=False).counted_as("auth"), False),
         (ModelError("x", retryable=False), False),
         (ModelError("x", retryable=True, code="content_filter"), False),
         (ModelError("x", retryable=False, code="budget_reached"), False),

@@ -160,6 +160,26 @@ def test_parallel_calls_in_fragments_that_alternate() -> None:
             id="the second one first",
         ),
         pytest.param([fragment("{}", "f", index="0", id=7)], [(None, "{}")], id="odd types"),
+        pytest.param(
+            [
+                fragment("", "f", index="0", id="x"),
+                fragment("", "f", index="1", id="y"),
+                fragment('{"a":1}', index="0"),
+                fragment('{"b":2}', index=1.0),
+            ],
+            [("x", '{"a":1}'), ("y", '{"b":2}')],
+            id="indexes that are no integers",
+        ),
+        pytest.param(
+            [fragment('{"a"', "f", index=0, id="x"), fragment(":1}", index=0, id="y")],
+            [("x", '{"a":1}')],
+            id="another id with each fragment",
+        ),
+        pytest.param(
+            [{"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}] * 2}],
+            [(None, "{}"), (None, "{}")],
+            id="twice the same call in one chunk",
+        ),
     ],
 )
 def test_calls_are_told_apart(fragments: list[dict[str, Any]], expected: list[tuple[str | None, str]]) -> None:
@@ -337,6 +357,15 @@ ERRORS: list[tuple[Any, str, bool]] = [
         False,
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("code", "failure"), [(401, "auth"), (402, "quota"), (429, "rate_limit"), ("503", "overloaded"), (404, "config")]
+)
+def test_an_error_in_the_stream_counts_as_its_status_would(code: Any, failure: str) -> None:
+    with pytest.raises(ModelError, match="boom") as caught:
+        play(json.dumps({"error": {"message": "boom", "code": code}}).encode())
+    assert caught.value.failure == failure
 
 
 @pytest.mark.parametrize(("data", "message", "retryable"), ERRORS)

@@ -65,6 +65,46 @@ def test_most_reasons_end_the_answer(stop: str) -> None:
     assert isinstance(read(answer(says("x"), stop=stop))[-1], Completed)
 
 
+def changed(stream: list[Any], change: Any) -> list[Any]:
+    return [change(dict(event)) if "index" in event else event for event in stream]
+
+
+@pytest.mark.parametrize("number", [str, float])
+def test_an_index_may_be_no_integer(number: Any) -> None:
+    stream = answer(says("one"), uses("t1", "run", {"a": 1}))
+    found = read(changed(stream, lambda event: {**event, "index": number(event["index"])}))
+    assert items(found) == [message("one"), call("t1", '{"a": 1}')]
+
+
+def test_blocks_without_an_index_stand_one_after_the_other() -> None:
+    stream = answer(says("one"), uses("t1", "run", {"a": 1}), says("two"))
+    found = read(changed(stream, lambda event: {key: value for key, value in event.items() if key != "index"}))
+    assert items(found) == [message("one"), call("t1", '{"a": 1}'), message("two")]
+
+
+def test_a_text_whose_start_is_missing_is_read() -> None:
+    stream = [event for event in answer(says("one")) if event["type"] != "content_block_start"]
+    assert items(read(stream)) == [message("one")]
+
+
+@pytest.mark.parametrize(
+    ("event", "words", "failure"),
+    [
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "full"}}, "full", "overloaded"),
+        ({"type": "error", "error": {"type": "billing_error", "message": "pay"}}, "pay", "quota"),
+        ({"type": "error", "error": {"type": "not_found_error", "message": "model: x"}}, "model: x", "config"),
+        ({"type": "error", "error": {"type": "timeout_error", "message": "slow"}}, "slow", "timeout"),
+        ({"type": "error", "error": "odd"}, "odd", "overloaded"),
+        ({"type": "error", "message": "flat"}, "flat", "overloaded"),
+        ({"error": {"message": "bare", "code": 429}}, "bare", "rate_limit"),
+    ],
+)
+def test_an_error_in_the_stream_is_named_in_every_form(event: Any, words: str, failure: str) -> None:
+    with pytest.raises(ModelError, match=words) as caught:
+        read([*answer(says("one"))[:3], event])
+    assert caught.value.failure == failure
+
+
 def test_a_pause_asks_on() -> None:
     last = read(answer(says("x"), stop="pause_turn"))[-1]
     assert isinstance(last, Completed)

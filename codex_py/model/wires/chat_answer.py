@@ -32,7 +32,9 @@ from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import TokenUsage
 
 _DONE: Final = b"[DONE]"
-_WHOLE: Final = frozenset({"stop", "tool_calls", "function_call", "end_turn", "tool_use", "eos", "stop_sequence"})
+_WHOLE: Final = frozenset(
+    {"stop", "tool_calls", "function_call", "end_turn", "tool_use", "eos", "eos_token", "stop_sequence"}
+)
 _CUT: Final = frozenset({"length", "max_tokens", "model_length", "max_output_tokens", "max_completion_tokens"})
 _FILTERS: Final = frozenset(
     {"content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii", "sensitive", "guardrail"}
@@ -199,6 +201,7 @@ class ChatDecoder:
         if as_object(old := delta.get("function_call")):
             # The field before there were parallel calls: one function, no id.
             fragments = [*fragments, {"index": 0, "function": old}]
+        self._calls.begin_chunk()
         for fragment in fragments:
             events += self._call(as_object(fragment))
         return events

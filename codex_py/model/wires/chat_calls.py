@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from codex_py.model.wires.tools import read_index
 from codex_py.protocol.encoding import as_object, encode_json, uuid7
 
 _STRUCTURE: Final = re.compile(r'["\\{}\[\]]')
@@ -82,23 +83,31 @@ class CallAssembler:
         self._calls: list[PartialCall] = []
         self._by_index: dict[int, PartialCall] = {}
         self._by_id: dict[str, PartialCall] = {}
+        self._in_chunk: list[PartialCall] = []
 
     def __bool__(self) -> bool:
         return bool(self._calls)
 
+    def begin_chunk(self) -> None:
+        """The next fragments come in a chunk of their own."""
+        self._in_chunk.clear()
+
     def feed(self, fragment: dict[str, Any]) -> tuple[PartialCall, bool, str]:
         """Take a fragment; give back its call, whether that is new, and what it adds to the arguments."""
         function = as_object(fragment.get("function")) or fragment
-        index, call_id, name = fragment.get("index"), fragment.get("id"), function.get("name")
-        index = index if isinstance(index, int) and not isinstance(index, bool) else None
+        index, call_id, name = read_index(fragment.get("index")), fragment.get("id"), function.get("name")
         call_id = call_id if isinstance(call_id, str) else ""
         name = name if isinstance(name, str) else ""
         text = _text(function.get("arguments"))
         call = self._find(index, call_id, name, text)
+        if call in self._in_chunk and name and index is None and not call_id:
+            # Two calls side by side, with nothing but their places to tell them apart.
+            call = None
         is_new = call is None
         if call is None:
             call = PartialCall(index)
             self._calls.append(call)
+        self._in_chunk.append(call)
         if index is not None:
             self._by_index[index] = call
         if call_id:
@@ -132,7 +141,8 @@ class CallAssembler:
         elif found is None:
             found = self._by_index.get(index) if index is not None else newest
             if found is not None and call_id and found.id:
-                return None
+                # Some servers give each fragment an id of its own; only the first one has a name.
+                return None if name or found.is_whole() or not found.has_arguments else found
         if found is None or not name or not found.name or not found.is_whole():
             return found
         # A name where a call is whole: another call, unless it says the same once more.

@@ -32,7 +32,8 @@ from codex_py.model.failures import (
     refused_answer,
     stream_failure,
 )
-from codex_py.model.wires.tools import ToolTable
+from codex_py.model.sent_errors import sent_error
+from codex_py.model.wires.tools import ToolTable, read_index
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import TokenUsage
@@ -49,6 +50,7 @@ _FINAL_ERRORS: Final = frozenset(
         "permission_error",
     }
 )
+_UNSTARTED: Final[Mapping[str, str]] = {"text_delta": "text", "thinking_delta": "thinking"}
 _COUNTS: Final = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
@@ -123,6 +125,7 @@ class MessagesDecoder:
         self._held: _Block | None = None
         self._calls: dict[str, tuple[str, str]] = {}
         self._counts: dict[str, int] = {}
+        self._newest = -1
         self._stop = ""
         self._details: dict[str, Any] = {}
         self._is_over = False
@@ -147,7 +150,7 @@ class MessagesDecoder:
             message = as_object(decode_json(body.decode("utf-8", "replace")))
         except ValueError:
             return None
-        if message.get("type") == "error":
+        if message.get("type") == "error" or "error" in message:
             raise _error_of(message)
         if message.get("type") != "message" or not isinstance(message.get("content"), list):
             return None
@@ -168,21 +171,37 @@ class MessagesDecoder:
                 self._id = _text_of(message, "id")
                 self._note_usage(message.get("usage"))
                 return [Created(self._id)]
-            case {"type": "content_block_start", "index": int(index)}:
-                return self._start(index, as_object(event.get("content_block")))
-            case {"type": "content_block_delta", "index": int(index)} if block := self._blocks.get(index):
-                return block.grow(as_object(event.get("delta")))
-            case {"type": "content_block_stop", "index": int(index)}:
-                return self._finish_block(index)
+            case {"type": "content_block_start"}:
+                return self._start(self._index_of(event, new=True), as_object(event.get("content_block")))
+            case {"type": "content_block_delta"}:
+                return self._grow(self._index_of(event), as_object(event.get("delta")))
+            case {"type": "content_block_stop"}:
+                return self._finish_block(self._index_of(event))
             case {"type": "message_delta"}:
                 self._note_usage(event.get("usage"))
                 return self._note_stop(as_object(event.get("delta")))
             case {"type": "message_stop"}:
                 return self._end()
-            case {"type": "error"}:
-                raise _error_of(event)
             case _:
+                if "error" in event or event.get("type") == "error":
+                    raise _error_of(event)
                 return []
+
+    def _index_of(self, event: Mapping[str, Any], *, new: bool = False) -> int:
+        """The index of a block. Without one a start begins another block, and all else belongs to the newest."""
+        if (index := read_index(event.get("index"))) is not None:
+            self._newest = max(self._newest, index)
+            return index
+        self._newest += new
+        return self._newest
+
+    def _grow(self, index: int, delta: dict[str, Any]) -> list[ResponseEvent]:
+        if index in self._blocks:
+            return self._blocks[index].grow(delta)
+        if (block_type := _UNSTARTED.get(_text_of(delta, "type"))) is None:
+            return []
+        # Some servers leave out the start of a text. One of a call cannot be left out: it has the name.
+        return [*self._start(index, {"type": block_type}), *self._blocks[index].grow(delta)]
 
     def _start(self, index: int, start: dict[str, Any]) -> list[ResponseEvent]:
         # The model goes on, so the call before is as it wanted it.
@@ -302,11 +321,10 @@ def _redacted(data: str) -> dict[str, Any]:
 
 
 def _error_of(event: Mapping[str, Any]) -> ModelError:
-    error = as_object(event.get("error"))
-    failure = stream_failure(error, now=time.time())
+    failure = sent_error({**event, "type": "error"}, now=time.time()) or stream_failure({}, now=time.time())
     if request_id := on_one_line(_text_of(event, "request_id"), 100):
         failure.args = (f"{failure} (request id: {request_id})",)
-    if _text_of(error, "type") in _FINAL_ERRORS:
+    if _text_of(as_object(event.get("error")), "type") in _FINAL_ERRORS:
         failure.retryable = False
     return failure
 

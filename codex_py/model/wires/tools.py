@@ -18,6 +18,15 @@ _FREEFORM: Final[Mapping[str, Any]] = {
 _NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
+def read_index(value: object) -> int | None:
+    """The index of a call or a block in a stream, which some servers write as `"0"` or `0.0`; None for none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value[:9])
+    return int(value) if isinstance(value, int | float) and abs(value) < 1e9 else None
+
+
 class FunctionTool(Value):
     """A tool under the name that the server is sent. `namespace` and `original` are its name here."""
 
