@@ -12,6 +12,8 @@ _HEADING: Final = re.compile(r"\n(#{1,6})[ \t]+(\S[^\n]*)")
 _CHUNK_CHARS: Final = 1300
 _SMALL_CHARS: Final = 700
 _CHUNK_LINES: Final = 40
+# As much a passage may have with its neighbours.
+_WINDOW_CHARS: Final = 2000
 _MAX_HEADING: Final = 120
 
 
@@ -42,8 +44,11 @@ def headings_of(text: str) -> list[Heading]:
     return found
 
 
-def cut_chunks(text: str, headings: Sequence[Heading]) -> Iterator[TextChunk]:
-    """The chunks of a text, in order: cut at headings, at most about 200 words and 40 lines; small sections joined."""
+def cut_chunks(text: str, headings: Sequence[Heading], small: int = _SMALL_CHARS) -> Iterator[TextChunk]:
+    """The chunks of a text, in order: cut at headings, at most about 200 words and 40 lines.
+
+    Sections of less than `small` characters are joined.
+    """
     cuts = [*headings] if headings and headings[0].at == 0 else [Heading(0, 0, ""), *headings]
     above: list[Heading] = []
     begin, path, line = 0, "", 1
@@ -54,7 +59,7 @@ def cut_chunks(text: str, headings: Sequence[Heading]) -> Iterator[TextChunk]:
             above.append(cut)
         if begin == cut.at:
             path = " ".join([entry.title for entry in above])
-        if end - begin < _SMALL_CHARS and end != len(text):
+        if end - begin < small and end != len(text):
             continue
         while begin < end:
             stop = _end_of_chunk(text, begin, end)
@@ -65,6 +70,26 @@ def cut_chunks(text: str, headings: Sequence[Heading]) -> Iterator[TextChunk]:
             line += lines
             begin = stop
             path = " ".join([entry.title for entry in above])
+
+
+def with_neighbours(chunks: Sequence[TextChunk], at: int, taken: set[int]) -> range:
+    """The positions of a chunk of a text and what follows and precedes it, up to 40 lines and about 300 words.
+
+    What is `taken` already is left out.
+    """
+    first, last = at, at
+    size = len(chunks[at].text)
+    grows = True
+    while grows:
+        grows = False
+        for begin, end, other in ((first, last + 1, last + 1), (first - 1, last, first - 1)):
+            if not 0 <= other < len(chunks) or other in taken:
+                continue
+            more = size + len(chunks[other].text)
+            if more <= _WINDOW_CHARS and chunks[end].end - chunks[begin].start < _CHUNK_LINES:
+                first, last, size, grows = begin, end, more, True
+                break
+    return range(first, last + 1)
 
 
 def _end_of_chunk(text: str, begin: int, end: int) -> int:

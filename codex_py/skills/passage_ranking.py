@@ -16,7 +16,7 @@ from codex_py.skills.words import Words
 
 _HEADING: Final = 2.0
 _SHORTENING: Final = 0.75
-_LENGTH: Final = 120
+_LENGTH: Final = 90
 _SATURATION: Final = 1.5
 # Of several words that stand for one, the best counts, and this part of the others.
 _OTHERS: Final = 0.3
@@ -27,7 +27,7 @@ _SAME_BEGINNING: Final = 0.6
 _BEGINNING: Final = 5
 _MAX_LONGER: Final = 4
 # Those who ask about a skill have mostly read its `SKILL.md`.
-_INSTRUCTIONS: Final = 0.6
+_INSTRUCTIONS: Final = 0.4
 
 
 class PassageWords(NamedTuple):

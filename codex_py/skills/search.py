@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.skills.chunks import TextChunk, cut_chunks, headings_of
+from codex_py.skills.chunks import TextChunk, cut_chunks, headings_of, with_neighbours
 from codex_py.skills.documents import find_files, read_text
 from codex_py.skills.index import ChunkScore, SkillSearchIndex
 from codex_py.skills.model import Skill
@@ -21,6 +21,8 @@ _ROWS: Final = 20_000
 _MIN_TERMS: Final = 4
 # A skill with more passages is searched in the index alone, as it takes too long to read them all.
 _MAX_COUNTED: Final = 1000
+# Sections of one skill are ranked by themselves, unless they are smaller than this; then their neighbours are added.
+_SMALL_CHARS: Final = 300
 _MAX_TEXT: Final = 2000
 
 
@@ -61,16 +63,28 @@ class PassageSearch:
         """The passages of one skill, ranked by the words that its files have now."""
         instructions, stems = str(skill.canonical_path), StemTable()
         files = [f"{skill.directory}/{name}" for name in find_files(skill, may_read).references]
-        chunks: list[tuple[str, TextChunk]] = []
+        chunks: dict[str, list[TextChunk]] = {}
         for file in [*([instructions] if may_read(skill.canonical_path) else []), *files]:
             text = read_text(skill, file)
-            chunks += [(file, chunk) for chunk in cut_chunks(text, headings_of(text))]
+            chunks[file] = [*cut_chunks(text, headings_of(text), _SMALL_CHARS)]
+        places = [(file, at) for file, parts in chunks.items() for at in range(len(parts))]
         counted = [
             count_words(chunk.heading, chunk.text, stems, is_instructions=file == instructions)
-            for file, chunk in chunks
+            for file, parts in chunks.items()
+            for chunk in parts
         ]
-        ranked = rank_passages(question, counted, self._words)[:limit]
-        return [_found(skill, chunks[position][0], chunks[position][1], score) for position, score in ranked]
+        found: list[FoundPassage] = []
+        taken: dict[str, set[int]] = {file: set() for file in chunks}
+        for position, score in rank_passages(question, counted, self._words):
+            file, at = places[position]
+            if at in taken[file]:
+                continue
+            window = with_neighbours(chunks[file], at, taken[file])
+            taken[file].update(window)
+            found.append(_found(skill, file, _joined([chunks[file][number] for number in window]), score))
+            if len(found) == limit:
+                break
+        return found
 
     def _read(self, chunk: ChunkScore) -> list[FoundPassage]:
         skill = self._skills[self._paths[chunk.skill]]
@@ -78,6 +92,10 @@ class PassageSearch:
         if not text.strip():
             return []
         return [_found(skill, chunk.file, TextChunk(chunk.start, chunk.end, "", text), chunk.score)]
+
+
+def _joined(parts: Sequence[TextChunk]) -> TextChunk:
+    return TextChunk(parts[0].start, parts[-1].end, parts[0].heading, "".join([part.text for part in parts]))
 
 
 def _found(skill: Skill, file: str, chunk: TextChunk, score: float) -> FoundPassage:
