@@ -25,7 +25,7 @@ from codex_py.skills.words import Words, make_table
 
 DIGEST_FILE: Final = "search.digest"
 # Changes with what is in the file, and with the stems and lists of words that it was made with.
-_MAGIC: Final = "codex-py skill digest 1"
+_MAGIC: Final = "codex-py skill digest 2"
 _SECTIONS: Final = 4
 _MAX_HEADER: Final = 200
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

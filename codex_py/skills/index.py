@@ -25,7 +25,7 @@ from codex_py.skills.stems import StemTable, prepare
 from codex_py.skills.term_weights import SkillTerms, described_by, described_crc, weigh
 
 INDEX_FILE: Final = "search.sqlite"
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 _MAX_HEADING_CHARS: Final = 4000
 _MAX_FILE_CHARS: Final = 4000
 # What FTS5 gathers in memory before it writes.
@@ -158,6 +158,8 @@ class SkillSearchIndex:
             self._drop_gone({str(skill.canonical_path) for skill in skills})
             known = {path: (stamp, crc) for path, stamp, crc in run("SELECT path, stamp, crc FROM skill")}
             is_whole = self._add_all(skills, should_stop, lambda skill: self._add_terms(skill, known, may_read))
+            # Beside the words of the digest these would be most of the memory.
+            self._stems.clear()
             digest = self._path.with_name(DIGEST_FILE)
             if not run("SELECT has_digest FROM state").fetchone()[0] or not digest.exists():
                 rows = run("SELECT path, crc, stamp, terms, weights FROM skill ORDER BY path")
@@ -202,7 +204,6 @@ class SkillSearchIndex:
                 "headings": (" ".join([heading.title for heading in headings_of(body)])[:_MAX_HEADING_CHARS],),
                 "files": (" ".join((*files.references, *files.others))[:_MAX_FILE_CHARS],),
                 "body": (body,),
-                "references": (read_text(skill, f"{skill.directory}/{name}") for name in files.references),
             },
             self._stems,
         )

@@ -39,16 +39,17 @@ def read_query(text: str, words: Words, knows: Callable[[str], bool]) -> list[Qu
     """
     found: dict[str, QueryGroup] = {}
     tokens = _tokens(text)
+    stop = words.stop_words(tokens)
     for at, token in enumerate(tokens):
         for phrase, english in words.phrases(token):
             if " ".join(tokens[at : at + phrase.count(" ") + 1]) == phrase:
-                _add(found, phrase, [(word, _TRANSLATED) for word in english], words)
+                _add(found, phrase, [(word, _TRANSLATED) for word in english], words, stop)
         if not token.isascii() and re.match(f"[{CJK}]", token):
-            _add_run(found, token, words)
-        elif token not in words.stop and len(token) <= _MAX_WORD and (len(token) > 1 or token in "rc"):
+            _add_run(found, token, words, stop)
+        elif token not in stop and len(token) <= _MAX_WORD and (len(token) > 1 or token in "rc"):
             english = words.in_english(token, is_known=knows(stem(token)))
             group = [(token, 1.0), *((word, _TRANSLATED) for word in english)]
-            _add(found, token, [*group, *((word, _SYNONYM) for word in words.synonyms(token))], words)
+            _add(found, token, [*group, *((word, _SYNONYM) for word in words.synonyms(token))], words, stop)
         if len(found) >= MAX_GROUPS:
             break
     return list(found.values())[:MAX_GROUPS]
@@ -78,24 +79,30 @@ def _without_fences(text: str) -> str:
     return re.sub(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", " ", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def _add_run(found: dict[str, QueryGroup], run: str, words: Words) -> None:
+def _add_run(found: dict[str, QueryGroup], run: str, words: Words, stop: frozenset[str]) -> None:
     """A run of Chinese and the like: its known words with their pairs, and the pairs of the rest."""
     for part, english in words.segments(run):
         pairs = [(pair, _PAIR) for pair in pairs_of(part) if len(pair) > 1]
         if english:
-            _add(found, part, [*pairs, *((word, _TRANSLATED) for word in english)], words)
+            _add(found, part, [*pairs, *((word, _TRANSLATED) for word in english)], words, stop)
             continue
         for pair in pairs:
-            _add(found, pair[0], [pair], words)
+            _add(found, pair[0], [pair], words, stop)
     for pair in pairs_of(run):
-        _add(found, pair, [(pair, _CROSSING_PAIR)], words)
+        _add(found, pair, [(pair, _CROSSING_PAIR)], words, stop)
 
 
-def _add(found: dict[str, QueryGroup], key: str, group: Iterable[tuple[str, float]], words: Words) -> None:
+def _add(
+    found: dict[str, QueryGroup],
+    key: str,
+    group: Iterable[tuple[str, float]],
+    words: Words,
+    stop: frozenset[str],
+) -> None:
     stems: dict[str, float] = {}
     is_everyday = key.isdigit()
     for word, worth in group:
-        if word not in words.stop:
+        if word not in stop:
             cut = stem(word)
             stems[cut] = max(worth, stems.get(cut, 0.0))
             is_everyday = is_everyday or (worth >= _TRANSLATED and cut in words.everyday)

@@ -28,7 +28,7 @@ _ENDINGS: Final = tuple(
     " ful e".split()
 )
 _SHORT_ENDINGS: Final = ("ing", "ed", "e")
-_MAX_STEMS: Final = 50_000
+_MAX_STEMS: Final = 5_000
 
 
 class StemTable(dict[str, tuple[str, ...]]):

@@ -36,7 +36,6 @@ FIELDS: Final[Mapping[str, FieldWeight]] = MappingProxyType(
         "headings": FieldWeight(1.5, 0.5, 60),
         "files": FieldWeight(0.7, 0.5, 20),
         "body": FieldWeight(0.5, 0.75, 900),
-        "references": FieldWeight(0.2, 0.75, 2500),
     }
 )
 _DESCRIBING: Final = ("name", "description", "short_description")

@@ -5,7 +5,7 @@ The lists are texts in `words/`. For fast look-ups they are made into one table,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,8 @@ from codex_py.skills.stems import fold, stem
 # Endings of plurals and cases, tried in this order.
 _ENDINGS: Final = ("", "s", "en", "n", "e", "es", "er", "x", "i", "a")
 _MIN_COMPOUND: Final = 5
+# Languages whose stop words are none of words in Latin letters.
+_OTHER_SCRIPTS: Final = ("ru", "zh")
 # Before the keys of synonyms, so that they and words of other languages are apart.
 _SYNONYM: Final = "~"
 
@@ -25,10 +27,18 @@ class Words:
     def __init__(self, table: bytes | None = None) -> None:
         self._made_table = table
 
-    @cached_property
-    def stop(self) -> frozenset[str]:
-        """Words that say nothing."""
-        return frozenset(fold(_read("stop.txt")).split())
+    def stop_words(self, tokens: Sequence[str]) -> frozenset[str]:
+        """Words that say nothing in a text of these words.
+
+        `car` and `son` say something in English: words of another language that has Latin letters only count in a text
+        that has at least two of them, and more than English ones.
+        """
+        english = sum(token in self._stop["en"] for token in tokens)
+        found = self._stop["en"]
+        for language, words in self._stop.items():
+            if language in _OTHER_SCRIPTS or sum(token in words for token in tokens) >= max(2, english + 1):
+                found |= words
+        return found
 
     @cached_property
     def everyday(self) -> frozenset[str]:
@@ -93,6 +103,14 @@ class Words:
         if at < 0:
             return ()
         return tuple(self._table[at + len(mark) : self._table.index(b"\n", at + 1)].decode().split())
+
+    @cached_property
+    def _stop(self) -> Mapping[str, frozenset[str]]:
+        lines = (line.partition(":") for line in fold(_read("stop.txt")).splitlines())
+        found: dict[str, frozenset[str]] = {}
+        for language, _, words in lines:
+            found[language] = found.get(language, frozenset()) | frozenset(words.split())
+        return found
 
     @cached_property
     def _table(self) -> bytes:

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,29 @@ def add_rules_for_travel(skills: Path) -> None:
     filler = "".join(f"Line {number} is about hotels and cars.\n" for number in range(60))
     (skills.parent / "all.md").write_text(f"# Hotels\n\nKeep the receipts.\n{filler}\n# Cars\n\n{filler}")
     (skills.parent / "receipts.md").write_text("# Receipts\n\nVerification of receipts: they are kept for ten years.\n")
+
+
+def test_a_passage_comes_with_its_neighbours_each_once(place: Place, skills: Path) -> None:
+    filler = "".join(f"Line {number} is about gardening.\n" for number in range(8))
+    sections = "".join(f"## Part {number}\n\n{filler}\n" for number in range(12))
+    (skills.parent / "rates.md").write_text(f"# Rates\n\n{sections}## Stamps\n\nPay postage for parcels.\n\n{sections}")
+    found = listed(place, "search", "postage for parcels, gardening", "--skill", "zz-invoice")
+    spans = sorted((entry["start_line"], entry["end_line"]) for entry in found)
+    assert "Pay postage" in found[0]["text"] and "## Part" in found[0]["text"]
+    assert len(spans) > 3
+    assert all(last - first < 40 for first, last in spans)
+    assert all(last < first for (_, last), (first, _) in pairwise(spans))
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [("sell my car", True), ("vendre le reste, car il ne me sert plus", False), ("Auto und Car", True)],
+)
+def test_a_word_without_meaning_in_one_language_counts_in_a_text_of_another(
+    place: Place, skills: Path, text: str, fits: bool
+) -> None:
+    add_skill(own_root(place), "wheels", skill_text("wheels", "Choose a car."))
+    assert [entry["skill"] for entry in listed(place, "rank", text) if entry["skill"] == "wheels"] == ["wheels"] * fits
 
 
 def test_of_all_skills_the_passage_that_fits_best_comes_first(place: Place, skills: Path) -> None:
