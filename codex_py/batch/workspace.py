@@ -97,7 +97,10 @@ class WorkspaceMaker:
         own = {"GIT_DIR": str(workspace.git), "GIT_WORK_TREE": str(workspace.top), "GIT_INDEX_FILE": str(index)}
         git = self._writer(workspace.top, own)
         git.run("read-tree", workspace.base)
-        git.run("add", "-A", "--", ".")
+        # git would look into the repository of a submodule, which commands may have made, and run what that names.
+        listed = git.run("ls-files", "-s", "-z").split("\0")
+        submodules = [line.partition("\t")[2] for line in listed if line.startswith("160000 ")]
+        git.run("add", "-A", "--", ".", *(f":(top,exclude,literal){path}" for path in submodules))
         tree = git.run("write-tree").strip()
         index.unlink(missing_ok=True)
         if tree == git.run("rev-parse", "--verify", f"{workspace.base}^{{tree}}").strip():
