@@ -90,7 +90,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
     "ui": {"protocol", "text", "config", "core", "services", "render", "rollout", "skills"},
     "exec": {"protocol", "text", "config", "core", "render", "rollout"},
     "server": {"protocol", "text", "config", "core", "services", "rollout", "render"},
-    "batch": {"protocol", "text", "model", "services"},
+    "batch": {"protocol", "text", "config", "model", "services", "skills"},
     "cli": {
         "protocol",
         "text",

@@ -81,7 +81,7 @@ class OutputDirectory:
 
     def read_record(self, task: Task) -> TaskRecord:
         """The record of a task; a new one where there is none that can be read."""
-        fields = _read_object(self.path / task.id / RECORD)
+        fields = read_object(self.path / task.id / RECORD)
         if fields.get("status") not in ("pending", "ok", "failed") or not isinstance(fields.get("attempts"), int):
             return TaskRecord()
         return TaskRecord(**{name: fields[name] for name in TaskRecord._fields if name in fields})
@@ -92,7 +92,7 @@ class OutputDirectory:
 
     def read_result(self, task: Task) -> RunResult | None:
         """The result that the run of a task has left; None where there is none of its session."""
-        fields = _read_object(self.path / task.id / RESULT)
+        fields = read_object(self.path / task.id / RESULT)
         session = fields.get("session") or fields.get("session_id")
         # A run that fails before its session begins has none.
         if session != self.session_id(task) and (session is not None or fields.get("status") != "failed"):
@@ -108,7 +108,7 @@ class OutputDirectory:
 
     def read_model(self, task: Task) -> str:
         """The model that has done a task; empty where that is not known."""
-        return str(_read_object(self.path / task.id / RESULT).get("model") or "")
+        return str(read_object(self.path / task.id / RESULT).get("model") or "")
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def opened_output(path: Path, description: Sequence[str]) -> Generator[OutputDir
 
 def _identified(path: Path, description: Sequence[str]) -> OutputDirectory:
     file = path / _BATCH
-    fields = _read_object(file)
+    fields = read_object(file)
     earlier = [entry for entry in map(str, as_list(fields.get("paths"))) if entry != str(path)]
     try:
         batch_id = str(uuid.UUID(str(fields.get("batch_id"))))
@@ -158,7 +158,8 @@ def _identified(path: Path, description: Sequence[str]) -> OutputDirectory:
     return OutputDirectory(path, batch_id)
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty where there is none."""
     try:
         return as_object(decode_json(path.read_bytes()))
     except (OSError, ValueError):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from codex_py.batch.skill_evals import EvalPlan, run_evals
 from codex_py.cli.console import aligned, print_json, print_note
 from codex_py.cli.html_page import Bar, render_page, write_page
 from codex_py.cli.skill_choice import Cwd, Target, choose_skills, expanded, look_here
@@ -19,7 +20,6 @@ from codex_py.errors import UsageError, UserError
 from codex_py.protocol.usage import describe_usd
 from codex_py.protocol.value import Value
 from codex_py.services.skill_checks import describe_check
-from codex_py.services.skill_eval_runs import EvalPlan, run_evals
 from codex_py.skills.eval_results import ARMS, ArmResult, EvalResult, EvalRun, Interval
 from codex_py.skills.evals import MAX_RUNS, SentenceCheck, SkillCheck, read_evals
 from codex_py.skills.model import Skill

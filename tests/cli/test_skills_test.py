@@ -161,6 +161,23 @@ def test_a_model_that_fails_is_no_failed_check(place: Place) -> None:
     assert "no such model" in ended.err
 
 
+def test_a_run_that_dies_takes_no_other_with_it(place: Place) -> None:
+    add(place, WHEN, CASE, OTHER.replace("say hello", "die"))
+
+    def dying(request: Request) -> Stream:
+        if "die" not in request.texts("user"):
+            return obedient(request)
+        # The shell of a command is a child of the process of the run.
+        return [call("c1", "exec_command", {"cmd": "kill -9 $PPID"})]
+
+    with FakeResponses(repeat(dying), excuse={"threads"}) as model:
+        place.use_model(model.base_url, f'sandbox_mode = "danger-full-access"\n{NO_BUNDLED}')
+        ended = run(place, "skills", "test", "lint", "--json")
+    found = json.loads(ended.out)
+    assert (ended.status, found["failed"], found["with"]["pass_rate"]) == (1, 2, 1.0)
+    assert "2 of 4 runs count in no rate: the run ended with status -9" in ended.err
+
+
 def test_the_budget_ends_the_test(place: Place) -> None:
     add(place, WHEN, CASE)
     with FakeResponses(repeat(obedient), excuse={"threads"}) as model:

@@ -1,4 +1,7 @@
-"""Trying a skill out: each prompt through the real loop in a fresh workspace, with the skill and without it."""
+"""Trying a skill out: each prompt as a run of `exec` in a fresh workspace, with the skill and without it.
+
+The runs are jobs of the engine of this machine, as the tasks of a batch are: one that crashes takes no other with it.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,19 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.core.build import SessionRequest, open_session
-from codex_py.core.session import Session
+from codex_py.batch.engine import Engine, Job
+from codex_py.batch.local_engine import open_local_engine
+from codex_py.batch.records import read_object
+from codex_py.config.keys import toml_value
+from codex_py.config.load import ConfigRequest, load_config
 from codex_py.errors import CodexError, UserError
-from codex_py.model.metering import BudgetLimits
-from codex_py.paths import opened_directory
-from codex_py.protocol import events
-from codex_py.protocol.ops import TextInput, UserTurn
-from codex_py.protocol.usage import BUDGET_REACHED
+from codex_py.paths import make_private_dir, opened_directory, replace_private
+from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
 from codex_py.services.skill_checks import judge_run
 from codex_py.services.skill_judge import Judgement, judge_sentences
@@ -30,10 +32,8 @@ from codex_py.skills.model import Skill
 from codex_py.skills.tree import MAX_FILE_BYTES, FileMode, TreeRefused, list_tree, read_file
 from codex_py.text.files import FileRefused, os_reason, read_trusted
 
-_ORIGINATOR: Final = "codex_exec"
 # A run that a model never ends.
-_MAX_SECONDS: Final = 1800.0
-_MAX_COPIED: Final = 2_000
+_MAX_SECONDS: Final = 1800
 _NOT_RUN: Final = "not run: the budget is used up"
 
 
@@ -73,49 +73,19 @@ class _Budget:
             self._left -= usd
 
 
-class _Watcher:
-    """Follows one session: the skills it uses, its answer, and how its turn ends."""
+class _Outcome(NamedTuple):
+    """What a run has come to: the part of its `result.json` that is looked at."""
 
-    def __init__(self) -> None:
-        self.used: set[Path] = set()
-        self.end: events.TurnCompleted | events.TurnFailed | events.TurnInterrupted | None = None
-        self.usage: events.UsageReported | None = None
-        self.no_sandbox = ""
-
-    def __call__(self, event: events.Event) -> None:
-        match event:
-            case events.SkillUsed(_, _, path):
-                self.used.add(path)
-            case events.UsageReported():
-                self.usage = event
-            case events.Warned(message, code="sandbox_missing"):
-                self.no_sandbox = message
-            case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
-                self.end = event
-            case _:
-                pass
-
-    @property
-    def answer(self) -> str:
-        return (self.end.last_message or "") if isinstance(self.end, events.TurnCompleted) else ""
-
-    @property
-    def tokens(self) -> int:
-        return self.usage.total.total_tokens if self.usage else 0
-
-    @property
-    def usd(self) -> float:
-        return self.usage.costs.session.usd if self.usage else 0.0
+    code: str
+    message: str
+    answer: str
+    skills: frozenset[str]
+    tokens: int
+    usd: float
 
     def failure(self, *, triggers: bool) -> str:
         """Why the run cannot be judged; "" when it can."""
-        match self.end:
-            case events.TurnCompleted():
-                return self.no_sandbox
-            case events.TurnFailed(_, message, code):
-                return "" if triggers and code == BUDGET_REACHED else message
-            case _:
-                return "the turn was interrupted"
+        return "" if triggers and self.code == "budget" else self.message
 
 
 async def run_evals(plan: EvalPlan, report: Callable[[EvalRun], None]) -> EvalResult:
@@ -123,13 +93,14 @@ async def run_evals(plan: EvalPlan, report: Callable[[EvalRun], None]) -> EvalRe
     budget = _Budget(plan.max_usd, plan.jobs)
     slots = asyncio.Semaphore(plan.jobs)
     arms: Sequence[Arm] = ("with",) if plan.triggers else ARMS
+    engine = open_local_engine(plan.config.env)
 
     async def run(case: EvalCase, arm: Arm) -> EvalRun:
         async with slots:
             if budget.is_over:
                 eval_run = EvalRun(case, arm, failure=_NOT_RUN)
             else:
-                eval_run = await _run_case(plan, case, arm, budget.share)
+                eval_run = await _run_case(engine, plan, case, arm, budget.share)
                 budget.spend(eval_run.usd)
             report(eval_run)
             return eval_run
@@ -137,47 +108,46 @@ async def run_evals(plan: EvalPlan, report: Callable[[EvalRun], None]) -> EvalRe
     wanted: list[tuple[EvalCase, Arm]] = [
         (case, arm) for case in plan.cases for _ in range(plan.runs or case.runs or 1) for arm in arms
     ]
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run(case, arm)) for case, arm in wanted]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run(case, arm)) for case, arm in wanted]
+    finally:
+        await engine.aclose()
     return sum_up([task.result() for task in tasks])
 
 
-async def _run_case(plan: EvalPlan, case: EvalCase, arm: Arm, usd: float | None) -> EvalRun:
+async def _run_case(engine: Engine, plan: EvalPlan, case: EvalCase, arm: Arm, usd: float | None) -> EvalRun:
     # In the temporary directory nothing of the project or of the skill's own evaluations can be read by chance.
     top = await asyncio.to_thread(_make_directory)
     try:
         workspace = top / "work"
         await asyncio.to_thread(_prepare, workspace, case)
         copy = await asyncio.to_thread(_copy_skill, plan.skill, top) if arm == "with" else None
-        loaded = load_config(_configure(plan, workspace, copy))
-        limits = BudgetLimits(usd=usd, requests=1 if plan.triggers else None, seconds=_MAX_SECONDS)
-        watcher = _Watcher()
+        config = _configure(plan, workspace, copy)
+        limits = (f"--max-seconds={_MAX_SECONDS}", *([f"--max-usd={usd:.9f}"] if usd is not None else []))
         began = time.monotonic()
-        async with _session(plan, loaded, workspace, limits) as session:
-            session.subscribe(watcher)
-            await session.submit(UserTurn((TextInput(case.prompt),)))
-            for process in session.processes():
-                await session.stop_process(process.id)
+        outcome = await _run_exec(engine, case, config, (*limits, "--max-requests=1") if plan.triggers else limits)
         seconds = time.monotonic() - began
-        failure = watcher.failure(triggers=plan.triggers)
-        used = copy is not None and copy / "SKILL.md" in watcher.used
+        failure = outcome.failure(triggers=plan.triggers)
+        used = copy is not None and str(copy / "SKILL.md") in outcome.skills
         checks: tuple[CheckResult, ...] = ()
-        if not failure and not plan.triggers:
-            checks = await judge_run(case, plan.config, loaded, workspace=workspace, answer=watcher.answer, used=used)
         judged = Judgement()
-        if case.expectations and not failure and not plan.triggers:
-            left = None if usd is None else max(usd - watcher.usd, 0.0)
-            judged = await judge_sentences(case, plan.config, workspace=workspace, answer=watcher.answer, usd=left)
+        if not failure and not plan.triggers:
+            loaded = load_config(config)
+            checks = await judge_run(case, plan.config, loaded, workspace=workspace, answer=outcome.answer, used=used)
+            if case.expectations:
+                left = None if usd is None else max(usd - outcome.usd, 0.0)
+                judged = await judge_sentences(case, plan.config, workspace=workspace, answer=outcome.answer, usd=left)
         return EvalRun(
             case,
             arm,
             used,
             (*checks, *judged.checks),
-            watcher.tokens,
+            outcome.tokens,
             seconds,
-            watcher.usd + judged.usd,
+            outcome.usd + judged.usd,
             failure=failure,
-            answer=watcher.answer,
+            answer=outcome.answer,
             unjudged=judged.failure,
         )
     except CodexError as error:
@@ -185,6 +155,33 @@ async def _run_case(plan: EvalPlan, case: EvalCase, arm: Arm, usd: float | None)
         return EvalRun(case, arm, failure=f"{error}{f'; {hint}' if hint else ''}")
     finally:
         await asyncio.to_thread(shutil.rmtree, top, ignore_errors=True)
+
+
+async def _run_exec(engine: Engine, case: EvalCase, config: ConfigRequest, limits: Sequence[str]) -> _Outcome:
+    """Run a case, and read what it has left in the artifacts."""
+    profile = ("--profile", config.profile) if config.profile else ()
+    flags = (f"{key}={toml_value(value)}" for key, value in config.flags.items())
+    overrides = tuple(f"--config={text}" for text in (*config.overrides, *flags))
+    # Commands of the run can write to the temporary directories.
+    private = config.home / "cache" / "evals"
+    make_private_dir(private)
+    with tempfile.TemporaryDirectory(dir=private) as directory:
+        top = Path(directory)
+        replace_private(top / "prompt", case.prompt.encode())
+        own = ("--ephemeral", "--skip-git-repo-check", "--artifacts", directory, "-C", str(config.cwd))
+        arguments = ("exec", *own, *profile, *overrides, *limits, "-")
+        status = await engine.run(Job(arguments, config.cwd, top / "prompt", top / "log"), None)
+        result = read_object(top / "result.json")
+    usage = as_object(result.get("usage"))
+    cost = result.get("cost_usd")
+    return _Outcome(
+        code=str(result.get("code") or ""),
+        message=str(result.get("message") or "") or (f"the run ended with status {status}" if status else ""),
+        answer=str(result.get("answer") or ""),
+        skills=frozenset(str(as_object(skill).get("path")) for skill in as_list(result.get("skills"))),
+        tokens=int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0)),
+        usd=float(cost) if isinstance(cost, int | float) else 0.0,
+    )
 
 
 def _make_directory() -> Path:
@@ -263,25 +260,8 @@ def _configure(plan: EvalPlan, workspace: Path, copy: Path | None) -> ConfigRequ
         "skills.config": rules,
         "skills.ledger": False,
         "notify": [],
+        "approval_policy": "never",
     }
     if before.origins["sandbox_mode"].layer_type == "defaults":
         flags["sandbox_mode"] = "workspace-write"
     return base.replace(flags={**base.flags, **flags})
-
-
-@asynccontextmanager
-async def _session(
-    plan: EvalPlan, loaded: LoadedConfig, workspace: Path, limits: BudgetLimits
-) -> AsyncGenerator[Session, None]:
-    request = SessionRequest(
-        loaded=loaded,
-        home=plan.config.home,
-        cwd=workspace,
-        env=plan.config.env,
-        originator=_ORIGINATOR,
-        approval="never",
-        ephemeral=True,
-        limits=limits,
-    )
-    async with open_session(request) as session:
-        yield session
