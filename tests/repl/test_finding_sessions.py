@@ -74,3 +74,21 @@ def test_an_archived_session_is_found_marked_and_brought_back(place: Place, read
             terminal.wait_for("Bring this session back").press("enter")
             terminal.wait_for_prompt().wait_for("resumed   1 turn")
     assert [path.name[-41:-6] for path in (place.codex_home / "sessions").rglob(f"*{PUT_AWAY}.jsonl")] == [PUT_AWAY[1:]]
+
+
+def test_words_search_where_nothing_can_be_drawn(place: Place, ready: Ready) -> None:
+    keep(place, TALK, ("look around", "done"), ("why is it loud", "the flux capacitor hums"))
+    archive_session(keep(place, PUT_AWAY, ("repair the engine", "the flux is back")))
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place, "resume", width=100, height=30, TERM="dumb") as terminal:
+            terminal.wait_for("1) look around").wait_for("words to search for")
+            assert "engine" not in terminal.whole
+            terminal.type("no such words\r")
+            terminal.wait_for("there is no such entry").type("FLUX\r")
+            terminal.wait_for("Resume a session of this directory: FLUX")
+            terminal.wait_for("1) look around  turn 2 · the flux capacitor hums")
+            terminal.wait_for("2) repair the engine  archived · turn 1 · the flux is back").type("2\r")
+            terminal.wait_for("Bring this session back from the archive?").type("y\r")
+            terminal.wait_for("resumed")
+    assert [path.name[-41:-6] for path in (place.codex_home / "sessions").rglob(f"*{PUT_AWAY}.jsonl")] == [PUT_AWAY[1:]]

@@ -66,6 +66,25 @@ async def test_an_entry_is_chosen_by_number_or_name(said: tuple[str, ...], value
     assert await Terminal(*said).asker.pick(LISTING) == value
 
 
+async def test_words_search_and_numbers_then_mean_what_was_found() -> None:
+    entries = (ListEntry("a", "Apple"), ListEntry("b", "Red pear", words="autumn"), ListEntry("c", "Green pear"))
+    listing = ListForm("Fruit", entries, hidden=(ListEntry("h", "Old pear"),), about=(TextLine("ripe"),))
+    terminal = Terminal("pear", "2")
+    assert await terminal.asker.pick(listing) == "c"
+    assert terminal.lines[5:] == ["Fruit: pear", "  1) Red pear", "  2) Green pear", "  3) Old pear"]
+    terminal = Terminal("AUTUMN red", "1")
+    assert await terminal.asker.pick(listing) == "b"
+    terminal = Terminal("plum", "9", "pear", "apple", "1")
+    assert await terminal.asker.pick(listing) == "a"
+    assert terminal.lines.count("there is no such entry") == 2
+
+
+async def test_a_list_without_a_search_is_not_searched() -> None:
+    terminal = Terminal("app")
+    assert await terminal.asker.pick(LISTING._replace(searchable=False)) is None
+    assert terminal.lines[-1] == "there is no such entry"
+
+
 async def test_a_second_list_is_reached_by_a_star() -> None:
     listing = LISTING._replace(other=lambda: ListForm("All", (ListEntry("z", "Quince"),)), other_name="all fruit")
     terminal = Terminal("*", "1")

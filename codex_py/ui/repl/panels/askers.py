@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -18,6 +19,7 @@ from codex_py.ui.repl.panels.forms import (
     Sheet,
     Show,
     TextLine,
+    matching,
 )
 from codex_py.ui.repl.panels.picker import PickerPanel
 
@@ -121,15 +123,23 @@ class LineAsker:
 
     async def pick(self, listing: ListForm[T], *, on_move: Callable[[T], None] | None = None) -> T | None:
         self._list(listing)
-        while answer := ((await self._read("number or name, nothing to leave it: ", False)) or "").strip():
+        shown = listing
+        words = ", or words to search for" if listing.searchable else ""
+        while answer := ((await self._read(f"number or name{words}, nothing to leave it: ", False)) or "").strip():
             if answer == _OTHER and listing.other is not None:
-                listing = listing.other()
-                self._list(listing)
+                listing = shown = listing.other()
+                self._list(shown)
                 continue
-            chosen = _entry(listing, answer)
+            chosen = _entry(shown, answer)
             if chosen is not None and not chosen.blocked:
                 return chosen.value
-            self._write("that one cannot be chosen" if chosen else "there is no such entry")
+            if chosen is not None:
+                self._write("that one cannot be chosen")
+            elif found := await _search(listing, answer):
+                shown = listing._replace(title=f"{listing.title}: {answer}", about=(), entries=found)
+                self._list(shown)
+            else:
+                self._write("there is no such entry")
         return None
 
     async def read(self, title: str, sections: Sequence[FactSection]) -> None:
@@ -167,6 +177,15 @@ class LineAsker:
 
 def _known(options: tuple[Option[T], ...]) -> str:
     return "there are " + ", ".join(f"`{option.key or number + 1}`" for number, option in enumerate(options))
+
+
+async def _search(listing: ListForm[T], words: str) -> tuple[ListEntry[T], ...]:
+    """The entries with these words; none where the list is not searched, or for a number."""
+    if not listing.searchable or words.isdecimal():
+        return ()
+    if listing.find is not None:
+        return await asyncio.to_thread(listing.find, words)
+    return matching((*listing.entries, *listing.hidden), words)
 
 
 def _entry(listing: ListForm[T], answer: str) -> ListEntry[T] | None:

@@ -94,7 +94,7 @@ class ListForm(NamedTuple, Generic[T]):
     """A list to choose from; `start` is the index of the entry that is selected at first.
 
     `other` is another list that Tab changes to, and `other_name` what that is called. `hidden` are entries that only a
-    search shows, below the others.
+    search shows, below the others. `find` gives the entries that a slower search finds, which may wait for files.
     """
 
     title: str
@@ -107,6 +107,7 @@ class ListForm(NamedTuple, Generic[T]):
     other: Callable[[], ListForm[T]] | None = None
     other_name: str = ""
     hidden: tuple[ListEntry[T], ...] = ()
+    find: Callable[[str], tuple[ListEntry[T], ...]] | None = None
 
 
 class Show(Protocol):

@@ -22,7 +22,7 @@ from codex_py.rollout.listing import SessionQuery, describe_damaged, list_sessio
 from codex_py.rollout.summary import SessionSummary
 from codex_py.services.session_search import SearchHit, SearchRequest, excerpt_around, search_sessions
 from codex_py.text.display import describe_age
-from codex_py.ui.repl.panels.forms import Form, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine
+from codex_py.ui.repl.panels.forms import Form, FormAsker, ListEntry, ListForm, Option, Sheet, TextLine, matching
 from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
 
 _TITLES: Final = {"resume": "Resume a session", "fork": "Fork a session"}
@@ -68,15 +68,7 @@ class SessionsPanel(PickerPanel[str]):
         super()._narrow()
 
     def _found(self) -> tuple[ListEntry[str], ...]:
-        found = super()._found()
-        shown = {entry.value for entry in found}
-        entries = (*self._listing.entries, *self._listing.hidden)
-        found = (*found, *(e for e in entries if e.value in self._hits and e.value not in shown))
-        return tuple(_with_excerpt(e, self._hits[e.value], self._words) if e.value in self._hits else e for e in found)
-
-    @property
-    def _words(self) -> Sequence[str]:
-        return self._search.text.casefold().split()
+        return _with_hits(self._listing, super()._found(), self._hits, self._search.text)
 
     async def find_more(self, text: str) -> None:
         with suppress(UserError):
@@ -132,10 +124,10 @@ async def choose_session(asker: FormAsker, verb: Verb, watcher: SessionWatcher) 
         return listed, found
 
     listed, sessions = await listing()
+    find = partial(_newest_hits, watcher.home)
     if asker.show is None:
-        picked = await asker.pick(listed)
-        return ChosenSession(picked, verb) if picked else None
-    panel = SessionsPanel(listed, partial(_newest_hits, watcher.home))
+        return await _choose_in_lines(asker, verb, _searchable(listed, find), sessions)
+    panel = SessionsPanel(listed, find)
     while (chosen := await asker.show(panel)) is not None:
         session = next(session for session in sessions if session.id == chosen)
         notice = ""
@@ -143,10 +135,10 @@ async def choose_session(asker: FormAsker, verb: Verb, watcher: SessionWatcher) 
             choice = ChosenSession(chosen, verb) if panel.turn is None else ChosenSession(chosen, "fork", panel.turn)
             if not session.archived:
                 return choice
-            if await asker.choose(unarchive_sheet(session, choice.verb)):
-                notice = await _outcome(partial(_unarchived, session))
-                if not notice:
-                    return choice
+            fault = await _bring_back(asker, session, choice.verb)
+            if fault == "":
+                return choice
+            notice = fault or ""
         elif chosen == watcher.opened and panel.change != "rename":
             notice = f"this is the session that is open: leave it before you {panel.change} it"
         else:
@@ -154,6 +146,51 @@ async def choose_session(asker: FormAsker, verb: Verb, watcher: SessionWatcher) 
         listed, sessions = await listing()
         panel = panel.again(listed, notice)
     return None
+
+
+async def _choose_in_lines(
+    asker: FormAsker, verb: Verb, listing: ListForm[str], sessions: Sequence[SessionSummary]
+) -> ChosenSession | None:
+    """A session from a list that nothing draws: what `choose_session` does without its changes."""
+    chosen = await asker.pick(listing)
+    session = next((session for session in sessions if session.id == chosen), None)
+    if session is None or not session.archived:
+        return ChosenSession(session.id, verb) if session else None
+    fault = await _bring_back(asker, session, verb)
+    if fault:
+        raise UserError(fault)
+    return ChosenSession(session.id, verb) if fault == "" else None
+
+
+async def _bring_back(asker: FormAsker, session: SessionSummary, verb: Verb) -> str | None:
+    """Ask whether to bring a session back from the archive, and do so; what went wrong, None when the user says no."""
+    if not await asker.choose(unarchive_sheet(session, verb)):
+        return None
+    return await _outcome(partial(_unarchived, session))
+
+
+def _searchable(listing: ListForm[str], find: Callable[[str], Hits]) -> ListForm[str]:
+    """The list, and its other one, with a search in what was said and done."""
+
+    def found(words: str) -> tuple[ListEntry[str], ...]:
+        hits: Hits = {}
+        with suppress(UserError):
+            hits = find(words)
+        return _with_hits(listing, matching((*listing.entries, *listing.hidden), words), hits, words)
+
+    other = listing.other
+    return listing._replace(find=found, other=other and (lambda: _searchable(other(), find)))
+
+
+def _with_hits(
+    listing: ListForm[str], found: tuple[ListEntry[str], ...], hits: Hits, words: str
+) -> tuple[ListEntry[str], ...]:
+    """The entries found by what lists show of them, then those found by what they contain, with an excerpt."""
+    shown = {entry.value for entry in found}
+    entries = (*listing.entries, *listing.hidden)
+    found = (*found, *(entry for entry in entries if entry.value in hits and entry.value not in shown))
+    split = words.casefold().split()
+    return tuple(_with_excerpt(each, hits[each.value], split) if each.value in hits else each for each in found)
 
 
 def _listed(home: Path, cwd: Path | None) -> list[SessionSummary]:
