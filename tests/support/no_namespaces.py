@@ -36,8 +36,8 @@ def build_filter(*, landlock: bool) -> bytes:
     return b"".join(struct.pack("HBBI", *step) for step in (*program, (_RETURN, 0, 0, _ALLOW)))
 
 
-def main() -> None:
-    words = sys.argv[1:]
+def forbid(words: list[str]) -> list[str]:
+    """Put the filter on this process, and give back the command; exits where the filter is refused."""
     landlock = words[0] != "--no-landlock"
     program = build_filter(landlock=landlock)
     steps = ctypes.create_string_buffer(program)
@@ -45,8 +45,12 @@ def main() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(_SECCOMP, _FILTER, header, 0, 0):
         sys.exit(f"the filter is refused: {os.strerror(ctypes.get_errno())}")
-    words = words if landlock else words[1:]
-    os.execvp(words[0], words)
+    return words if landlock else words[1:]
+
+
+def main() -> None:
+    command = forbid(sys.argv[1:])
+    os.execvp(command[0], command)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, Literal, Self, TypeAlias
 
+from tests.support import no_namespaces
 from tests.support.home import BIN, Place
 from tests.support.warm import WarmProcess, can_play, play
 
@@ -183,6 +184,8 @@ def _played(argv: Sequence[str]) -> Sequence[str]:
     """What a warm start is told; nothing where there is none."""
     if argv[0] == COMMAND:
         return argv
+    if argv[:2] == [sys.executable, no_namespaces.__file__] and COMMAND in argv[2:4]:
+        return argv[1:]
     return argv[1:] if argv[0] == sys.executable and Path(argv[-1]).parent == DRIVERS else ()
 
 

@@ -72,7 +72,10 @@ def can_play(env: Mapping[str, str]) -> bool:
 
 
 def play(argv: Sequence[str], stdin: int | IO[bytes], stdout: int, *, env: Mapping[str, str], cwd: Path) -> WarmProcess:
-    """What `Popen` does with the same arguments; stderr is a pipe. A driver's name is that of its file."""
+    """What `Popen` does with the same arguments; stderr is a pipe.
+
+    A driver's name is that of its file. With `no_namespaces.py` before it, a command line gets that filter.
+    """
     pipes: list[IO[bytes] | None] = []
     theirs: list[int] = []
     for wanted, reads in ((stdin, False), (stdout, True), (subprocess.PIPE, True)):
@@ -102,7 +105,7 @@ def begin(
     with os.fdopen(os.memfd_create("asked"), "wb") as letter:
         letter.write(json.dumps(asked).encode())
         letter.flush()
-        program.connect(_address(Path(os.environ[_DIRECTORY]), argv[0].endswith(".py")))
+        program.connect(_address(Path(os.environ[_DIRECTORY]), Path(argv[0]).parent.name == "sdk"))
         socket.send_fds(program, [b"."], [letter.fileno(), *files])
         pid = program.recv(64)
     assert pid, "the program that plays the command lines has died"

@@ -26,6 +26,8 @@ from typing import Any, Final, NoReturn
 
 # The entry prepares for signals as soon as it is loaded, which is for each process to do.
 _ENTRY: Final = "codex_py.cli.entry"
+# Put on the process before its command line is played.
+_FILTER: Final = "/no_namespaces.py"
 # Loaded by many command lines, but only when they come to it.
 _LATER: Final = ("yaml", "tomlkit", "codex_py.text.compression", "tree_sitter_bash", "typer.rich_utils")
 
@@ -74,6 +76,8 @@ def end(pid: int, connection: socket.socket) -> None:
 
 def load(packages: list[str]) -> None:
     """Import whatever a command line may need. A module that cannot be is left to the process that wants it."""
+    # Modules stay, and looking at them again and again takes longer than to load them.
+    gc.disable()
     names = list(packages)
     for package in packages:
         with suppress(ImportError):
@@ -86,6 +90,7 @@ def load(packages: list[str]) -> None:
     # What the collector does not look at stays shared with the copies.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def play(connection: socket.socket, descriptors: list[int]) -> NoReturn:
@@ -110,6 +115,8 @@ def play(connection: socket.socket, descriptors: list[int]) -> NoReturn:
     sys.stdout = sys.__stdout__ = _text(1, "w", "surrogateescape")
     sys.stderr = sys.__stderr__ = _text(2, "w", "backslashreplace")
     try:
+        if sys.argv[0].endswith(_FILTER):
+            sys.argv = runpy.run_path(sys.argv[0])["forbid"](sys.argv[1:])
         if sys.argv[0].endswith(".py"):
             runpy.run_path(sys.argv[0], run_name="__main__")
             sys.stdout.flush()

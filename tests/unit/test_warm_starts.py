@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
+from tests.support import no_namespaces
 from tests.support.home import Place
 from tests.support.process import COMMAND, Finished, Running, start
 from tests.support.warm import can_play
@@ -54,3 +56,12 @@ def test_what_python_reads_at_its_start_is_left_to_a_cold_one(warm: Place) -> No
     with Running([COMMAND, "--version"], env={**warm.env, "PYTHONUTF8": "1"}, cwd=warm.repo) as running:
         assert isinstance(running.popen, subprocess.Popen)
         assert running.wait().status == 0
+
+
+def test_a_filter_is_put_on_a_warm_start(warm: Place) -> None:
+    shows = "unshare -U true || echo forbidden; grep -E '^(NoNew|Seccomp:)' /proc/self/status"
+    line = [COMMAND, "sandbox", "-s", "danger-full-access", "--", "sh", "-c", shows]
+    with Running([sys.executable, no_namespaces.__file__, *line], env=warm.env, cwd=warm.repo) as running:
+        ended = running.wait()
+    assert not isinstance(running.popen, subprocess.Popen)
+    assert ended.out == "forbidden\nNoNewPrivs:\t1\nSeccomp:\t2\n"
