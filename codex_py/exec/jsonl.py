@@ -11,6 +11,7 @@ from codex_py.protocol import events
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.failures import failure_code
 from codex_py.render.plain import describe_retry
+from codex_py.text.sanitize import sanitize_json
 from codex_py.text.shorten import shortened
 
 # A line with its newline stays below 64 KiB: some readers, one of the SDKs among them, take no longer ones.
@@ -167,7 +168,7 @@ def _batches(changes: Sequence[events.FileChange]) -> Iterator[Sequence[events.F
 
 def _encode(value: object) -> bytes:
     """JSON on one line, also for readers such as Node that break lines at U+2028, U+2029 and U+0085."""
-    text = encode_json(value)
-    for separator in ("\u2028", "\u2029", "\x85"):
+    text = sanitize_json(encode_json(value))
+    for separator in ("\u2028", "\u2029"):
         text = text.replace(separator.encode(), rf"\u{ord(separator):04x}".encode())
     return text

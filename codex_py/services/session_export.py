@@ -26,6 +26,7 @@ from codex_py.rollout.transcript import (
     read_turns,
 )
 from codex_py.services.session_cleaning import TextCleaner
+from codex_py.text.sanitize import sanitize_json
 
 ExportFormat: TypeAlias = Literal["md", "html", "json", "jsonl"]
 FORMAT_NAME: Final = "codex-py session"
@@ -78,7 +79,7 @@ def export_json(path: Path, choice: ExportChoice, cleaner: TextCleaner, write: C
 
     Raises `UserError` for a session that cannot be read.
     """
-    lines = _records(path, choice, cleaner)
+    lines = map(sanitize_json, _records(path, choice, cleaner))
     if choice.format == "jsonl":
         for line in lines:
             write(line + b"\n")

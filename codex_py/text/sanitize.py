@@ -84,6 +84,13 @@ def sanitize_line(text: str) -> str:
     return sanitize(text, keep_newlines=False)
 
 
+def sanitize_json(raw: bytes) -> bytes:
+    """The same JSON with the C1 control characters, which a terminal obeys, as escapes; it has no others."""
+    if raw.isascii():
+        return raw
+    return re.sub(rb"\xc2([\x80-\x9f])", lambda found: b"\\u%04x" % found[1][0], raw)
+
+
 class StreamSanitizer:
     """`sanitize` for text that arrives in pieces: `feed` each, then `finish`; the outputs join to the same text.
 

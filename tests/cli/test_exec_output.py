@@ -436,6 +436,17 @@ def test_a_failed_turn_leaves_the_old_file_alone(place: Place) -> None:
     assert (ended.status, target.read_text()) == (1, "old")
 
 
+def test_json_on_a_terminal_has_no_control_characters(place: Place) -> None:
+    text = "a\x9b31mb\x9d0;title\x9c"
+    with FakeResponses([say(text)]) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "--json", "go")
+    exported = run(place, "sessions", "export", place.rollouts()[0].stem[-36:], "--format", "jsonl")
+    for output in (ended, exported):
+        assert re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", output.out) == []
+        assert repr(text) in str([json.loads(line) for line in output.out.splitlines()])
+
+
 def test_a_json_line_is_one_line_for_every_reader(place: Place) -> None:
     text = "a\u2028b\u2029c\x85d\\\u2028e"
     with FakeResponses([say(text)]) as model:
