@@ -36,6 +36,11 @@ _NEGATIONS: Final = frozenset(
     "not no never without don't dont doesn't didn't won't can't cannot stop avoid skip instead rather nor neither"
     " nicht kein keine keinen nie niemals ohne statt pas jamais sans sin nunca ni".split()
 )
+# These may also follow the name.
+_TRAILING_NEGATIONS: Final = frozenset("nicht nie niemals niet".split())
+_JAPANESE_NEGATION: Final = "^[^。、！？\\n]{0,12}(?:わない|わず|しない|せずに|ないで)"
+# Between the subject and the verb these change nothing.
+_ADVERBS: Final = frozenset("already always usually often sometimes still just also currently mostly only now".split())
 # A clause that begins so asks or tells about a skill.
 _ASKING: Final = frozenset(
     "how why what when where which who whose did does do was were is are should would if whether has had wie warum"
@@ -139,7 +144,7 @@ def _is_used(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
     before = _clause_before(text[:start])
     after = text[end:]
     tokens = [token.lower().replace("’", "'") for token in re.findall(_TOKEN, before)]
-    if _NEGATIONS.intersection(tokens[-6:]) or re.search(_CJK_NEGATIONS, before):
+    if _NEGATIONS.intersection(tokens[-6:]) or re.search(_CJK_NEGATIONS, before) or _is_negated_behind(after):
         return False
     if _is_used_in_cjk(before, after, words):
         return True
@@ -159,6 +164,11 @@ def _clause_before(text: str) -> str:
     return text[max((text.rfind(mark) for mark in _CLAUSE_END), default=-1) + 1 :]
 
 
+def _is_negated_behind(after: str) -> bool:
+    clause = re.split(f"[{re.escape(_CLAUSE_END)}]", after, maxsplit=1)[0]
+    return bool(_TRAILING_NEGATIONS.intersection(clause.lower().split())) or bool(re.match(_JAPANESE_NEGATION, clause))
+
+
 def _is_request(tokens: Sequence[str], *, is_called: bool) -> bool:
     """Whether the words before a name end in a verb for using, asked for rather than asked or told about."""
     verb = len(tokens) - 1
@@ -166,9 +176,9 @@ def _is_request(tokens: Sequence[str], *, is_called: bool) -> bool:
         return not _ASKING.intersection(tokens[:2])
     if tokens[verb] not in _USES:
         return False
-    subject = tokens[verb - 1] if verb else ""
-    if subject in _SUBJECTS:
-        return verb >= 2 and tokens[verb - 2] in _HELPING
+    before = [token for token in tokens[:verb] if token not in _ADVERBS]
+    if before and before[-1] in _SUBJECTS:
+        return before[-2:-1] != [] and before[-2] in _HELPING
     return not _ASKING.intersection(tokens[:verb])
 
 
