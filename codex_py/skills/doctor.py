@@ -152,7 +152,11 @@ def _why_not_found(path: Path, root: SkillRoot, loaded: dict[Path, Skill]) -> st
     same = loaded.get(Path(os.path.realpath(path)))
     if same:
         return f"the same file as the skill `{same.name}` at `{same.path}`"
-    if not read_record(FoundFile(str(path), os.path.realpath(path), None, True), root.inside).ours:
+    record = read_record(FoundFile(str(path), os.path.realpath(path), None, True), root.inside)
+    copied = next((skill for skill in loaded.values() if skill.name == record.name), None)
+    if root.root_type == "claude" and copied:
+        return f"the same name and content as the skill at `{copied.path}`, which counts once"
+    if not record.ours:
         return "made for other programs: its `policy.products` does not name `codex`"
     return f"beyond the first {MAX_DIRECTORIES} directories of `{root.path}`, or the time to search them"
 

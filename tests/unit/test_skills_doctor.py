@@ -109,6 +109,17 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
     }
 
 
+def test_a_copy_of_a_skill_among_those_of_another_agent_counts_once(place: Workplace) -> None:
+    original = write(place.user / "a" / "SKILL.md")
+    copy = write(place.top / "u" / ".claude" / "skills" / "a" / "SKILL.md")
+    request = SkillRootsRequest(place.home, place.top / "u", place.project, bundled=False, claude=True)
+    found = examine(SkillService().catalog(request), request, context_window=None, max_tokens=None)
+    assert {verdict.path: verdict.reason for verdict in found.verdicts} == {
+        original: "loaded and listed",
+        copy: f"the same name and content as the skill at `{original}`, which counts once",
+    }
+
+
 def test_a_configured_directory_that_is_not_there_is_told(place: Workplace) -> None:
     missing = place.top / "typo"
     request = SkillRootsRequest(place.home, place.top / "u", place.project, extra_roots=(place.user, missing))
