@@ -23,6 +23,7 @@ from codex_py.config.value_types import (
     settings_of,
 )
 from codex_py.hooks.schema import HOOK_EVENTS
+from codex_py.skills.front_matter import FRONT_MATTER, WHOLE_LIMIT
 
 PACKAGE = Path(__file__).resolve().parents[1] / "codex_py"
 Row = tuple[str, str, str]
@@ -82,6 +83,27 @@ def hooks_page() -> str:
         flags = (event.blocks, event.takes_text, event.closes)
         cells = (f"`{event.subject}`" if event.subject else "–", *("yes" if flag else "no" for flag in flags))
         parts.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join([*parts, ""])
+
+
+def front_matter_page() -> str:
+    """Every field of the front matter of a `SKILL.md`."""
+    parts = [
+        "# Front matter of skills",
+        "",
+        "Every field that the front matter of a `SKILL.md` may have.",
+        "[Skills](../guides/skills.md#every-field-of-the-front-matter) says how other agents treat the same fields.",
+        "Only `name` and `description` are required. Another field that cannot be read is left out with a remark; a",
+        f"restriction that cannot be read is in force. The limits of the front matter are {WHOLE_LIMIT}.",
+        "Fields of Codex CLI also stand in `agents/openai.yaml` beside the `SKILL.md`, which wins. Unknown fields are",
+        "ignored; `codex-py skills lint` reports them.",
+        "",
+        "| field | type | default | limit | comes from | what it does |",
+        "|---|---|---|---|---|---|",
+    ]
+    for field in FRONT_MATTER:
+        cells = (f"`{field.path}`", field.type, field.default, field.limit or "–", field.origin, field.doc)
+        parts.append(_row(*cells))
     return "\n".join([*parts, ""])
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.value import Value
 from codex_py.skills.evals import read_evals
+from codex_py.skills.front_matter import KEYS
 from codex_py.skills.lint_commands import check_commands
 from codex_py.skills.lint_document import Document
 from codex_py.skills.lint_finding import LintFinding
@@ -42,12 +43,6 @@ _MENTIONABLE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _WHEN: Final = re.compile(r"\b(when|whenever|if|for|before|after|to|on)\b", re.IGNORECASE)
 # Without the words that also stand elsewhere.
 _CLEARLY_WHEN: Final = re.compile(r"\b(when|whenever|if|before|after|asks?|wants?|needs?)\b", re.IGNORECASE)
-# What the front matter of a skill may say here, in the Agent Skills format, or to another program we follow.
-FIELDS: Final = frozenset(
-    "name description short-description license compatibility metadata allowed-tools dependencies policy interface "
-    "disable-model-invocation user-invocable model effort context agent paths hooks arguments argument-hint dynamic "
-    "version".split()
-)
 
 
 class LintContext(Value):
@@ -127,8 +122,8 @@ def _about_head(path: Path, text: str, skill: SkillText) -> Iterator[LintFinding
         remedy = "rewrite `description`: what it does, then `Use when …`"
         yield LintFinding("advice", path, message, "description", lines.get("description", 1), remedy)
     for key, line in lines.items():
-        if key not in FIELDS:
-            near = nearest(key, sorted(FIELDS))
+        if key not in KEYS:
+            near = nearest(key, sorted(KEYS))
             remedy = f"write `{near}`" if near else "remove it, or move it below `metadata`"
             yield LintFinding("advice", path, f"the field `{key}` is ignored", "field", line, remedy)
     if not record.ours:

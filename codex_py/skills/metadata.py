@@ -14,10 +14,10 @@ from codex_py.skills.model import ToolDependency
 from codex_py.skills.record import InterfaceText
 from codex_py.text.frontmatter import Plain, YamlRefused, YamlValue, parse_yaml
 
-_SHORT: Final = 64
-_LONG: Final = 1024
+MAX_SHORT_CHARS: Final = 64
+MAX_LONG_CHARS: Final = 1024
 # A hostile file could fill the memory with what nobody reads.
-_MAX_DEPENDENCY_CHARS: Final = 16 * 1024
+MAX_DEPENDENCY_CHARS: Final = 16 * 1024
 _COLOR: Final = r"#[0-9A-Fa-f]{6}"
 _TRUE: Final = frozenset({"true", "True", "TRUE"})
 _FALSE: Final = frozenset({"false", "False", "FALSE"})
@@ -133,12 +133,12 @@ def _interface(mapping: dict[str, YamlValue], reader: _FieldReader) -> Interface
 
     color = (text("brand_color") or "").strip()
     return InterfaceText(
-        line("display_name", _SHORT),
-        line("short_description", _LONG),
+        line("display_name", MAX_SHORT_CHARS),
+        line("short_description", MAX_LONG_CHARS),
         _icon_path(text("icon_small")),
         _icon_path(text("icon_large")),
         color if re.fullmatch(_COLOR, color) else None,
-        line("default_prompt", _LONG),
+        line("default_prompt", MAX_LONG_CHARS),
     )
 
 
@@ -149,7 +149,7 @@ def _dependencies(value: YamlValue, reader: _FieldReader) -> tuple[ToolDependenc
     if not isinstance(tools, list):
         raise MetadataRefused("`dependencies.tools` is not a list")
     found: list[ToolDependency] = []
-    left = _MAX_DEPENDENCY_CHARS
+    left = MAX_DEPENDENCY_CHARS
     if not all(isinstance(item, dict) for item in tools):
         reader.faults.append("`dependencies.tools` has an item that is not a mapping")
     for item in tools:
@@ -164,8 +164,13 @@ def _dependency(item: dict[str, YamlValue], reader: _FieldReader) -> ToolDepende
     def line(key: str, limit: int) -> str | None:
         return _fitting(reader.read(None, lambda: as_text(item.get(key), f"dependencies.tools.{key}")), limit)
 
-    need_type, value = line("type", _SHORT), line("value", _LONG)
-    rest = (line("description", _LONG), line("transport", _SHORT), line("command", _LONG), line("url", _LONG))
+    need_type, value = line("type", MAX_SHORT_CHARS), line("value", MAX_LONG_CHARS)
+    rest = (
+        line("description", MAX_LONG_CHARS),
+        line("transport", MAX_SHORT_CHARS),
+        line("command", MAX_LONG_CHARS),
+        line("url", MAX_LONG_CHARS),
+    )
     return ToolDependency(need_type, value, *rest) if need_type and value else None
 
 
@@ -177,7 +182,7 @@ def _products(value: YamlValue) -> tuple[str, ...]:
     names = [as_text(item, "policy.products") or "" for item in value]
     for name in names:
         if name.lower() not in _PRODUCTS or name not in (name.lower(), name.upper()):
-            raise MetadataRefused(f"`policy.products` has an unknown product `{name[:_SHORT]}`")
+            raise MetadataRefused(f"`policy.products` has an unknown product `{name[:MAX_SHORT_CHARS]}`")
     return tuple(name.lower() for name in names)
 
 
@@ -185,7 +190,7 @@ def _icon_path(text: str | None) -> str | None:
     if not text or text.startswith("/") or "\0" in text:
         return None
     segments = [segment for segment in text.split("/") if segment not in ("", ".")]
-    return "/".join(segments) if len(text) <= _LONG and segments and segments[0] in ("assets", "..") else None
+    return "/".join(segments) if len(text) <= MAX_LONG_CHARS and segments and segments[0] in ("assets", "..") else None
 
 
 def _fitting(text: str | None, limit: int) -> str | None:

@@ -15,9 +15,9 @@ from codex_py.text.sanitize import sanitize_line
 
 _YES: Final = frozenset({"true", "yes", "on"})
 _NO: Final = frozenset({"false", "no", "off"})
-_MAX_LINE: Final = 200
-_MAX_ITEMS: Final = 50
-_MAX_HOOKS_CHARS: Final = 16 * 1024
+MAX_LINE: Final = 200
+MAX_ITEMS: Final = 50
+MAX_HOOKS_CHARS: Final = 16 * 1024
 _ARGUMENT: Final = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
 
 
@@ -57,8 +57,8 @@ def _line(mapping: dict[str, YamlValue], key: str, remarks: list[str]) -> str:
         remarks.append(f"ignored `{key}`: not a text")
         return ""
     text = sanitize_line(" ".join((value or "").split()))
-    if len(text) > _MAX_LINE:
-        remarks.append(f"ignored `{key}`: longer than {_MAX_LINE} characters")
+    if len(text) > MAX_LINE:
+        remarks.append(f"ignored `{key}`: longer than {MAX_LINE} characters")
         return ""
     return text
 
@@ -85,7 +85,7 @@ def _arguments(value: YamlValue, remarks: list[str]) -> tuple[str, ...]:
 
 def _paths(value: YamlValue, remarks: list[str]) -> tuple[str, ...]:
     patterns = _items(value, "paths", remarks, separators=r"\s*,\s*")
-    usable = [item for item in patterns if isinstance(item, str) and 0 < len(item) <= _MAX_LINE]
+    usable = [item for item in patterns if isinstance(item, str) and 0 < len(item) <= MAX_LINE]
     if len(usable) < len(patterns):
         remarks.append("ignored items of `paths` that are not patterns")
     return tuple(map(str, usable))
@@ -97,8 +97,8 @@ def _items(value: YamlValue, key: str, remarks: list[str], *, separators: str) -
         remarks.append(f"ignored `{key}`: neither a text nor a list")
         return []
     items: list[YamlValue] = value if isinstance(value, list) else [*filter(None, re.split(separators, value or ""))]
-    if len(items) > _MAX_ITEMS:
-        remarks.append(f"ignored `{key}`: more than {_MAX_ITEMS} items")
+    if len(items) > MAX_ITEMS:
+        remarks.append(f"ignored `{key}`: more than {MAX_ITEMS} items")
         return []
     return items
 
@@ -111,8 +111,8 @@ def _hooks(value: YamlValue, remarks: list[str]) -> str:
         remarks.append("ignored `hooks`: not a mapping")
         return ""
     text = json.dumps(_typed(value), ensure_ascii=False)
-    if len(text) > _MAX_HOOKS_CHARS:
-        remarks.append(f"ignored `hooks`: longer than {_MAX_HOOKS_CHARS} characters")
+    if len(text) > MAX_HOOKS_CHARS:
+        remarks.append(f"ignored `hooks`: longer than {MAX_HOOKS_CHARS} characters")
         return ""
     return text
 

@@ -37,7 +37,7 @@ from codex_py.text.sanitize import sanitize_line
 MAX_NAME_CHARS: Final = 64
 MAX_QUALIFIED_NAME_CHARS: Final = 129
 MAX_DESCRIPTION_CHARS: Final = 1024
-_MAX_TOOLS_CHARS: Final = 4096
+MAX_TOOLS_CHARS: Final = 4096
 _TEXT_KEYS: Final = frozenset({"name", "description", "short-description"})
 _Fields: TypeAlias = tuple[str | None, str | None, str | None]
 # A tool's name with what it is limited to: `Bash(git add:*)`.
@@ -189,8 +189,8 @@ def _tools(value: YamlValue, remarks: list[str]) -> tuple[str, ...]:
         fault = "it is neither a text nor a list"
     else:
         names = [collapse(name) for name in re.findall(_TOOL, value or "")]
-    if sum(map(len, names)) > _MAX_TOOLS_CHARS:
-        fault = f"it is longer than {_MAX_TOOLS_CHARS} characters"
+    if sum(map(len, names)) > MAX_TOOLS_CHARS:
+        fault = f"it is longer than {MAX_TOOLS_CHARS} characters"
     if fault:
         remarks.append(f"`allowed-tools` permits no tool until it is corrected: {fault}")
         return (UNREADABLE_TOOLS,)
