@@ -209,7 +209,10 @@ def trust(
     named by `--outside`, which run as you.
     """
     if skill and outside:
-        raise UsageError("`--outside` is for hooks of the project", hint="hooks of a skill run in the sandbox")
+        raise UsageError(
+            "`--outside` is for hooks of the project",
+            hint="hooks of a skill always run in the sandbox; one that must not belongs into your own `hooks.json`",
+        )
     found = _skill_named(skill) if skill else _look(None, None, quiet=True).found
     owner = f"the skill `{skill.removeprefix('$')}`" if skill else f"`{found.project}`"
     if remove:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import time
 from collections.abc import Generator, Iterator, Mapping
@@ -29,6 +30,8 @@ _MAX_DIRECTORIES: Final = 20_000
 _NOT_SEARCHED: Final = NOT_COPIED | {".git", ".hg", ".svn", ".jj"}
 _LOCK_SECONDS: Final = 30.0
 _STAGE: Final = ".skills-new-"
+# What `replace_private` calls the next version of the lock.
+_LOCK_DRAFT: Final = re.compile(r"\.skills-[0-9a-f]{16}")
 _EXCHANGE: Final = 2
 _AT_FDCWD: Final = -100
 
@@ -257,8 +260,7 @@ def _leftovers(root: Path) -> Iterator[Path]:
             is_stage = entry.name.startswith(_STAGE) and entry.is_dir(follow_symlinks=False)
             if is_stage:
                 yield Path(entry.path)
-            elif entry.name.startswith(".skills-") and entry.is_file(follow_symlinks=False):
-                # A draft of the lock.
+            elif _LOCK_DRAFT.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 Path(entry.path).unlink(missing_ok=True)
 
 

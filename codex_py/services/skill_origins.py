@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.errors import UserError
-from codex_py.paths import is_directory, make_private_dir
+from codex_py.paths import is_directory
 from codex_py.services.skill_install import (
     SkillDirectory,
     SourceSkill,
@@ -18,6 +18,7 @@ from codex_py.services.skill_install import (
     read_entries,
 )
 from codex_py.services.skill_source import Fetched, InstallSource, fetch_source, source_of
+from codex_py.services.work_directory import work_directory
 from codex_py.skills.capabilities import Capabilities, read_capabilities
 from codex_py.skills.lock import LockEntry
 from codex_py.skills.roots import SkillRootsRequest
@@ -165,17 +166,14 @@ def store_tree(home: Path, directory: Path) -> Path | None:
         if location.exists():
             os.utime(location)
             return location
-        make_private_dir(store)
-        draft = store / f".{os.urandom(6).hex()}"
-        try:
+        with work_directory(store) as stage:
+            draft = stage / "tree"
             shutil.copytree(directory, draft, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".git"))
             draft.rename(location)
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-        stored = sorted(store.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        stored = sorted(store.glob("[!.]*"), key=lambda path: path.stat().st_mtime_ns)
         for old in stored[:-_MAX_STORED]:
             shutil.rmtree(old, ignore_errors=True)
-    except (OSError, TreeRefused):
+    except (OSError, TreeRefused, UserError):
         return None
     return location
 

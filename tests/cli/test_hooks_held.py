@@ -293,3 +293,8 @@ def test_on_landlock_alone_a_project_s_hook_is_held_or_not_run(place: Place) -> 
         assert ended.status == 0
         assert ("is not run: the sandbox here cannot hold everything" in ended.err) == (not partial)
         assert ((place.repo / "inside").exists(), out.exists()) == (partial, False)
+
+
+def test_no_hook_of_a_skill_may_run_outside(place: Place) -> None:
+    ended = run(place, "hooks", "trust", "--skill", "spell", "--yes", "--outside", "1")
+    assert (ended.status, "hooks of a skill always run in the sandbox" in ended.err) == (2, True)
