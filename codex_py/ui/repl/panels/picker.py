@@ -215,7 +215,9 @@ class PickerPanel(Frame[T | None]):
         details = self._details(width, min(_MAX_DETAILS, height // 3))
         indexes = in_sight(len(self._shown), self._at, height - len(details) - len(notice) - (1 if details else 0))
         marks, widest = self._columns
-        column = max(1, min(widest, width - 4 - marks)) if width < 40 else min(widest, width // 2)
+        column = min(widest, max(1, width - 4 - marks))
+        if width >= 40 and any(entry.note for entry in self._shown):
+            column = min(column, width // 2, _WIDEST_LABEL)
         rows = [self._row(index, marks, column) for index in indexes]
         rows = [highlighted(row, width) if index == self._at else row for index, row in zip(indexes, rows, strict=True)]
         if len(indexes) < len(self._shown) and rows:
@@ -256,4 +258,4 @@ class PickerPanel(Frame[T | None]):
 def _columns_of(entries: Sequence[ListEntry[T]]) -> tuple[int, int]:
     """The cells of the widest mark and of the widest label."""
     marks = max((cells(entry.mark) for entry in entries), default=0)
-    return marks, max((cells(padded(entry.label, _WIDEST_LABEL).rstrip()) for entry in entries), default=0)
+    return marks, max((cells(entry.label) for entry in entries), default=0)
