@@ -104,7 +104,7 @@ async def _skills(context: CommandContext, words: str) -> None:
 
 
 async def _mcp(context: CommandContext, words: str) -> None:
-    await context.asker.read("MCP servers", mcp_sections(context.launch.loaded, context.session.mcp))
+    await context.asker.read("MCP", mcp_sections(context.launch.loaded, context.session.mcp))
 
 
 async def _ps(context: CommandContext, words: str) -> None:
