@@ -21,6 +21,7 @@ import yaml
 from tests.support.fake_responses import FakeResponses, repeat, say
 from tests.support.home import Place, make_place
 from tests.support.process import run
+from tests.support.warm import warm_path
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 NOT_RUN: Final = re.compile(r"<!-- not run: (.+) -->")
@@ -133,7 +134,7 @@ class Shell:
         script = f". {self._state}\ntrap '{{ export -p; echo cd \"$PWD\"; }} > {self._state}' EXIT\n{command}\n"
         return subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", script],
-            env=self._place.env,
+            env=warm_path(self._place.env),
             cwd=self._place.repo,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -9,7 +9,6 @@ about those is started cold, and in a run without workers everything is.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -21,10 +20,10 @@ from pathlib import Path
 from typing import IO, Final
 
 from tests.support.home import BIN
+from tests.support.warm_client import ask, can_be_played
 
 # The folder where the programs listen: told to the workers of a run by their environment.
 _DIRECTORY: Final = "CODEX_PY_WARM"
-_READ_BY_PYTHON: Final = ("PYTHON", "LC_", "LANG", "LD_")
 
 
 class WarmProcess:
@@ -67,8 +66,13 @@ class WarmProcess:
 
 def can_play(env: Mapping[str, str]) -> bool:
     """Whether there is such a program, and the environment says nothing that Python reads when it starts."""
-    told = {name: value for name, value in env.items() if name.startswith(_READ_BY_PYTHON)}
-    return _DIRECTORY in os.environ and told == {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    return _DIRECTORY in os.environ and can_be_played(env)
+
+
+def warm_path(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment with a `PATH` where `codex-py` starts warm; as it is where nothing can be played."""
+    directory = os.environ.get(_DIRECTORY)
+    return {**env, "PATH": f"{directory}/bin:{env['PATH']}"} if directory else dict(env)
 
 
 def play(argv: Sequence[str], stdin: int | IO[bytes], stdout: int, *, env: Mapping[str, str], cwd: Path) -> WarmProcess:
@@ -100,16 +104,8 @@ def begin(
     argv: Sequence[str], files: Sequence[int], *, env: Mapping[str, str], cwd: Path, terminal: bool = False
 ) -> WarmProcess:
     """Play a command line in a session of its own, with the files as its standard files, or with a `terminal`."""
-    asked = {"argv": list(argv), "env": dict(env), "cwd": str(cwd), "terminal": terminal}
-    program = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with os.fdopen(os.memfd_create("asked"), "wb") as letter:
-        letter.write(json.dumps(asked).encode())
-        letter.flush()
-        program.connect(_address(Path(os.environ[_DIRECTORY]), Path(argv[0]).parent.name == "sdk"))
-        socket.send_fds(program, [b"."], [letter.fileno(), *files])
-        pid = program.recv(64)
-    assert pid, "the program that plays the command lines has died"
-    return WarmProcess(program, int(pid))
+    address = _address(Path(os.environ[_DIRECTORY]), Path(argv[0]).parent.name == "sdk")
+    return WarmProcess(*ask(address, argv, files, env=env, cwd=str(cwd), terminal=terminal))
 
 
 def _address(directory: Path, drivers: bool) -> str:
@@ -127,6 +123,10 @@ def warm_starts(directory: Path) -> Generator[None, None, None]:
         _program(_address(directory, drivers=False), "codex_py"),
         _program(_address(directory, drivers=True), "acp", "openai_codex", "openai_codex_sdk"),
     ]
+    client = directory / "bin/codex-py"
+    client.parent.mkdir()
+    client.write_text(f"#!{sys.executable} -IS\n" + Path(__file__).with_name("warm_client.py").read_text())
+    client.chmod(0o755)
     os.environ[_DIRECTORY] = str(directory)
     try:
         yield
