@@ -40,7 +40,7 @@ from codex_py.checkpoints.snapshot import (
     load_snapshot,
     named_files,
 )
-from codex_py.checkpoints.store import Checkpoint, CheckpointStore, FirstWrite, Missing
+from codex_py.checkpoints.store import Checkpoint, CheckpointStore, FirstWrite, Missing, dropped_checkpoint
 from codex_py.errors import UserError
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, WorkspaceWrite
 from codex_py.services.git import GitReader
@@ -102,10 +102,7 @@ def find_target(store: CheckpointStore, turns: Sequence[str]) -> RewindTarget | 
             continue
         position, record = first[turn]
         if record.kind == "dropped":
-            raise UserError(
-                "the checkpoint of that turn was dropped to keep the store within its bounds",
-                hint="`codex-py checkpoints list` shows those that are there",
-            )
+            raise dropped_checkpoint()
         return RewindTarget(load_snapshot(store, record.snapshot), record.time, position, record.turn)
     return None
 

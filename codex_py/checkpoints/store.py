@@ -23,6 +23,7 @@ from codex_py.text.compression import COMPRESSION_ERRORS, pack, unpack
 _LOG: Final = "log.jsonl"
 _OBJECTS: Final = "objects"
 _CACHE: Final = "seen"
+_BEGINNINGS: Final = ("begin", "dropped")
 _MAX_OBJECT: Final = 1 << 31
 
 
@@ -206,6 +207,26 @@ class CheckpointStore:
             self._sweep(records)
         return dropped
 
+    @property
+    def is_pruned(self) -> bool:
+        """Whether there is nothing left in it but the record of what was dropped."""
+        return self.exists and not is_there(Path(self._objects))
+
+    def drop_all(self) -> None:
+        """Forget all checkpoints.
+
+        The record of their turns stays: a rewind to one is refused, and does not bring back the state of a later one.
+        """
+        begun = [record for record in self.records() if isinstance(record, Checkpoint)]
+        dropped = [record._replace(kind="dropped", snapshot="") for record in begun if record.kind in _BEGINNINGS]
+        with suppress(OSError):
+            self._rewrite(dropped)
+            shutil.rmtree(self._objects, ignore_errors=True)
+            (self.directory / _CACHE).unlink(missing_ok=True)
+            return
+        # No space for the record.
+        shutil.rmtree(self.directory, ignore_errors=True)
+
     def _rewrite(self, records: Sequence[Checkpoint | FirstWrite]) -> None:
         _write_whole(str(self.directory / _LOG), "".join(f"{_line_of(record)}\n" for record in records).encode())
 
@@ -247,22 +268,23 @@ class CheckpointStore:
 
 
 def prune_stores(home: Path, limit: int, *, spare: str = "") -> list[str]:
-    """Remove whole stores, that used longest ago first, until all together are not larger than `limit` bytes.
+    """Empty whole stores, that used longest ago first, until all together are not larger than `limit` bytes.
 
     That of the session `spare` stays. Gives back the ids of the sessions whose stores are gone.
     """
     top = home / CHECKPOINTS
     if not is_directory(top):
         return []
-    found = [(path.stat().st_mtime, path, CheckpointStore(path).size()) for path in top.iterdir() if is_directory(path)]
-    total = sum(size for _, _, size in found)
+    stores = [CheckpointStore(path) for path in top.iterdir() if is_directory(path)]
+    found = [(store.directory.stat().st_mtime, store.directory, store) for store in stores if not store.is_pruned]
+    total = sum(store.size() for _, _, store in found)
     removed: list[str] = []
-    for _, path, size in sorted(found):
+    for _, path, store in sorted(found, key=lambda each: each[:2]):
         if total <= limit:
             break
         if path.name != spare:
-            shutil.rmtree(path, ignore_errors=True)
-            total -= size
+            total -= store.size()
+            store.drop_all()
             removed.append(path.name)
     return removed
 
@@ -305,6 +327,14 @@ def _stored_in(entries: bytes) -> set[str]:
     """The names of the contents in a list of files."""
     fields = (line.partition(b"\t")[0].split(b" ") for line in entries.split(b"\0") if line)
     return {field[2].decode() for field in fields if len(field) == 4 and field[2] != b"-"}
+
+
+def dropped_checkpoint() -> UserError:
+    """The error for a turn whose state is gone."""
+    return UserError(
+        "the checkpoint of that turn was dropped to keep the store within its bounds",
+        hint="a rewind with `--conversation` leaves the files alone; `codex-py checkpoints list` shows what there is",
+    )
 
 
 def require_store(home: Path, thread_id: str) -> CheckpointStore:

@@ -8,7 +8,7 @@ from pathlib import Path
 from codex_py.checkpoints.restore import Contents
 from codex_py.checkpoints.rewind import git_readers, relative_path, text_diff
 from codex_py.checkpoints.snapshot import Snapshot, changes_between, load_snapshot
-from codex_py.checkpoints.store import CheckpointStore
+from codex_py.checkpoints.store import Checkpoint, CheckpointStore, dropped_checkpoint
 from codex_py.errors import UserError
 
 
@@ -17,7 +17,10 @@ def turn_diff(store: CheckpointStore, turn: str, *, env: Mapping[str, str], cwd:
 
     Raises `UserError` for a turn whose end is not known.
     """
-    found = {record.kind: record.snapshot for record in store.checkpoints() if record.turn == turn}
+    records = [record for record in store.records() if isinstance(record, Checkpoint) and record.turn == turn]
+    found = {record.kind: record.snapshot for record in records}
+    if "dropped" in found:
+        raise dropped_checkpoint()
     if "begin" not in found:
         return
     if "end" not in found:

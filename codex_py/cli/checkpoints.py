@@ -146,4 +146,5 @@ def _stores(home: Path) -> list[CheckpointStore]:
     top = home / CHECKPOINTS
     if not is_directory(top):
         return []
-    return [CheckpointStore(path) for path in sorted(top.iterdir()) if is_directory(path)]
+    stores = [CheckpointStore(path) for path in sorted(top.iterdir()) if is_directory(path)]
+    return [store for store in stores if not store.is_pruned]

@@ -507,3 +507,26 @@ def test_a_rewind_is_the_outcome_of_the_turns_with_skills_that_it_takes_back(pla
     assert (last["kind"], last["outcome"]) == ("turn", "undone")
     first = json.loads(ledger.read_text().splitlines()[0])
     assert (last["session"], last["turn"]) == (first["session"], first["turn"])
+
+
+def test_a_store_that_was_pruned_does_not_pass_for_a_later_one(place: Place) -> None:
+    turn(place, shell("echo one > a.txt"))
+    assert run(place, "checkpoints", "prune").err == "removed the checkpoints of 1 session\n"
+    for to in (("--files",), ()):
+        session = place.rollouts()[0].stem[-36:]
+        ended = run(place, "sessions", "rewind", session, "--to", "1", *to)
+        assert (ended.status, "was dropped" in ended.err) == (1, True)
+    turn(place, shell("echo two > a.txt"), resumes=True)
+    ended = run(place, "sessions", "rewind", session, "--to", "1", "--files")
+    assert (ended.status, "was dropped" in ended.err) == (1, True)
+    ended = run(place, "diff", "--turn", "1")
+    assert (ended.status, "was dropped" in ended.err) == (1, True)
+    assert (place.repo / "a.txt").read_text() == "two\n"
+    rewind(place, 2, "--files")
+    assert (place.repo / "a.txt").read_text() == "one\n"
+    assert run(place, "sessions", "rewind", session, "--to", "1", "--conversation").status == 0
+    assert json.loads(run(place, "checkpoints", "list", "--json").out)[0]["checkpoints"] == 1
+    assert run(place, "checkpoints", "verify").status == 0
+    assert run(place, "checkpoints", "prune").err == "removed the checkpoints of 1 session\n"
+    assert run(place, "checkpoints", "prune").err == "removed the checkpoints of 0 sessions\n"
+    assert json.loads(run(place, "checkpoints", "list", "--json").out) == []
