@@ -12,7 +12,7 @@ from codex_py.errors import UsageError, UserError
 from codex_py.paths import draft_of, open_private
 from codex_py.rollout.summary import SessionSummary
 from codex_py.services.session_cleaning import TextCleaner
-from codex_py.services.session_export import ExportChoice, ExportFormat, export_json
+from codex_py.services.session_export import ExportChoice, ExportFormat, begin_of, export_json
 from codex_py.services.session_html import export_html
 from codex_py.services.session_markdown import export_markdown
 from codex_py.text.files import os_reason
@@ -24,7 +24,8 @@ _ENDINGS: Final = {".md": "md", ".markdown": "md", ".html": "html", ".htm": "htm
 def write_document(
     session: SessionSummary, choice: ExportChoice, cleaner: TextCleaner, write: Callable[[bytes], object]
 ) -> None:
-    """Write a session in the format that is chosen. Raises `UserError`."""
+    """Write a session in the format that is chosen. Raises `UserError`, for a missing turn before it writes."""
+    begin_of(session.path, choice.since)
     match choice.format:
         case "md":
             export_markdown(session, choice, cleaner, write)

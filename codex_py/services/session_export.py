@@ -94,7 +94,7 @@ def _records(path: Path, choice: ExportChoice, cleaner: TextCleaner) -> Iterator
     with open_stored(path) as stream:
         first = stream.readline()
     read_meta(path, first)
-    begins = _begin_of(path, choice.since)
+    begins = begin_of(path, choice.since)
     head = decode_line(first)
     payload = as_object(head.get("payload"))
     yield cleaner.clean_record({**head, "payload": {key: payload[key] for key in payload if key not in _FORK_KEYS}})
@@ -107,7 +107,8 @@ def _records(path: Path, choice: ExportChoice, cleaner: TextCleaner) -> Iterator
             yield cleaner.clean_record({**found, "payload": payload, **more})
 
 
-def _begin_of(path: Path, since: int) -> int:
+def begin_of(path: Path, since: int) -> int:
+    """The ordinal of the record that turn `since` begins with. Raises `UsageError` where there is no such turn."""
     if since <= 1:
         return 0
     turns = read_turns(path)
@@ -143,7 +144,6 @@ def export_head(session: SessionSummary, cleaner: TextCleaner) -> ExportHead:
 
 def exported_turns(session: SessionSummary, choice: ExportChoice, cleaner: TextCleaner) -> Iterator[ExportedTurn]:
     """The turns of a session from `choice.since` on, with what is to be shown of them."""
-    _begin_of(session.path, choice.since)
     cwd = Path(session.cwd or "/")
     for number, entries in iter_turns(session.path):
         if number >= choice.since or (choice.since == 1 and not number):

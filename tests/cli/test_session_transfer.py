@@ -81,6 +81,13 @@ def test_a_page_runs_and_loads_nothing(place: Place) -> None:
     assert 'name="viewport"' in page
 
 
+def test_a_turn_that_is_not_there_leaves_no_half_export(place: Place) -> None:
+    session = talk(place)
+    for form in ("md", "html", "json", "jsonl"):
+        ended = run(place, "sessions", "export", session, "--format", form, "--since", "3")
+        assert (ended.status, ended.out, "which has 2 turns" in ended.err) == (2, "", True)
+
+
 @pytest.mark.parametrize("name", ["session.json", "session.jsonl"])
 def test_an_export_is_a_session_again(place: Place, name: str) -> None:
     session, file = talk(place), place.home / name
