@@ -26,6 +26,7 @@ from codex_py.checkpoints.store import (
     Checkpoint,
     CheckpointStore,
     FirstWrite,
+    Missing,
     StoreLimits,
     prune_stores,
     store_of,
@@ -128,8 +129,9 @@ class TurnCheckpoints:
                 snapshot = self._follow_hidden(snapshot, self._last)
             self._store.append(Checkpoint(kind, turn.turn_id, snapshot.name, time.time()))
             self._last = snapshot
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+        except (OSError, Missing) as error:
+            gone = isinstance(error, Missing)
+            reason = "part of the store is gone" if gone else (error.strerror or str(error)).lower()
             self._warn(f"this turn cannot be undone: its checkpoint cannot be stored: {reason}")
             return None
         return snapshot
@@ -158,7 +160,10 @@ class TurnCheckpoints:
         if ended is None:
             return None
         self._keep_bounds()
-        changes = list(changes_between(began, ended))
+        try:
+            changes = list(changes_between(began, ended))
+        except Missing:
+            return None
         deleted = sum(change.after is None for change in changes)
         ended.release()
         return FilesChanged(turn.turn_id, len(changes) - deleted, deleted) if changes else None

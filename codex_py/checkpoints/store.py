@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from codex_py.errors import UserError
 from codex_py.paths import is_directory, is_there, make_private_dir, open_private
-from codex_py.rollout.files import CHECKPOINTS
+from codex_py.rollout.files import CHECKPOINTS, ThreadLock
 from codex_py.text.compression import COMPRESSION_ERRORS, pack, unpack
 
 _LOG: Final = "log.jsonl"
@@ -207,26 +207,6 @@ class CheckpointStore:
             self._sweep(records)
         return dropped
 
-    @property
-    def is_pruned(self) -> bool:
-        """Whether there is nothing left in it but the record of what was dropped."""
-        return self.exists and not is_there(Path(self._objects))
-
-    def drop_all(self) -> None:
-        """Forget all checkpoints.
-
-        The record of their turns stays: a rewind to one is refused, and does not bring back the state of a later one.
-        """
-        begun = [record for record in self.records() if isinstance(record, Checkpoint)]
-        dropped = [record._replace(kind="dropped", snapshot="") for record in begun if record.kind in _BEGINNINGS]
-        with suppress(OSError):
-            self._rewrite(dropped)
-            shutil.rmtree(self._objects, ignore_errors=True)
-            (self.directory / _CACHE).unlink(missing_ok=True)
-            return
-        # No space for the record.
-        shutil.rmtree(self.directory, ignore_errors=True)
-
     def _rewrite(self, records: Sequence[Checkpoint | FirstWrite]) -> None:
         _write_whole(str(self.directory / _LOG), "".join(f"{_line_of(record)}\n" for record in records).encode())
 
@@ -267,25 +247,56 @@ class CheckpointStore:
         return f"{self._objects}/{name[:2]}/{name[2:]}"
 
 
+def is_pruned(directory: Path) -> bool:
+    """Whether nothing is left in a store but the record of what was dropped."""
+    return is_there(directory / _LOG) and not is_there(directory / _OBJECTS)
+
+
+def _empty(store: CheckpointStore) -> None:
+    """Forget all checkpoints of a store.
+
+    The record of their turns stays: a rewind to one is refused, and does not bring back the state of a later one.
+    """
+    begun = [record for record in store.records() if isinstance(record, Checkpoint) and record.kind in _BEGINNINGS]
+    dropped = [record._replace(kind="dropped", snapshot="") for record in begun]
+    try:
+        _write_whole(str(store.directory / _LOG), "".join(f"{_line_of(record)}\n" for record in dropped).encode())
+    except OSError:
+        # No space for the record.
+        shutil.rmtree(store.directory, ignore_errors=True)
+        return
+    shutil.rmtree(store.directory / _OBJECTS, ignore_errors=True)
+    with suppress(OSError):
+        (store.directory / _CACHE).unlink(missing_ok=True)
+
+
 def prune_stores(home: Path, limit: int, *, spare: str = "") -> list[str]:
     """Empty whole stores, that used longest ago first, until all together are not larger than `limit` bytes.
 
-    That of the session `spare` stays. Gives back the ids of the sessions whose stores are gone.
+    That of the session `spare` stays, and those of sessions that a process has open. Gives back the ids of the sessions
+    whose stores are gone.
     """
     top = home / CHECKPOINTS
     if not is_directory(top):
         return []
-    stores = [CheckpointStore(path) for path in top.iterdir() if is_directory(path)]
-    found = [(store.directory.stat().st_mtime, store.directory, store) for store in stores if not store.is_pruned]
+    stores = [CheckpointStore(path) for path in top.iterdir() if is_directory(path) and not is_pruned(path)]
+    found = [(store.directory.stat().st_mtime, store.directory, store) for store in stores]
     total = sum(store.size() for _, _, store in found)
     removed: list[str] = []
     for _, path, store in sorted(found, key=lambda each: each[:2]):
         if total <= limit:
             break
-        if path.name != spare:
-            total -= store.size()
-            store.drop_all()
-            removed.append(path.name)
+        if path.name == spare:
+            continue
+        try:
+            writer = ThreadLock(home, path.name)
+        except UserError:
+            # The session is open, and its next checkpoint is a difference to what is stored.
+            continue
+        total -= store.size()
+        _empty(store)
+        removed.append(path.name)
+        writer.release()
     return removed
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from codex_py.checkpoints.rewind import describe_files
-from codex_py.checkpoints.store import CheckpointStore, prune_stores, require_store
+from codex_py.checkpoints.store import CheckpointStore, is_pruned, prune_stores, require_store
 from codex_py.checkpoints.stored import RewindChoice
 from codex_py.checkpoints.turn_diff import turn_diff
 from codex_py.cli.console import print_json, print_note, print_table
@@ -56,8 +56,12 @@ def prune(
     max_mib: Annotated[int, typer.Option("--max-mib", min=0, metavar="N", help="Leave at most this many MiB.")] = 0,
 ) -> int:
     """Remove the checkpoints of whole sessions, those used longest ago first; without --max-mib of all."""
-    removed = prune_stores(codex_home(os.environ), max_mib * _MIB - (1 if max_mib == 0 else 0))
+    home, limit = codex_home(os.environ), max_mib * _MIB - (1 if max_mib == 0 else 0)
+    removed = prune_stores(home, limit)
     print_note(f"removed the checkpoints of {counted(len(removed), 'session')}")
+    left = _stores(home)
+    if left and sum(store.size() for store in left) > limit:
+        print_note(f"left alone, because a process has it open: {counted(len(left), 'session')}")
     return 0
 
 
@@ -146,5 +150,4 @@ def _stores(home: Path) -> list[CheckpointStore]:
     top = home / CHECKPOINTS
     if not is_directory(top):
         return []
-    stores = [CheckpointStore(path) for path in sorted(top.iterdir()) if is_directory(path)]
-    return [store for store in stores if not store.is_pruned]
+    return [CheckpointStore(path) for path in sorted(top.iterdir()) if is_directory(path) and not is_pruned(path)]

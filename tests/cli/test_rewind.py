@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 import subprocess
 import sys
@@ -530,3 +531,30 @@ def test_a_store_that_was_pruned_does_not_pass_for_a_later_one(place: Place) -> 
     assert run(place, "checkpoints", "prune").err == "removed the checkpoints of 1 session\n"
     assert run(place, "checkpoints", "prune").err == "removed the checkpoints of 0 sessions\n"
     assert json.loads(run(place, "checkpoints", "list", "--json").out) == []
+
+
+@pytest.mark.parametrize("is_pruned", [True, False], ids=["pruned", "deleted by hand"])
+def test_a_store_that_goes_away_in_the_middle_of_a_turn(place: Place, is_pruned: bool) -> None:
+    store = place.codex_home / "checkpoints"
+    notes: list[str] = []
+
+    def remove(_: object) -> list[Any]:
+        if is_pruned:
+            notes.extend(run(place, "checkpoints", "prune").err.splitlines())
+        else:
+            for objects in store.glob("*/objects"):
+                shutil.rmtree(objects)
+        return [say("done")]
+
+    with FakeResponses(shell("echo one > a.txt"), remove) as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", *WRITES, "go on")
+    assert (ended.status, ended.out) == (0, "done\n"), ended.err
+    if is_pruned:
+        # An open session keeps its own.
+        assert notes == [
+            "removed the checkpoints of 0 sessions",
+            "left alone, because a process has it open: 1 session",
+        ]
+        assert "1 file changed" in ended.err
+        assert rewind(place, 1)["deleted"] == ["a.txt"]
