@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -191,9 +192,15 @@ def measure(case: Case, programs: list[Program], *, rounds: int, cwd: Path) -> d
 
 
 def rows_of(case: Case, samples: dict[str, list[Sample]]) -> Iterator[tuple[str, ...]]:
-    """A row for each measure: the case, the measure, the medians, and the ratio ours / peer where there is a peer."""
+    """A row for each measure: the case, the measure, the medians, and the ratio ours / peer where there is a peer.
+
+    The peak of a process includes what it was forked from, so memory that is no more than ours says nothing.
+    """
+    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     for measure_name, unit in (("wall", "ms"), ("cpu", "ms"), ("memory", "MB")):
         medians = [statistics.median(getattr(sample, measure_name) for sample in taken) for taken in samples.values()]
+        if measure_name == "memory" and min(medians) <= own_peak:
+            continue
         row = (case.name, measure_name, *(f"{median:.1f} {unit}" for median in medians))
         if len(medians) == 2:
             pairs = zip(*samples.values(), strict=True)
