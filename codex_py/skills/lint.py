@@ -39,6 +39,8 @@ _MAX_BODY_BYTES: Final = 256 * 1024
 _LONG_BODY_LINES: Final = 500
 _MAX_DOCUMENTS: Final = 50
 _MAX_DOCUMENT_BYTES: Final = 512 * 1024
+# What the Agent Skills format allows.
+_STANDARD: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MENTIONABLE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _WHEN: Final = re.compile(r"\b(when|whenever|if|for|before|after|to|on)\b", re.IGNORECASE)
 # Without the words that also stand elsewhere.
@@ -176,6 +178,8 @@ def _about_name(name: str, path: Path) -> Iterator[str]:
         yield f"`${name}` is read as an environment variable and mentions nothing: choose another name"
     elif name != name.lower():
         yield f"`{name}` has capitals: a mention must have them too"
+    elif not _STANDARD.fullmatch(name):
+        yield f"other programs refuse the name `{name}`: use letters and digits, with single `-` between them"
     directory = path.absolute().parent.name
     if name != directory:
         yield f"the name `{name}` is not that of the directory `{directory}`: people look for one by the other"

@@ -219,3 +219,13 @@ def test_evaluations_are_read_by_whatever_path_the_skill_is_named(place: Place) 
         cwd = place.repo / ".agents/skills/bare" if path == "." else place.repo
         ended = run(place, "skills", "lint", path, cwd=cwd)
         assert (ended.out, ended.err) == ("", "nothing to complain about\n")
+
+
+@pytest.mark.parametrize("name", ["two--hyphens", "-lead", "trail-", "under_score"])
+def test_a_name_that_other_programs_refuse_is_named(place: Place, name: str) -> None:
+    """What the validator of the Agent Skills format, skills-ref 0.1.1, refuses; it takes the second name."""
+    for given, finds in ((name, True), ("web-2-print", False)):
+        text = f"---\nname: {given}\ndescription: Bake a loaf of bread with rye. Use when hungry.\n---\nBake.\n"
+        path = place.write(f"skills/{given}/SKILL.md", text)
+        ended = run(place, "skills", "lint", "--no-run", path.parent)
+        assert ("other programs refuse the name" in ended.out + ended.err) == finds
