@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +22,9 @@ def fits_paths(patterns: Sequence[str], text: str, files: Iterable[str], project
     if not patterns:
         return True
     names = {word.rstrip(".:!?") for word in re.findall(_WORD, text)[:_MAX_WORDS]}
-    paths = {_in_project(name, project) for name in (*names, *files)}
-    whole = "|".join(_expression(each) for pattern in patterns for each in _alternatives(pattern))
-    return any(re.fullmatch(whole, path) for path in paths if path)
+    paths = [path.split("/") for name in {*names, *files} if (path := _in_project(name, project))]
+    wanted = [_segments(each) for pattern in patterns for each in _alternatives(pattern)]
+    return any(_fits(segments, path) for path in paths for segments in wanted)
 
 
 def _in_project(name: str, project: Path) -> str:
@@ -43,9 +44,29 @@ def _alternatives(pattern: str) -> list[str]:
     return done
 
 
-def _expression(pattern: str) -> str:
+def _segments(pattern: str) -> list[str]:
+    """The names of a pattern; `**` beside other text is no more than `*`, and a bracket is a bracket."""
     pattern = pattern.removeprefix("./").lstrip("/")
-    pattern = re.sub(r"\*{3,}", "**", pattern)
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern if "/" in pattern else f"**/{pattern}")
-    meaning = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return "".join(meaning.get(part, re.escape(part)) for part in parts)
+    names = (pattern if "/" in pattern else f"**/{pattern}").split("/")
+    found = [name if name == "**" else re.sub(r"\*+", "*", name).replace("[", "[[]") for name in names]
+    # Below a directory, which is not below itself.
+    return [*found, "*"] if found[-1] == "**" else found
+
+
+def _fits(segments: Sequence[str], path: Sequence[str]) -> bool:
+    """Match name by name, back only to the last `**`: patterns come from others, and a search could take for ever."""
+    at = segment = 0
+    last, begins = -1, 0
+    while at < len(path):
+        if segment < len(segments) and segments[segment] == "**":
+            segment += 1
+            last, begins = segment, at
+        elif segment < len(segments) and fnmatchcase(path[at], segments[segment]):
+            segment += 1
+            at += 1
+        elif last >= 0:
+            begins += 1
+            segment, at = last, begins
+        else:
+            return False
+    return all(left == "**" for left in segments[segment:])
