@@ -25,6 +25,7 @@ _MAX_FILES: Final = 60
 _MAX_LINES: Final = 40
 _MAX_CHARS: Final = 160
 _MAX_DESCRIPTION: Final = 400
+_MAX_SEARCHED: Final = 1024 * 1024
 # Patterns that a person should look at; each may be harmless.
 _SIGNS: Final = (
     ("downloads and runs", re.compile(r"(curl|wget)\b[^\n|]{0,300}\|\s*(sudo\s+)?(ba|z)?sh\b")),
@@ -143,6 +144,9 @@ def _signs(directory: Path, files: Sequence[TreeFile]) -> Iterator[str]:
         content = read_file(directory, file)
         if b"\0" in content[:8192]:
             yield f"{file.path}: not text"
+            continue
+        if len(content) > _MAX_SEARCHED:
+            yield f"{file.path}: too large to be searched"
             continue
         for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), 1):
             sign = next((sign for sign, pattern in _SIGNS if pattern.search(line[:5000])), None)

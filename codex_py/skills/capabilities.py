@@ -28,10 +28,13 @@ _ADDRESS: Final = re.compile(
     r"\b(?:https?|wss?|ftps?|ssh|git|tcp|udp)://(?:[^\s/@\"'<>]{1,200}@)?(\[[0-9a-fA-F:.]+\]|[\w-]+(?:\.[\w-]+)*)(:\d{1,5})?",
     re.IGNORECASE,
 )
-_CALLED: Final = re.compile(
-    r"\b(?:curl|wget|nc|ncat|netcat|ssh|scp|sftp|rsync|telnet|ftp)\s[^\n|;&]{0,200}?(?<![\w./@-])(?:[\w.-]{1,64}@)?"
+_CALLING: Final = re.compile(r"\b(?:curl|wget|nc|ncat|netcat|ssh|scp|sftp|rsync|telnet|ftp)\s")
+_HOST: Final = re.compile(
+    r"(?<![\w./@-])(?:[\w.-]{1,64}@)?"
     r"((?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}|\d{1,3}(?:\.\d{1,3}){3})(?![\w.(-])"
 )
+_COMMAND: Final = re.compile(r"[^\n|;&]+")
+_MAX_BEFORE_HOST: Final = 200
 # Names that look like a host and are a file of the command.
 _FILE_NAME: Final = re.compile(
     r"\.(?:sh|py|js|ts|json|md|txt|ya?ml|toml|tar|gz|tgz|zip|html?|log|csv|xml|pem|key|conf|cfg)$"
@@ -133,9 +136,21 @@ def find_addresses(text: str) -> Iterator[str]:
     """The hosts that a text names in addresses and in commands that connect, in lower case."""
     for found in _ADDRESS.finditer(text):
         yield f"{found[1]}{found[2] or ''}".lower()
-    for found in _CALLED.finditer(text):
-        if not _FILE_NAME.search(found[1]):
-            yield found[1].lower()
+    if _CALLING.search(text):
+        yield from (host for part in _COMMAND.finditer(text) for host in _called_hosts(part[0]))
+
+
+def _called_hosts(command: str) -> Iterator[str]:
+    """The first host behind each program that connects. Each character is looked at once, so that no text stalls."""
+    hosts = _HOST.finditer(command)
+    host = next(hosts, None)
+    for program in _CALLING.finditer(command):
+        while host is not None and host.start() < program.end():
+            host = next(hosts, None)
+        if host is None:
+            return
+        if host.start() <= program.end() + _MAX_BEFORE_HOST and not _FILE_NAME.search(host[1]):
+            yield host[1].lower()
 
 
 def find_commands(directory: Path, files: Sequence[TreeFile]) -> list[str]:
