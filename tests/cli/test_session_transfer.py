@@ -337,4 +337,5 @@ def test_a_long_session_needs_no_more_memory_than_a_short_one(place: Place, form
         ended = subprocess.run(argv, cwd=place.repo, env=place.env, check=True, capture_output=True, text=True)
         return int(ended.stderr.split()[-1])
 
-    assert peak(450) < peak(150) + 1_500_000
+    # From 150 turns on it is the same to a thousand bytes; a turn has 40,000.
+    assert peak(250) < peak(150) + 500_000
