@@ -39,6 +39,11 @@ _NEGATIONS: Final = frozenset(
 # These may also follow the name.
 _TRAILING_NEGATIONS: Final = frozenset("nicht nie niemals niet".split())
 _JAPANESE_NEGATION: Final = "^[^。、！？\\n]{0,12}(?:わない|わず|しない|せずに|ないで)"
+# Between two names of which the first is used.
+_AND: Final = (
+    r"(?: skills?)?(?:,| and| und| et| y|, and|,? then)(?: also| then)?(?: with| the| my| our| den| die| le| la| el)* "
+    r"|[ 　]*(?:技能|skill)?[ 　]*(?:和|、|以及|与)[ 　]*"
+)
 # Between the subject and the verb these change nothing.
 _ADVERBS: Final = frozenset("already always usually often sometimes still just also currently mostly only now".split())
 # A clause that begins so asks or tells about a skill.
@@ -83,13 +88,17 @@ def find_named(text: str, names: Collection[str]) -> list[NaturalName]:
     fitting = [name for name in names if f" {_flat(_base(name))} " in flat or f" {_flat(name)} " in flat]
     found: dict[str, list[str]] = {}
     taken: list[tuple[int, int]] = []
-    for words, group in sorted(_by_words(fitting).items(), key=lambda entry: (-len(entry[0]), entry[0])):
-        for match in re.finditer(_spelling(words), own, re.IGNORECASE):
-            if any(match.start() < end and begin < match.end() for begin, end in taken):
-                continue
-            if _is_used(own, match.start(), match.end(), words):
-                taken.append(match.span())
-                found.setdefault(match[0], []).extend(group)
+    by_words = _by_words(fitting)
+    longest = sorted(by_words, key=lambda words: (-len(words), words))
+    spelled = [(match, words) for words in longest for match in re.finditer(_spelling(words), own, re.IGNORECASE)]
+    used = [(match, words) for match, words in spelled if _is_used(own, match.start(), match.end(), words)]
+    # Behind the names beside a word for using them those that are joined to one of these, in order.
+    for match, words in [*used, *sorted(spelled, key=lambda entry: entry[0].start())]:
+        if any(match.start() < end and begin < match.end() for begin, end in taken):
+            continue
+        if (match, words) in used or _is_joined(own, match.start(), match.end(), words, taken):
+            taken.append(match.span())
+            found.setdefault(match[0], []).extend(by_words[words])
     order = sorted(found, key=lambda written: own.find(written))
     return [NaturalName(written, tuple(dict.fromkeys(found[written]))) for written in order[:_MAX_NAMED]]
 
@@ -158,6 +167,18 @@ def _is_used(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
         return True
     # A single word is too common, and what follows must not make the name a part of something else.
     return len(words) > 1 and (not following or following[0] in _FOLLOWERS or following[0] in _CLAUSE_END)
+
+
+def _is_joined(text: str, start: int, end: int, words: Sequence[str], taken: Sequence[tuple[int, int]]) -> bool:
+    """Whether a name follows one that is used, with an "and" between them."""
+    if not any(last <= start and re.fullmatch(_AND, text[last:start], re.IGNORECASE) for _, last in taken):
+        return False
+    if _is_negated_behind(text[end:]):
+        return False
+    following = re.findall(_TOKEN, text[end : end + 80])
+    if (following and following[0].lower() in _SKILL) or re.match(_CJK_SKILL, text[end:], re.IGNORECASE):
+        return True
+    return len(words) > 1 and (not following or following[0].lower() in _FOLLOWERS or following[0] in _CLAUSE_END)
 
 
 def _clause_before(text: str) -> str:

@@ -122,6 +122,18 @@ def test_the_longest_name_counts_and_two_names_are_two() -> None:
     assert named("run fix tests, then use the release notes skill") == [("fix-tests",), ("release-notes",)]
 
 
+def test_what_is_joined_to_a_used_name_is_used_too() -> None:
+    both = [("fix-tests",), ("release-notes",)]
+    assert named("use fix tests and release notes for this") == both
+    assert named("use the fix-tests and release-notes skills") == both
+    assert named("use the fix-tests skill, and also the release notes skill") == both
+    assert named("用 fix-tests 技能和 release-notes 技能") == both
+    assert named("use the fix-tests skill and commit the release notes") == both[:1]
+    assert named("use the fix-tests skill and release notes templates") == both[:1]
+    assert named("use the fix-tests skill and not the release notes skill") == both[:1]
+    assert named("don't use the fix-tests skill and the release notes skill") == []
+
+
 def test_a_part_of_a_text_can_be_left_out_by_its_bytes() -> None:
     text = "ü look: use the release notes skill now"
     start = text.encode().index(b"use")
