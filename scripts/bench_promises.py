@@ -22,7 +22,14 @@ from typing import Any
 
 from bench_paired import ROOT, SKILLS, Program, directory_with_skills, exec_arguments, fake_model, run, write_config
 from bench_sessions import clean_checkpoint, long_export, wide_search
-from bench_terminal import files_in_menu, key_while_streaming, list_of_files, prompt_on_screen, streaming_cpu
+from bench_terminal import (
+    bytes_to_terminal,
+    files_in_menu,
+    key_while_streaming,
+    list_of_files,
+    start_of_session,
+    streaming_cpu,
+)
 
 Measure = Callable[[Program], float]
 
@@ -341,12 +348,18 @@ PROMISES: dict[str, tuple[float, Measure]] = {
     "Markdown of 2000 turns": (2.0, lambda _: long_export("md")),
     "page of 2000 turns": (2.0, lambda _: long_export("html")),
     "search in 5000 sessions": (0.5, lambda _: wide_search()),
-    "prompt on the screen": (0.35, prompt_on_screen),
-    "key while a message streams": (0.03, key_while_streaming),
+    "prompt on the screen": (0.2, lambda program: start_of_session(program, "› ")),
+    "settings on the screen": (0.3, lambda program: start_of_session(program, "workspace-write [")),
+    "key while a message streams": (0.01, key_while_streaming),
     "`@` in 100,000 files": (0.05, lambda program: statistics.median(files_in_menu(program))),
     "`@` in 100,000 files, worst key": (0.05, lambda program: max(files_in_menu(program))),
     "first list of 100,000 files": (3.0, list_of_files),
-    # Of each second, while 10,000 come at the pace of a model and of a fast one.
+    # Of each second, while they come at the pace of a model and of a fast one.
+    "CPU at 200 deltas a second": (0.06, lambda program: streaming_cpu(program, rate=200)),
+    "bytes a second to the terminal at 200 deltas a second": (
+        8000.0,
+        lambda program: bytes_to_terminal(program, rate=200),
+    ),
     "CPU at 300 deltas a second": (0.15, lambda program: streaming_cpu(program, rate=300)),
     "CPU at 1,000 deltas a second": (0.15, lambda program: streaming_cpu(program, rate=1000)),
 }
@@ -354,6 +367,8 @@ PROMISES: dict[str, tuple[float, Measure]] = {
 COMPARED = {
     "prompt on the screen",
     "key while a message streams",
+    "CPU at 200 deltas a second",
+    "bytes a second to the terminal at 200 deltas a second",
     "CPU at 300 deltas a second",
     "CPU at 1,000 deltas a second",
 }

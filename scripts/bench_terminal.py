@@ -17,6 +17,7 @@ from typing import Any
 from bench_paired import Program
 
 DELTAS = 10_000
+MAX_SECONDS = 20
 KEYS = 40
 # One key every tenth of a second is fast typing.
 BETWEEN_KEYS = 0.1
@@ -81,14 +82,14 @@ def _session(program: Program, *script: Any) -> Generator[Any]:
         yield terminal
 
 
-def prompt_on_screen(program: Program) -> float:
-    """Seconds from the start of the process to the prompt."""
+def start_of_session(program: Program, text: str) -> float:
+    """Seconds from the start of the process to a text on the screen."""
     with _place() as place:
         with _started(program, place) as first:
             # The first start of a new home writes what later ones read.
             first.wait_for_prompt()
         with _started(program, place) as terminal:
-            terminal.wait_for("› ")
+            terminal.wait_for(text)
             return time.monotonic() - terminal.began
 
 
@@ -115,6 +116,15 @@ def streaming_cpu(program: Program, *, rate: int) -> float:
         before, began = _cpu(terminal.child.pid), time.monotonic()
         terminal.wait_for(END).wait_for_prompt()
         return (_cpu(terminal.child.pid) - before) / (time.monotonic() - began)
+
+
+def bytes_to_terminal(program: Program, *, rate: int) -> float:
+    """Bytes that the terminal gets each second while so many deltas a second are drawn."""
+    with _session(program, _message(rate)) as terminal:
+        _begin(terminal)
+        before, began = len(terminal.raw), time.monotonic()
+        terminal.wait_for(END).wait_for_prompt()
+        return (len(terminal.raw) - before) / (time.monotonic() - began)
 
 
 def list_of_files(program: Program) -> float:
@@ -178,13 +188,14 @@ def _begin(terminal: Any) -> None:
 
 
 def _message(rate: int) -> list[Any]:
-    """Paragraphs in pieces of a few letters, so many a second, with a breath a hundred times a second."""
+    """Paragraphs in pieces of a few letters, so many a second, with a breath each hundredth of a second."""
     from tests.support.fake_responses import added, delta, hang, say
 
     # Numbered, because an answer that only repeats itself is stopped.
-    lines = [f"word **bold** and `code` in line {number} of a long text, " for number in range(1200)]
+    count = min(DELTAS, MAX_SECONDS * rate)
+    lines = [f"word **bold** and `code` in line {number} of a long text, " for number in range(1200 * count // DELTAS)]
     text = "\n\n".join("".join(lines[start : start + 12]) for start in range(0, len(lines), 12)) + END
-    size = len(text) // DELTAS + 1
+    size = len(text) // count + 1
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     events: list[Any] = [added({"type": "message", "role": "assistant", "content": []})]
     for number, piece in enumerate(pieces):
