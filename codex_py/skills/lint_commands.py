@@ -27,6 +27,7 @@ _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _SPLIT: Final = frozenset(("&&", "||", "|", ";", "&", "(", ")"))
 # A text that tells how to get a program has not lost it.
 _GETS: Final = r"(?:install|add|tap|download|get|setup|clone)\b[^\n]{{0,200}}(?<![\w-]){}(?![\w])"
+_MAX_PROGRAMS: Final = 100
 _RUNNERS: Final = frozenset(("python", "python3", "bash", "sh", "node", "uv", "bun", "deno", "ruby", "perl"))
 _FLAG: Final = re.compile(r"--[A-Za-z][\w-]+")
 # A script that hands its arguments on, or whose options are made by a library from something else.
@@ -38,11 +39,16 @@ def check_commands(
 ) -> Iterator[LintFinding]:
     """The findings about the shell blocks of one document, each program, flag and package once."""
     seen: set[str] = set()
+    programs: set[str] = set()
     defined = frozenset(re.findall(r"(?:^|\s)(?:function\s+)?([A-Za-z_][\w-]*)\s*\(\)", document.text))
     for line in document.commands():
         for words in split_commands(line.text):
+            # The whole text is searched for each of them.
+            is_new = words[0] not in programs and len(programs) < _MAX_PROGRAMS
+            programs.update(words[:1] if is_new else ())
+            about = _about_program(document, line.number, words, defined=defined, search_path=search_path)
             for finding, key in (
-                *_about_program(document, line.number, words, defined=defined, search_path=search_path),
+                *(about if is_new else ()),
                 *_about_flags(document, line.number, words, directory),
                 *_about_packages(document, line.number, words, repository),
             ):

@@ -229,3 +229,12 @@ def test_a_name_that_other_programs_refuse_is_named(place: Place, name: str) -> 
         path = place.write(f"skills/{given}/SKILL.md", text)
         ended = run(place, "skills", "lint", "--no-run", path.parent)
         assert ("other programs refuse the name" in ended.out + ended.err) == finds
+
+
+def test_the_first_hundred_programs_of_a_text_are_looked_for(place: Place) -> None:
+    """The whole text is searched for each, so a text of nothing but commands would take minutes."""
+    lines = "\n".join(f"frobnicate{number} now" for number in range(150))
+    text = f"---\nname: many\ndescription: Bake a loaf of bread. Use when hungry.\n---\n```sh\n{lines}\n```\n"
+    path = place.write("skills/many/SKILL.md", text)
+    found = json.loads(run(place, "skills", "lint", "--no-run", "--json", path.parent).out)
+    assert len([entry for entry in found if entry["rule"] == "missing-command"]) == 100
