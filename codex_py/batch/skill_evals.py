@@ -21,11 +21,12 @@ from codex_py.batch.records import read_object
 from codex_py.config.keys import toml_value
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.errors import CodexError, UserError
-from codex_py.paths import make_private_dir, opened_directory, replace_private
+from codex_py.paths import opened_directory, replace_private
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
 from codex_py.services.skill_checks import judge_run
 from codex_py.services.skill_judge import Judgement, judge_sentences
+from codex_py.services.work_directory import work_directory
 from codex_py.skills.eval_results import ARMS, Arm, CheckResult, EvalResult, EvalRun, sum_up
 from codex_py.skills.evals import EVALS, EvalCase
 from codex_py.skills.model import Skill
@@ -163,12 +164,9 @@ async def _run_exec(engine: Engine, case: EvalCase, config: ConfigRequest, limit
     flags = (f"{key}={toml_value(value)}" for key, value in config.flags.items())
     overrides = tuple(f"--config={text}" for text in (*config.overrides, *flags))
     # Commands of the run can write to the temporary directories.
-    private = config.home / "cache" / "evals"
-    make_private_dir(private)
-    with tempfile.TemporaryDirectory(dir=private) as directory:
-        top = Path(directory)
+    with work_directory(config.home / "cache" / "evals") as top:
         replace_private(top / "prompt", case.prompt.encode())
-        own = ("--ephemeral", "--skip-git-repo-check", "--artifacts", directory, "-C", str(config.cwd))
+        own = ("--ephemeral", "--skip-git-repo-check", "--artifacts", str(top), "-C", str(config.cwd))
         arguments = ("exec", *own, *profile, *overrides, *limits, "-")
         status = await engine.run(Job(arguments, config.cwd, top / "prompt", top / "log"), None)
         result = read_object(top / "result.json")
