@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -120,10 +120,12 @@ async def run_evals(plan: EvalPlan, report: Callable[[EvalRun], None]) -> EvalRe
 async def _run_case(engine: Engine, plan: EvalPlan, case: EvalCase, arm: Arm, usd: float | None) -> EvalRun:
     # In the temporary directory nothing of the project or of the skill's own evaluations can be read by chance.
     top = await asyncio.to_thread(_make_directory)
+    # The skill itself lies where no run, this one or another, can change it.
+    cleanup = ExitStack()
     try:
         workspace = top / "work"
         await asyncio.to_thread(_prepare, workspace, case)
-        copy = await asyncio.to_thread(_copy_skill, plan.skill, top) if arm == "with" else None
+        copy = await asyncio.to_thread(_copy_skill, plan, cleanup) if arm == "with" else None
         config = _configure(plan, workspace, copy)
         limits = (f"--max-seconds={_MAX_SECONDS}", *([f"--max-usd={usd:.9f}"] if usd is not None else []))
         began = time.monotonic()
@@ -155,6 +157,7 @@ async def _run_case(engine: Engine, plan: EvalPlan, case: EvalCase, arm: Arm, us
         hint = getattr(error, "hint", None)
         return EvalRun(case, arm, failure=f"{error}{f'; {hint}' if hint else ''}")
     finally:
+        await asyncio.to_thread(cleanup.close)
         await asyncio.to_thread(shutil.rmtree, top, ignore_errors=True)
 
 
@@ -225,8 +228,14 @@ def _write(path: Path, mode: FileMode, raw: bytes) -> None:
             out.write(raw)
 
 
-def _copy_skill(skill: Skill, top: Path) -> Path:
-    """A copy of a skill without its evaluations, which would tell the model what is checked. Raises `UserError`."""
+def _copy_skill(plan: EvalPlan, cleanup: ExitStack) -> Path:
+    """A copy of the skill without its evaluations, which would tell the model what is checked. Raises `UserError`.
+
+    It is there until `cleanup` is closed.
+    """
+    skill = plan.skill
+    # Commands may read it, unlike the cache.
+    top = cleanup.enter_context(work_directory(plan.config.home / "skill-tests"))
     target = top / "skills" / skill.directory.name
     try:
         _copy_tree(skill.directory, target)

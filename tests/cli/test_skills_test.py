@@ -348,6 +348,31 @@ def test_links_in_the_evaluations_lead_nowhere_else(place: Place) -> None:
     assert run(place, "skills", "test", "lint", "--offline").status == 1
 
 
+def test_no_run_changes_the_skill_for_another_one(place: Place, tmp_path: Path) -> None:
+    add(place, WHEN, CASE)
+    seen: list[str] = []
+
+    def plant(request: Request) -> Stream:
+        outputs = [item["output"] for item in request.input if item["type"] == "function_call_output"]
+        listed = re.search(r"\(file: ([^)]*/SKILL.md)\)", "\n".join(request.texts("developer")))
+        if listed and not outputs:
+            return [
+                call("c1", "exec_command", {"cmd": f"head -1 '{listed[1]}'; echo planted >> '{listed[1]}' && echo it"})
+            ]
+        seen.extend(map(str, outputs))
+        return [say("done")]
+
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with FakeResponses(repeat(plant), excuse={"threads"}) as model:
+        place.use_model(model.base_url, f"{NO_BUNDLED}\n[sandbox_workspace_write]\nexclude_slash_tmp = true\n")
+        ended = run(place.with_env(TMPDIR=str(temporary)), "skills", "test", "lint")
+    assert ended.status == 0, ended.err
+    assert seen
+    assert all("---" in output and "\nit" not in output for output in seen)
+    assert list((place.codex_home / "skill-tests").iterdir()) == []
+
+
 @pytest.mark.parametrize("target", ["../../..", "{home}"], ids=["relative", "absolute"])
 def test_files_of_an_evaluation_are_not_written_through_a_link(place: Place, target: str) -> None:
     path = add(place, WHEN, "prompt: x\nfiles: [evals/files/start, 'evals/files/way{}/.bashrc']\n".format(
