@@ -7,7 +7,7 @@ Pure arithmetic: the digest brings the numbers, `priors` what is known of each s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from heapq import nlargest
 from typing import Final, NamedTuple
 
@@ -165,19 +165,17 @@ def reasons_for(
     match: Match, groups: Sequence[QueryGroup], find: Callable[[str], Postings], prior: Prior
 ) -> tuple[str, ...]:
     """Why a skill stands where it does, in words."""
-    named: dict[str, None] = {}
-    others: dict[str, None] = {}
+    named: dict[str, str] = {}
+    others: dict[str, str] = {}
     for group in groups:
-        for stem, _ in group.stems:
+        # The written word first, then what stands for it.
+        for stem, worth in sorted(group.stems, key=lambda stem: -stem[1]):
+            shown = f"`{group.word}`" if worth == 1.0 else f"`{stem}` for `{group.word}`"
             for entry in find(stem).entries:
                 if entry >> 8 == match.number:
-                    (named if entry & DESCRIBED else others)[group.word] = None
-    lines = [f"its name or description has {_listed(named)}"] if named else []
-    if rest := [word for word in others if word not in named]:
-        lines.append(f"its text has {_listed(rest)}")
+                    (named if entry & DESCRIBED else others).setdefault(group.word, shown)
+    lines = [f"its name or description has {', '.join(named.values())}"] if named else []
+    if rest := [shown for word, shown in others.items() if word not in named]:
+        lines.append(f"its text has {', '.join(rest)}")
     lines.append(f"words {match.text:.1f}, of which everyday ones {match.everyday:.1f}")
     return (*lines, *prior.reasons)
-
-
-def _listed(words: Mapping[str, None] | Sequence[str]) -> str:
-    return ", ".join(f"`{word}`" for word in words)

@@ -54,6 +54,9 @@ def test_rank_says_which_skill_fits_and_why(place: Place, skills: Path) -> None:
     )
     assert "its name or description has `customer`, `bill`" in first["reasons"][0] or "`bill`" in first["reasons"][0]
     assert "scope user" in first["reasons"]
+    # What stands there is shown, not only what was written.
+    [found] = [entry for entry in listed(place, "rank", "a bill for a buyer") if entry["skill"] == "zz-invoice"]
+    assert "`custom` for `buyer`" in found["reasons"][0]
 
 
 def test_search_gives_passages_by_their_lines(place: Place, skills: Path) -> None:
