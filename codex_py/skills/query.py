@@ -40,6 +40,8 @@ def read_query(text: str, words: Words, knows: Callable[[str], bool]) -> list[Qu
     found: dict[str, QueryGroup] = {}
     tokens = _tokens(text)
     stop = words.stop_words(tokens)
+    # `charge` is a word of two languages.
+    is_english = words.is_english(tokens)
     for at, token in enumerate(tokens):
         for phrase, english in words.phrases(token):
             if " ".join(tokens[at : at + phrase.count(" ") + 1]) == phrase:
@@ -47,7 +49,8 @@ def read_query(text: str, words: Words, knows: Callable[[str], bool]) -> list[Qu
         if not token.isascii() and re.match(f"[{CJK}]", token):
             _add_run(found, token, words, stop)
         elif token not in stop and len(token) <= _MAX_WORD and (len(token) > 1 or token in "rc"):
-            english = words.in_english(token, is_known=knows(stem(token)))
+            is_foreign = not (is_english and token.isascii())
+            english = words.in_english(token, is_known=knows(stem(token))) if is_foreign else ()
             group = [(token, 1.0), *((word, _TRANSLATED) for word in english)]
             _add(found, token, [*group, *((word, _SYNONYM) for word in words.synonyms(token))], words, stop)
         if len(found) >= MAX_GROUPS:

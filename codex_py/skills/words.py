@@ -33,12 +33,17 @@ class Words:
         `car` and `son` say something in English: words of another language that has Latin letters only count in a text
         that has at least two of them, and more than English ones.
         """
-        english = sum(token in self._stop["en"] for token in tokens)
+        counts = self._counts(tokens)
         found = self._stop["en"]
         for language, words in self._stop.items():
-            if language in _OTHER_SCRIPTS or sum(token in words for token in tokens) >= max(2, english + 1):
+            if language in _OTHER_SCRIPTS or counts[language] >= max(2, counts["en"] + 1):
                 found |= words
         return found
+
+    def is_english(self, tokens: Sequence[str]) -> bool:
+        """Whether a text of these words is English rather than another language, by its stop words."""
+        counts = self._counts(tokens)
+        return counts["en"] > max(count for language, count in counts.items() if language != "en")
 
     @cached_property
     def everyday(self) -> frozenset[str]:
@@ -103,6 +108,9 @@ class Words:
         if at < 0:
             return ()
         return tuple(self._table[at + len(mark) : self._table.index(b"\n", at + 1)].decode().split())
+
+    def _counts(self, tokens: Sequence[str]) -> Mapping[str, int]:
+        return {language: sum(token in words for token in tokens) for language, words in self._stop.items()}
 
     @cached_property
     def _stop(self) -> Mapping[str, frozenset[str]]:

@@ -99,6 +99,16 @@ def test_a_word_without_meaning_in_one_language_counts_in_a_text_of_another(
     assert [entry["skill"] for entry in listed(place, "rank", text) if entry["skill"] == "wheels"] == ["wheels"] * fits
 
 
+@pytest.mark.parametrize(
+    ("text", "fits"), [("what will the charge be for this?", False), ("quelle est la charge de ce serveur ?", True)]
+)
+def test_a_word_of_two_languages_is_translated_in_the_other_one_only(
+    place: Place, skills: Path, text: str, fits: bool
+) -> None:
+    add_skill(own_root(place), "scales", skill_text("scales", "Measure the load of a machine."))
+    assert [entry["skill"] for entry in listed(place, "rank", text) if entry["skill"] == "scales"] == ["scales"] * fits
+
+
 def test_of_all_skills_the_passage_that_fits_best_comes_first(place: Place, skills: Path) -> None:
     add_rules_for_travel(skills)
     found = listed(place, "search", "keep receipts")
