@@ -461,8 +461,8 @@ def test_a_start_with_a_lock_of_many_skills_reads_none_of_their_files(user: Plac
         return subprocess.run(argv, env=user.env, stdout=subprocess.PIPE, text=True, check=True).stdout
 
     assert opened() == "40 False\nskills.lock\n"
-    # What has changed is read, and nothing else.
+    # What has changed is read, and nothing else; files are opened from the directory of their skill.
     (root(user) / "s7/scripts/check.sh").write_text("#!/bin/sh\necho well\n")
     states, files = opened().splitlines()
     assert states == "40 True"
-    assert sorted(set(files.split(","))) == ["SKILL.md", "check.sh", "skills.lock"]
+    assert sorted(set(files.split(","))) == ["SKILL.md", "s7", "skills.lock"]
