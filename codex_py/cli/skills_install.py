@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal, TypeAlias
 
 import typer
@@ -256,8 +257,16 @@ def _request(cwd: Path | None) -> SkillRootsRequest:
     return skill_sources(local.loaded, home=local.home, cwd=directory, env=os.environ)
 
 
-def _work_directory(request: SkillRootsRequest) -> AbstractContextManager[Path]:
-    return work_directory(request.home / "cache" / "skill-sources")
+@contextmanager
+def _work_directory(request: SkillRootsRequest) -> Generator[Path, None, None]:
+    parent = request.home / "cache" / "skill-sources"
+    with ExitStack() as stack:
+        try:
+            directory = stack.enter_context(work_directory(parent))
+        except UserError:
+            # A command of the model, which the sandbox holds: it can write to the temporary directories only.
+            directory = Path(os.path.realpath(stack.enter_context(TemporaryDirectory(prefix="codex-py-skills-"))))
+        yield directory
 
 
 def _chosen(found: Sequence[SourceSkill], names: Sequence[str], source: str) -> list[SourceSkill]:
