@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from codex_py.errors import ModelError
-from codex_py.model.client import Completed, ModelClient, Prompt, ResponseEvent, TurnState
+from codex_py.model.client import Admit, Completed, ModelClient, Prompt, ResponseEvent, TurnState, admit_always
 from codex_py.model.failures import IncompleteAnswer
 from codex_py.model.metering import Meter, request_cost
 from codex_py.model.pace import Pace
@@ -77,13 +77,15 @@ class ModelPool:
         """As `ModelClient` says."""
         return self._opened(provider_id).client.retry_budget()
 
-    async def stream(self, prompt: Prompt, *, turn_state: TurnState) -> AsyncGenerator[ResponseEvent, None]:
+    async def stream(
+        self, prompt: Prompt, *, turn_state: TurnState, admit: Admit = admit_always
+    ) -> AsyncGenerator[ResponseEvent, None]:
         """As `ModelClient` says; `Completed` says what the request cost. Raises `ModelError` at the end of a budget."""
         provider, client, _ = self._opened(prompt.provider)
         meter = self.meter
         try:
-            admit = partial(self._admit, provider, prompt)
-            async with aclosing(client.stream(prompt, turn_state=turn_state, admit=admit)) as events:
+            ours = partial(self._admit, provider, prompt, admit)
+            async with aclosing(client.stream(prompt, turn_state=turn_state, admit=ours)) as events:
                 async for event in events:
                     if isinstance(event, Completed):
                         spent = meter.note(prompt, event.usage, self._price(provider, prompt))
@@ -99,11 +101,11 @@ class ModelPool:
         finally:
             meter.settle(prompt)
 
-    async def compact(self, prompt: Prompt) -> list[ResponseItem]:
+    async def compact(self, prompt: Prompt, *, admit: Admit = admit_always) -> list[ResponseItem]:
         """As `ModelClient` says. The endpoint does not say what it has used."""
         provider, client, _ = self._opened(prompt.provider)
         try:
-            items = await client.compact(prompt, admit=partial(self._admit, provider, prompt))
+            items = await client.compact(prompt, admit=partial(self._admit, provider, prompt, admit))
             self.meter.note(prompt, None, None)
         finally:
             self.meter.settle(prompt)
@@ -118,8 +120,9 @@ class ModelPool:
         for _, client, _ in self._clients.values():
             await client.aclose()
 
-    async def _admit(self, provider: Provider, prompt: Prompt) -> None:
+    async def _admit(self, provider: Provider, prompt: Prompt, admit: Admit) -> None:
         """Count a request that is about to be sent, when its server may be asked. Raises `ModelError`."""
+        await admit()
         if self._pace is not None:
             await self._pace.wait()
         await self.meter.admit(prompt, self._price(provider, prompt) if self.meter.has_limit("usd") else None)

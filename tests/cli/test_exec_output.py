@@ -353,7 +353,7 @@ def failed_once() -> list[dict[str, Any]]:
         (api_error(400, "too long", kind="context_length_exceeded"), "too long", "context_length", 65),
         ([delta("half a"), failed("context_length_exceeded", "too long")], "too long", "context_length", 65),
         ([delta("half a"), failed("cyber_policy", "not that")], "not that", "refused", 76),
-        ([say("half"), incomplete("max_output_tokens")], "max_output_tokens", "internal", 1),
+        ([say("half"), incomplete("max_output_tokens")], "max_output_tokens", "context_length", 65),
         ([delta("and so on and so forth, ")] * 500, "repeats itself without end", "internal", 1),
     ],
 )

@@ -126,6 +126,7 @@ class MessagesDecoder:
         self._calls: dict[str, tuple[str, str]] = {}
         self._counts: dict[str, int] = {}
         self._newest = -1
+        self._started = 0
         self._stop = ""
         self._details: dict[str, Any] = {}
         self._is_over = False
@@ -150,7 +151,7 @@ class MessagesDecoder:
             message = as_object(decode_json(body.decode("utf-8", "replace")))
         except ValueError:
             return None
-        if message.get("type") == "error" or "error" in message:
+        if message.get("type") == "error":
             raise _error_of(message)
         if message.get("type") != "message" or not isinstance(message.get("content"), list):
             return None
@@ -198,15 +199,17 @@ class MessagesDecoder:
     def _grow(self, index: int, delta: dict[str, Any]) -> list[ResponseEvent]:
         if index in self._blocks:
             return self._blocks[index].grow(delta)
-        if (block_type := _UNSTARTED.get(_text_of(delta, "type"))) is None:
+        # Some servers leave out the start of a text, which is then the next block. One of a call cannot be left out: it
+        # has the name.
+        if index != self._started or (block_type := _UNSTARTED.get(_text_of(delta, "type"))) is None:
             return []
-        # Some servers leave out the start of a text. One of a call cannot be left out: it has the name.
         return [*self._start(index, {"type": block_type}), *self._blocks[index].grow(delta)]
 
     def _start(self, index: int, start: dict[str, Any]) -> list[ResponseEvent]:
         # The model goes on, so the call before is as it wanted it.
         before = [*self._finish_block(index), *self._release()]
         block = self._blocks[index] = _Block(start)
+        self._started += 1
         return [*before, *block.begin()]
 
     def _finish_block(self, index: int) -> list[ResponseEvent]:
