@@ -6,7 +6,7 @@ The field part of BM25F. How rare a word is among all skills is added when a que
 from __future__ import annotations
 
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -73,7 +73,7 @@ def described_crc(skill: Skill) -> int:
 
 def weigh(fields: Mapping[str, Iterable[str]], stems: StemTable) -> dict[str, int]:
     """The stems of all fields with their weights, the heaviest 4,000; each field comes as its texts."""
-    totals: dict[str, float] = {}
+    totals: defaultdict[str, float] = defaultdict(float)
     described: set[str] = set()
     for name, texts in fields.items():
         written = [word for text in texts for word in words_of(text)]
@@ -81,13 +81,14 @@ def weigh(fields: Mapping[str, Iterable[str]], stems: StemTable) -> dict[str, in
         most = _MAX_DESCRIBED if name in _DESCRIBING else _MAX_COUNT
         worth = field.worth / (1 - field.shortening + field.shortening * len(written) / field.length)
         for word, count in Counter(written).items():
+            part = worth * (count if count < most else most)
             for stem in stems[word]:
-                totals[stem] = totals.get(stem, 0.0) + worth * min(count, most)
+                totals[stem] += part
         if name in _DESCRIBING:
             described.update(totals)
     if len(totals) > _MAX_TERMS:
-        heaviest = sorted(totals, key=lambda stem: (-totals[stem], stem))[:_MAX_TERMS]
-        totals = {stem: totals[stem] for stem in heaviest}
+        for stem in sorted(totals, key=lambda stem: (-totals[stem], stem))[_MAX_TERMS:]:
+            del totals[stem]
     weights = {stem: int(WORTH * total / (_SATURATION + total)) or 1 for stem, total in totals.items()}
     for stem in described.intersection(weights):
         weights[stem] |= DESCRIBED
