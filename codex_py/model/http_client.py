@@ -34,13 +34,16 @@ from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
 from codex_py.model.wires import TokenCounter, count_in, open_wire
 from codex_py.model.wires.responses import compacted_items
-from codex_py.protocol.items import ResponseItem, ToolCall, refusal_of
+from codex_py.protocol.items import ResponseItem, refusal_of
 from codex_py.protocol.origin import Origin, with_origin
 from codex_py.protocol.usage import CompactionWay
 from codex_py.text.address import is_loopback, shown_url
 from codex_py.text.redact import Redactor
 
 _MAX_COMPACTED_BODY: Final = 64 * 1024 * 1024
+
+
+_CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 
 
 class HttpModelClient:
@@ -312,7 +315,8 @@ class RefusalWatch:
         match event:
             case ItemDone(item):
                 self._words = self._words or refusal_of(item)
-                self._has_calls = self._has_calls or isinstance(item.view(), ToolCall)
+                # By the type alone: an item may have fifty megabytes to decode.
+                self._has_calls = self._has_calls or item.type in _CALLS
             case Completed(usage=usage) if self._words and not self._has_calls:
                 raise refused_answer(self._words).with_usage(usage)
             case _:
