@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Literal, TypeAlias
@@ -259,14 +259,13 @@ def _request(cwd: Path | None) -> SkillRootsRequest:
 
 @contextmanager
 def _work_directory(request: SkillRootsRequest) -> Generator[Path, None, None]:
-    parent = request.home / "cache" / "skill-sources"
-    with ExitStack() as stack:
-        try:
-            directory = stack.enter_context(work_directory(parent))
-        except UserError:
-            # A command of the model, which the sandbox holds: it can write to the temporary directories only.
-            directory = Path(os.path.realpath(stack.enter_context(TemporaryDirectory(prefix="codex-py-skills-"))))
-        yield directory
+    if os.environ.get("CODEX_SANDBOX"):
+        # A command of the model: it can write to the temporary directories only.
+        with TemporaryDirectory(prefix="codex-py-skills-") as directory:
+            yield Path(os.path.realpath(directory))
+    else:
+        with work_directory(request.home / "cache" / "skill-sources") as path:
+            yield path
 
 
 def _chosen(found: Sequence[SourceSkill], names: Sequence[str], source: str) -> list[SourceSkill]:
