@@ -33,7 +33,7 @@ from codex_py.skills.model import Skill
 from codex_py.skills.tree import MAX_FILE_BYTES, FileMode, TreeRefused, list_tree, read_file
 from codex_py.text.files import FileRefused, os_reason, read_trusted
 
-# A run that a model never ends.
+# For a run that a model would never end.
 _MAX_SECONDS: Final = 1800
 _NOT_RUN: Final = "not run: the budget is used up"
 

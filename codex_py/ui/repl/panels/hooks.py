@@ -26,7 +26,7 @@ def hooks_listing(hooks: Sequence[ListedHook]) -> ListForm[ListedHook]:
         title="Hooks",
         entries=tuple(map(_entry, hooks)),
         empty="no hooks are configured",
-        enter="trust, or withdraw it",
+        enter="trust or distrust",
     )
 
 
