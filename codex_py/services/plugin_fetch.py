@@ -139,7 +139,7 @@ def fetch(source: GitSource, directory: Path, env: Mapping[str, str], *, submodu
     git.run("init", "-q", "--template=", ".")
     git.switch_off_filters()
     commit = _fetch_commit(git, source)
-    # With its directories: ten of them that are each ten times the next one hold nothing, and are never listed whole.
+    # Directories are listed too: ten levels of ten each are ten thousand million, without a file in any of them.
     listing = git.run_limited("ls-tree", "-r", "-t", "-l", "-z", commit, max_bytes=_MAX_LISTING)
     _check_size(listing)
     if not submodules and any(line.startswith("160000 ") for line in listing.split("\0")):

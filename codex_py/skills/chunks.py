@@ -12,7 +12,7 @@ _HEADING: Final = re.compile(r"\n(#{1,6})[ \t]+(\S[^\n]*)")
 _CHUNK_CHARS: Final = 1300
 _SMALL_CHARS: Final = 700
 _CHUNK_LINES: Final = 40
-# As much a passage may have with its neighbours.
+# The most characters of a passage with its neighbours.
 _WINDOW_CHARS: Final = 2000
 _MAX_HEADING: Final = 120
 

@@ -92,7 +92,7 @@ def find_named(text: str, names: Collection[str]) -> list[NaturalName]:
     longest = sorted(by_words, key=lambda words: (-len(words), words))
     spelled = [(match, words) for words in longest for match in re.finditer(_spelling(words), own, re.IGNORECASE)]
     used = [(match, words) for match, words in spelled if _is_used(own, match.start(), match.end(), words)]
-    # Behind the names beside a word for using them those that are joined to one of these, in order.
+    # First the names beside a word for using them, then those that an "and" joins to one of these, in order.
     for match, words in [*used, *sorted(spelled, key=lambda entry: entry[0].start())]:
         if any(match.start() < end and begin < match.end() for begin, end in taken):
             continue

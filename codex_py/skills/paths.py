@@ -49,7 +49,7 @@ def _segments(pattern: str) -> list[str]:
     pattern = pattern.removeprefix("./").lstrip("/")
     names = (pattern if "/" in pattern else f"**/{pattern}").split("/")
     found = [name if name == "**" else re.sub(r"\*+", "*", name).replace("[", "[[]") for name in names]
-    # Below a directory, which is not below itself.
+    # A pattern that ends with `**` means what is below a directory, and not the directory.
     return [*found, "*"] if found[-1] == "**" else found
 
 

@@ -96,7 +96,7 @@ def put_entry(lock: OtherLock, name: str, entry: LockEntry, directory: Path) -> 
     if lock.is_project:
         fields["computedHash"] = content_hash(directory)
     else:
-        # It compares the skills of GitHub with what that says of them.
+        # The other program compares skills from GitHub with the tree hash that GitHub reports.
         fields["skillFolderHash"] = git_tree_hash(directory) if kind == "github" else content_hash(directory)
         date = now()
         fields |= {"installedAt": earlier.get("installedAt", date), "updatedAt": date}

@@ -15,7 +15,7 @@ from codex_py.skills.stems import fold, stem
 # Endings of plurals and cases, tried in this order.
 _ENDINGS: Final = ("", "s", "en", "n", "e", "es", "er", "x", "i", "a")
 _MIN_COMPOUND: Final = 5
-# Languages whose stop words are none of words in Latin letters.
+# Languages in other scripts: their stop words cannot be words of a language in Latin letters.
 _OTHER_SCRIPTS: Final = ("ru", "zh")
 # Before the keys of synonyms, so that they and words of other languages are apart.
 _SYNONYM: Final = "~"

@@ -85,7 +85,7 @@ def sanitize_line(text: str) -> str:
 
 
 def sanitize_json(raw: bytes) -> bytes:
-    """The same JSON with the C1 control characters, which a terminal obeys, as escapes; it has no others."""
+    """The same JSON with C1 control characters, which a terminal obeys, as escapes; others cannot stand in JSON."""
     if raw.isascii():
         return raw
     return re.sub(rb"\xc2([\x80-\x9f])", lambda found: b"\\u%04x" % found[1][0], raw)
