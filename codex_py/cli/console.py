@@ -68,12 +68,15 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in clean]
 
 
-def is_agreed(question: str, *, needs: str) -> bool:
+def is_agreed(question: str, *, needs: str = "") -> bool:
     """Ask a yes-or-no question on the terminal; any answer except yes counts as no.
 
-    `needs` names what needs approval, for the `UsageError` when nobody can be asked.
+    `needs` names what needs approval, for the `UsageError` when nobody can be asked; without it the command itself
+    is answer enough there.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not needs:
+            return True
         raise UsageError(f"{needs} needs approval, and nobody can be asked", hint="pass --yes")
     sys.stderr.write(sanitize_line(f"{question} [y/N] "))
     sys.stderr.flush()

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from codex_py.cli import skills_install_view as view
-from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note, print_table
+from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note
 from codex_py.cli.typer_command import Json
 from codex_py.core.session_skills import skill_sources
 from codex_py.errors import UsageError, UserError
@@ -27,6 +27,7 @@ from codex_py.services.skill_install import (
     put_in_place,
     read_entries,
     record_entry,
+    require_free,
     stage_skill,
     take_out,
 )
@@ -38,11 +39,10 @@ from codex_py.services.skill_origins import (
     capability_lines,
     installed_skills,
     other_lock,
-    project_target,
     store_tree,
     stored_tree,
+    target_of,
     tree_diff,
-    user_target,
 )
 from codex_py.services.skill_source import fetch_source, parse_source
 from codex_py.services.work_directory import work_directory
@@ -89,7 +89,7 @@ def install_skills(
     Their origin and content are written to `skills.lock` beside them. Outside of a terminal, `--yes` is needed.
     """
     request = _request(cwd)
-    target = project_target(request) if scope == "project" else user_target(request)
+    target = target_of(request, scope)
     wanted = parse_source(source, cwd=request.cwd)
     with _work_directory(request) as stage:
         fetched = fetch_source(wanted, stage, os.environ)
@@ -101,7 +101,7 @@ def install_skills(
         with opened_target(target) as draft:
             staged = [stage_skill(each, fetched, draft, pinned=pin) for each in found]
             for each in staged:
-                _require_free(target, each)
+                require_free(target, each)
                 view.show_staged(each)
             names = ", ".join(f"`{each.name}`" for each in staged)
             them = "it" if len(staged) == 1 else f"these {len(staged)} skills"
@@ -134,7 +134,7 @@ def update_skills(
         sources = SourceCache(stage, os.environ)
         behind, failures = _find_behind(chosen, sources)
         if check:
-            _print_behind(behind, as_json=as_json)
+            view.print_behind(behind, as_json=as_json)
             return 1 if behind else 2 if failures else 0
         if not (behind or failures):
             print_note("everything is up to date" if chosen else "no skills are installed from a source")
@@ -147,14 +147,16 @@ def list_outdated(scope: OneScope = None, cwd: Cwd = None, as_json: Json = False
     request = _request(cwd)
     with _work_directory(request) as stage:
         behind, failures = _find_behind(_named(request, (), scope), SourceCache(stage, os.environ))
-        _print_behind(behind, as_json=as_json)
+        view.print_behind(behind, as_json=as_json)
     return 1 if failures else 0
 
 
-def remove_skill(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
+def remove_skill(name: Name, scope: OneScope = None, yes: Yes = False, cwd: Cwd = None) -> int:
     """Remove an installed skill: its files and its entry in `skills.lock`. Edited files are kept aside."""
     request = _request(cwd)
     installed = _one(request, name, scope)
+    if not _is_wanted(f"remove `{installed.directory}`?", yes=yes):
+        return 1
     with opened_target(installed.target) as stage:
         _keep_edited(request, installed)
         take_out(installed.target, name, stage)
@@ -166,7 +168,7 @@ def remove_skill(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
     return 0
 
 
-def accept_skill(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
+def accept_skill(name: Name, scope: OneScope = None, yes: Yes = False, cwd: Cwd = None) -> int:
     """Agree to an installed skill as it is on disk now: `skills.lock` takes its content and capabilities."""
     request = _request(cwd)
     installed = _one(request, name, scope)
@@ -179,6 +181,8 @@ def accept_skill(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
     declared = capabilities_of(installed.directory)
     for line in capability_lines(installed.entry.declared, declared):
         print_note(f"  {line}")
+    if not _is_wanted(f"agree to `{installed.directory}` as it is?", yes=yes):
+        return 1
     with opened_target(installed.target):
         record_entry(installed.target, name, installed.entry.replace(tree_hash=tree, declared=declared, date=now()))
     store_tree(request.home, installed.directory)
@@ -191,12 +195,13 @@ def show_difference(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
     request = _request(cwd)
     installed = _one(request, name, scope)
     if not installed.is_edited:
-        is_there = installed.directory.is_dir()
-        print_note(f"the skill `{name}` is " + ("what was agreed to" if is_there else "not there: see `skills sync`"))
+        state = "what was agreed to" if installed.directory.is_dir() else "not there: see `skills sync`"
+        print_note(f"the skill `{name}` is {state}")
         return 0
     with _work_directory(request) as stage:
-        before = stored_tree(request.home, installed.entry.tree_hash)
-        before = before or SourceCache(stage, os.environ).agreed(installed)
+        before = stored_tree(request.home, installed.entry.tree_hash) or SourceCache(stage, os.environ).agreed(
+            installed
+        )
         for line in capability_lines(installed.entry.declared, capabilities_of(installed.directory)):
             sys.stdout.write(f"{sanitize(line)}\n")
         if before is None:
@@ -206,13 +211,13 @@ def show_difference(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
     return 0
 
 
-def sync_skills(scope: Scope = "project", cwd: Cwd = None) -> int:
+def sync_skills(scope: Scope = "project", yes: Yes = False, cwd: Cwd = None) -> int:
     """Make the skills what the project's `skills.lock` says: fetch what is missing, put back what was changed.
 
     Files that are replaced are kept aside. Skills without an entry stay as they are.
     """
     request = _request(cwd)
-    target = project_target(request) if scope == "project" else user_target(request)
+    target = target_of(request, scope)
     wrong = [
         each
         for each in installed_skills(request, os.environ, scope)
@@ -220,17 +225,19 @@ def sync_skills(scope: Scope = "project", cwd: Cwd = None) -> int:
     ]
     if not wrong:
         print_note(f"everything in `{target.root}` is what the lock says")
-        return 0
-    failures = 0
+    edited = ", ".join(f"`{each.name}`" for each in wrong if each.is_edited)
+    if edited and not _is_wanted(f"replace the changed files of {edited}?", yes=yes):
+        return 1
+    status = 0
     with _work_directory(request) as work:
         sources = SourceCache(work, os.environ)
         for each in wrong:
             try:
                 _restore(request, each, sources)
             except UserError as error:
-                failures += 1
+                status = 1
                 print_note(f"error: {error}")
-    return 1 if failures else 0
+    return status
 
 
 def _restore(request: SkillRootsRequest, installed: InstalledSkill, sources: SourceCache) -> None:
@@ -247,6 +254,13 @@ def _restore(request: SkillRootsRequest, installed: InstalledSkill, sources: Sou
         put_in_place(installed.target, staged._replace(entry=installed.entry))
     store_tree(request.home, installed.directory)
     print_note(f"put the skill `{installed.name}` in place, from {view.origin(installed.entry)}")
+
+
+def _is_wanted(question: str, *, yes: bool) -> bool:
+    if yes or is_agreed(question):
+        return True
+    print_note("nothing was changed")
+    return False
 
 
 def _request(cwd: Path | None) -> SkillRootsRequest:
@@ -284,27 +298,12 @@ def _chosen(found: Sequence[SourceSkill], names: Sequence[str], source: str) -> 
             raise UserError(f"several skills are called `{name}`: {places}", hint="give the directory of one as source")
         chosen[name] = same[0]
     usable = {name: each for name, each in chosen.items() if not each.problem}
-    if len(names) or not usable:
+    if names or not usable:
         return list(chosen.values())
     for each in chosen.values():
         if each.problem:
             print_note(f"warning: not a skill: `{each.inner or each.name}`: {each.problem}")
     return list(usable.values())
-
-
-def _require_free(target: SkillDirectory, staged: StagedSkill) -> None:
-    """Raise `UserError` where something is that this program did not install, or a name that differs only in case."""
-    existing = [entry.name for entry in os.scandir(target.root)]
-    clash = next((name for name in existing if name != staged.name and name.casefold() == staged.name.casefold()), None)
-    if clash:
-        raise UserError(f"`{staged.name}` and the installed `{clash}` differ only in case")
-    if staged.name not in existing or staged.name in read_entries(target):
-        return
-    if current_hash(target.root / staged.name) != staged.entry.tree_hash:
-        raise UserError(
-            f"`{target.root / staged.name}` is there already, and no lock says where it came from",
-            hint="move it away, or choose another `--scope`",
-        )
 
 
 def _place(request: SkillRootsRequest, target: SkillDirectory, staged: StagedSkill) -> InstalledSkill:
@@ -366,16 +365,6 @@ def _find_behind(
             failures += 1
             print_note(f"error: `{each.name}`: {error}")
     return behind, failures
-
-
-def _print_behind(behind: Sequence[tuple[InstalledSkill, SourceSkill]], *, as_json: bool) -> None:
-    if as_json:
-        print_json([view.installed_record(each) for each, _ in behind], sys.stdout)
-        return
-    rows = [(each.name, each.scope, each.entry.date or "-", view.origin(each.entry)) for each, _ in behind]
-    print_table(("SKILL", "SCOPE", "INSTALLED", "SOURCE"), rows, sys.stdout)
-    if not behind:
-        print_note("no skill is behind its source")
 
 
 def _update(

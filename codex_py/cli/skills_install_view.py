@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.cli.console import print_json, print_note
-from codex_py.services.skill_install import StagedSkill
+from codex_py.cli.console import print_json, print_note, print_table
+from codex_py.services.skill_install import SourceSkill, StagedSkill
 from codex_py.services.skill_origins import InstalledSkill, capability_lines, tree_diff
 from codex_py.skills.capabilities import Capabilities, find_commands
 from codex_py.skills.lint import lint
@@ -116,6 +116,17 @@ def origin(entry: LockEntry) -> str:
     if entry.version:
         parts.append(f"version {entry.version}")
     return ", ".join(parts)
+
+
+def print_behind(behind: Sequence[tuple[InstalledSkill, SourceSkill]], *, as_json: bool) -> None:
+    """Print the skills whose source has another version."""
+    if as_json:
+        print_json([installed_record(each) for each, _ in behind], sys.stdout)
+        return
+    rows = [(each.name, each.scope, each.entry.date or "-", origin(each.entry)) for each, _ in behind]
+    print_table(("SKILL", "SCOPE", "INSTALLED", "SOURCE"), rows, sys.stdout)
+    if not behind:
+        print_note("no skill is behind its source")
 
 
 def print_installed(installed: Sequence[InstalledSkill], *, as_json: bool) -> None:

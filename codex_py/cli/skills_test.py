@@ -58,7 +58,7 @@ def test_skill(
     profile: Profile = None,
     as_json: Json = False,
 ) -> int:
-    """Run the evaluations of a skill with it and without it: is it chosen, does it help, and what does it cost?
+    """Run the evaluations of a skill with it and without it: whether it is chosen, what it helps and costs.
 
     They are in `evals/*.yaml` or `evals.json` of the skill. Each prompt runs in a fresh directory.
     """

@@ -188,6 +188,21 @@ def read_entries(target: SkillDirectory) -> dict[str, LockEntry]:
         raise UserError(f"cannot read `{target.root / LOCK_FILE}`: {error}", hint="restore it, or delete it") from None
 
 
+def require_free(target: SkillDirectory, staged: StagedSkill) -> None:
+    """Raise `UserError` where something is that this program did not install, or a name that differs only in case."""
+    existing = [entry.name for entry in os.scandir(target.root)]
+    clash = next((name for name in existing if name != staged.name and name.casefold() == staged.name.casefold()), None)
+    if clash:
+        raise UserError(f"`{staged.name}` and the installed `{clash}` differ only in case")
+    if staged.name not in existing or staged.name in read_entries(target):
+        return
+    if current_hash(target.root / staged.name) != staged.entry.tree_hash:
+        raise UserError(
+            f"`{target.root / staged.name}` is there already, and no lock says where it came from",
+            hint="move it away, or choose another `--scope`",
+        )
+
+
 def put_in_place(target: SkillDirectory, staged: StagedSkill) -> None:
     """Exchange a skill, or add it. Raises `UserError`, and keeps the old one, on failure.
 

@@ -55,13 +55,10 @@ class InstalledSkill(NamedTuple):
         return "project" if self.target.is_shared else "user"
 
 
-def user_target(request: SkillRootsRequest) -> SkillDirectory:
-    """Where the user's skills are installed."""
-    return SkillDirectory(request.home / "skills", is_shared=False)
-
-
-def project_target(request: SkillRootsRequest) -> SkillDirectory:
-    """Where the skills of the project are installed. Raises `UserError` when that leads out of the project."""
+def target_of(request: SkillRootsRequest, scope: str) -> SkillDirectory:
+    """Where skills are installed, `user` or `project`. Raises `UserError` when the project's leads out of it."""
+    if scope != "project":
+        return SkillDirectory(request.home / "skills", is_shared=False)
     project = Path(os.path.realpath(request.project_root or request.cwd))
     root = project / ".agents" / "skills"
     if not Path(os.path.realpath(root)).is_relative_to(project):
@@ -88,9 +85,9 @@ def installed_skills(
 
 def _targets(request: SkillRootsRequest, scope: str | None) -> Iterator[SkillDirectory]:
     if scope != "user":
-        yield project_target(request)
+        yield target_of(request, "project")
     if scope != "project":
-        yield user_target(request)
+        yield target_of(request, "user")
         if request.user_home / ".agents" / "skills" != request.home / "skills":
             yield SkillDirectory(request.user_home / ".agents" / "skills", is_shared=False)
 

@@ -106,6 +106,23 @@ def test_outside_of_a_terminal_an_install_needs_yes_and_in_one_it_asks(user: Pla
     assert "spell" in usable(user)
 
 
+@pytest.mark.parametrize("command", ["accept", "sync", "remove"])
+def test_in_a_terminal_a_change_is_asked_about(user: Place, tmp_path: Path, command: str) -> None:
+    install(user, repository(user, tmp_path / "source"))
+    text = root(user) / "spell/SKILL.md"
+    text.write_text(f"{text.read_text()}mine\n")
+    scope = ("--scope", "user") if command == "sync" else ("spell",)
+    before = (text.read_text(), lock_of(root(user)))
+    with Terminal(user, "skills", command, *scope) as terminal:
+        terminal.wait_for("? [y/N]")
+        terminal.type("n\r")
+        assert terminal.wait_for_end() == 1
+    assert (text.read_text(), lock_of(root(user))) == before
+    ended = skills(user, command, *scope, "--yes")
+    assert ended.status == 0, ended.err
+    assert "differs" not in skills(user, "list").err
+
+
 @pytest.mark.parametrize("suffix", ["#v1", "#COMMIT", "#SHORT", "#main:skills/spell", "//skills/spell"])
 def test_a_branch_a_tag_a_commit_and_a_directory_can_be_named(user: Place, tmp_path: Path, suffix: str) -> None:
     address = repository(user, tmp_path / "source")
