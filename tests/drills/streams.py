@@ -25,7 +25,7 @@ _STYLES: Final = ("all", "repeats", "no ids", "no indexes")
 _DECODERS: Final[dict[str, Callable[[], Decoder]]] = {
     "responses": ResponsesDecoder,
     "chat": lambda: ChatDecoder(ToolTable(), lambda _: False),
-    "messages": lambda: MessagesDecoder(ToolTable()),
+    "messages": lambda: MessagesDecoder(ToolTable(), lambda _: False),
 }
 WIRES: Final = tuple(_DECODERS)
 

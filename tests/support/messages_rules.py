@@ -111,8 +111,12 @@ def _block(block: Json, known: dict[str, tuple[set[str], set[str]]], where: str)
         case {"type": "tool_use", "id": call_id, "name": name, "input": given}:
             fine = isinstance(given, dict) and _ID.fullmatch(call_id) and _NAME.fullmatch(name)
             return [] if fine else [f"{where}: not a call: {call_id!r} {name!r} {given!r}"[:200]]
+        case {"type": "tool_result", "is_error": True} if not block.get("content"):
+            return [f"{where}.tool_result: content cannot be empty if `is_error` is true"]
         case {"type": "tool_result", "content": list()}:
             parts: list[Json] = block["content"]
+            if block.get("is_error") and any(part["type"] != "text" for part in parts):
+                return [f"{where}.tool_result: all content must be type `text` if `is_error` is true"]
             inner = {kind: _BLOCKS["user"][kind] for kind in ("text", "image")}
             return [problem for part in parts for problem in _block(part, inner, f"{where}.content")]
         case _:

@@ -20,7 +20,7 @@ from tests.support.work import within
 
 def read(stream: Sequence[Any]) -> list[ResponseEvent]:
     """The events of a stream that ends; those of a call that fails are lost with it."""
-    decoder = MessagesDecoder(ToolTable())
+    decoder = MessagesDecoder(ToolTable(), lambda _: False)
     found = [event for data in stream for event in decoder.decode(encoded(data))]
     return [*found, *decoder.finish()]
 
@@ -169,7 +169,7 @@ def test_a_whole_message_in_place_of_a_stream_is_read() -> None:
         {"type": "tool_use", "id": "t1", "name": "run", "input": {"a": 1}},
     ]
     body = {"type": "message", "id": "m", "content": content, "stop_reason": "tool_use", "usage": {"input_tokens": 2}}
-    decoder = MessagesDecoder(ToolTable())
+    decoder = MessagesDecoder(ToolTable(), lambda _: False)
     found = [*(decoder.decode_body(encoded(body)) or ()), *decoder.finish()]
     assert [item["type"] for item in items(found)] == ["reasoning", "message", "function_call"]
     assert isinstance(found[-1], Completed)

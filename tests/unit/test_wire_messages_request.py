@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codex_py.errors import ModelError
-from codex_py.model.client import Prompt
+from codex_py.model.client import ItemDone, Prompt
 from codex_py.model.providers import Provider
 from codex_py.model.wires.messages import MessagesWire
 from codex_py.model.wires.messages_thinking import claude_version, supported_schema
@@ -49,8 +49,8 @@ def call(call_id: str, arguments: str = "{}", name: str = "run") -> ResponseItem
     return item(type="function_call", call_id=call_id, name=name, arguments=arguments)
 
 
-def output(call_id: str, content: Any) -> ResponseItem:
-    return call_output(ToolCall(call_id, "", ""), content)
+def output(call_id: str, content: Any, *, failed: bool = False) -> ResponseItem:
+    return call_output(ToolCall(call_id, "", ""), content, failed=failed)
 
 
 def thought(text: str, *, model: str = MODEL, provider: str = "anthropic", **fields: Any) -> ResponseItem:
@@ -204,6 +204,34 @@ def test_results_hold_texts_and_pictures() -> None:
     ]
 
 
+def test_the_result_of_a_failed_call_is_text_and_its_pictures_follow_all_results() -> None:
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+    history = [
+        message("user", "hi"),
+        call("c1"),
+        call("c2"),
+        call("c3"),
+        output("c1", [{"type": "input_text", "text": "no such page"}, picture], failed=True),
+        output("c2", [picture], failed=True),
+        output("c3", " ", failed=True),
+    ]
+    given = prompt(*history)
+    body = sent(given)
+    assert find_problems(body, MessagesWire(PROVIDER).encode(given), Past()) == []
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    result = {"type": "tool_result", "is_error": True}
+    assert contents(body)[-1] == (
+        "user",
+        [
+            {**result, "tool_use_id": "c1", "content": "no such page"},
+            {**result, "tool_use_id": "c2", "content": "(no text)"},
+            {**result, "tool_use_id": "c3", "content": "(no text)"},
+            image,
+            image,
+        ],
+    )
+
+
 def test_a_freeform_tool_is_a_function_and_its_earlier_calls_are_calls_of_it() -> None:
     earlier = item(type="custom_tool_call", call_id="c1", name="apply_patch", input="*** Begin")
     done = item(type="custom_tool_call_output", call_id="c1", output="ok")
@@ -305,7 +333,35 @@ def random_items(chance: random.Random) -> list[ResponseItem]:
                 added.append(call(calls[-1], chance.choice(["{}", '{"a": "é"}', '{"a', "[]"])))
             case _:
                 added.append(item(type="web_search_call", id="w", action={}))
-    added += [output(call_id, chance.choice(["", "x"])) for call_id in calls]
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+    for call_id in calls:
+        content = chance.choice(["", "x", [picture], [{"type": "input_text", "text": "y"}, picture]])
+        added.append(output(call_id, content, failed=chance.random() < 0.3))
     if chance.random() < 0.5:
         added.append(message(chance.choice(["user", "developer"]), chance.choice(["hi", " ", "ho"])))
     return added
+
+
+def answered_call(call_id: str, name: str) -> list[bytes]:
+    """The stream of an answer with a call without arguments."""
+    block: dict[str, Any] = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+    events: list[dict[str, Any]] = [
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+    ]
+    return [encode_json(event) for event in events]
+
+
+def test_an_answer_is_read_with_the_tools_and_the_calls_of_its_own_thread() -> None:
+    wire = MessagesWire(PROVIDER)
+    server = {"type": "namespace", "name": "mcp__files", "tools": [{**TOOL, "name": "read"}]}
+    mine = prompt(message("user", "hi"), call("c1"), output("c1", "x"), tools=encode_json([server]))
+    wire.encode(mine)
+    decoder = wire.decoder(mine)
+    wire.encode(prompt(message("user", "work"), thread_id="agent"))
+    events = [event for data in answered_call("c1", "mcp__files__read") for event in decoder.decode(data)]
+    [done] = [event.item.decode() for event in events if isinstance(event, ItemDone)]
+    assert (done["namespace"], done["name"]) == ("mcp__files", "read")
+    # A server that counts anew in each answer: the history has that id already.
+    assert done["call_id"] not in ("", "c1")

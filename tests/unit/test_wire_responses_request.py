@@ -10,6 +10,7 @@ import pytest
 from codex_py.model.client import Prompt
 from codex_py.model.providers import Provider
 from codex_py.model.wires.responses import ResponsesWire
+from codex_py.protocol.encoding import encode_json
 
 encode_body = ResponsesWire(Provider("fake", "Fake", "http://127.0.0.1/v1")).encode
 PLAIN = Prompt(model="m", instructions="be kind", input=[b'{"a":1}'], tools=b"[]", thread_id="t-1", turn_id="u-1")
@@ -132,3 +133,28 @@ def test_no_key_is_written_twice() -> None:
     pairs = json.loads(encode_body(full), object_pairs_hook=lambda found: [key for key, _ in found])
     assert len(pairs) == len(set(pairs))
     assert "previous_response_id" not in pairs
+
+
+def test_ids_and_names_of_calls_fit_the_api_whoever_made_them() -> None:
+    long = "call_" + "x" * 80
+    history = [
+        {"type": "function_call", "call_id": long, "name": "run", "arguments": '{"name":"a b"}'},
+        {"type": "function_call_output", "call_id": long, "output": "1"},
+        {"type": "function_call", "call_id": long + "y", "name": "functions.run it", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": long + "y", "output": "2"},
+        {"type": "function_call", "call_id": "call_1", "name": "container.exec", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": f'"call_id":"{long}"'},
+    ]
+    encoded = [encode_json(item) for item in history]
+    bodies = [encode_body(PLAIN.replace(input=encoded[:count], thread_id="t-ids")) for count in (2, 4, 6)]
+    for shorter, longer in pairwise(bodies):
+        assert longer.startswith(shorter[: shorter.index(b'],"tools"')])
+    sent = json.loads(bodies[-1])["input"]
+    ids = [item["call_id"] for item in sent]
+    assert ids[::2] == ids[1::2]
+    assert len(set(ids)) == 3
+    assert all(len(call_id) <= 64 for call_id in ids)
+    assert [item["name"] for item in sent if "name" in item] == ["run", "functions_run_it", "container_exec"]
+    kept = ("arguments", "output")
+    assert [[item.get(key) for key in kept] for item in sent] == [[item.get(key) for key in kept] for item in history]
+    assert sent[-1] == history[-1]

@@ -51,6 +51,12 @@ class _Thread:
         self._keeps_thinking = keeps_thinking
         self._reader = HistoryReader(_ID_FORM)
         self.log = MessageLog(keeps_thinking=keeps_thinking)
+        self.tools = ToolTable()
+        self.encoded_tools = b""
+
+    def is_known(self, call_id: str) -> bool:
+        """Whether a call of the history has this id."""
+        return self._reader.ids.is_known(call_id)
 
     def load(self, items: Sequence[bytes], origin: Origin, *, pictures: bool) -> None:
         """Take the history of a request."""
@@ -70,8 +76,6 @@ class MessagesWire:
     def __init__(self, provider: Provider, installation_id: str = "") -> None:
         self._provider = provider
         self._threads: dict[str, _Thread] = {}
-        self._tools = ToolTable()
-        self._encoded_tools = b""
         # Parts of requests that this server has refused, and those that it was sent.
         self._refused: set[str] = set()
         self._sent: set[str] = set()
@@ -109,7 +113,8 @@ class MessagesWire:
         return "messages/count_tokens", body
 
     def decoder(self, prompt: Prompt) -> MessagesDecoder:
-        return MessagesDecoder(self._tools)
+        thread = self._thread(prompt)
+        return MessagesDecoder(thread.tools, thread.is_known)
 
     def adapt(self, status: int, failure: ModelError) -> bool:
         """As `Wire` says: how a model is asked to think, and what of it goes back, differs from server to server."""
@@ -156,14 +161,15 @@ class MessagesWire:
 
     def _tail(self, prompt: Prompt) -> bytes:
         """The tools, in one piece with what says how they are called."""
-        if self._tools.load(prompt.tools) or not self._encoded_tools:
-            self._encoded_tools = b"[" + b",".join(_tool(tool) for tool in self._tools.tools) + b"]"
-        if self._encoded_tools == b"[]":
+        thread = self._thread(prompt)
+        if thread.tools.load(prompt.tools) or not thread.encoded_tools:
+            thread.encoded_tools = b"[" + b",".join(_tool(tool) for tool in thread.tools.tools) + b"]"
+        if thread.encoded_tools == b"[]":
             return b""
         choice: dict[str, Any] = {"type": "auto"}
         if not prompt.parallel_tool_calls:
             choice["disable_parallel_tool_use"] = True
-        return b',"tools":' + self._encoded_tools + b',"tool_choice":' + encode_json(choice)
+        return b',"tools":' + thread.encoded_tools + b',"tool_choice":' + encode_json(choice)
 
     def _options(self, prompt: Prompt, thinking: Thinking) -> dict[str, Any]:
         options: dict[str, Any] = {}

@@ -7,7 +7,7 @@ the reason for the stop is known: it is never run with half of its arguments.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from codex_py.errors import ModelError
@@ -115,10 +115,11 @@ class _Block:
 
 
 class MessagesDecoder:
-    """The `Decoder` of the Messages API."""
+    """The `Decoder` of the Messages API. `is_known` says whether a call of the history has an id."""
 
-    def __init__(self, tools: ToolTable) -> None:
+    def __init__(self, tools: ToolTable, is_known: Callable[[str], bool]) -> None:
         self._tools = tools
+        self._is_known = is_known
         self._id = ""
         self._blocks: dict[int, _Block] = {}
         # A call whose arguments are no JSON object yet, though its block has ended.
@@ -239,7 +240,7 @@ class MessagesDecoder:
         if self._calls.get(call_id) == (name, arguments):
             # The same event once more.
             return []
-        if not call_id or call_id in self._calls:
+        if not call_id or call_id in self._calls or self._is_known(call_id):
             # It could not be answered, and what the model wanted would be lost.
             call_id = f"call_{uuid7()}"
         self._calls[call_id] = (name, arguments)

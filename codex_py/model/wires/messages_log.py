@@ -29,6 +29,7 @@ Role: TypeAlias = Literal["user", "assistant"]
 _GO_ON: Final = "Continue."
 CACHE_MARK: Final = b'"cache_control":{"type":"ephemeral"}'
 _PICTURE: Final = re.compile(r"data:(image/(?:png|jpe?g|gif|webp));base64,(.*)", re.DOTALL)
+_NO_TEXT: Final = "(no text)"
 _NO_PICTURE: Final = "[a picture that this model cannot be shown]"
 
 
@@ -62,6 +63,11 @@ class MessageLog:
                     self._add_step(step)
                 for call in entry.calls:
                     self._add("user", _result(call))
+                # Behind all results, which come first.
+                for call in entry.calls:
+                    for part in call.output if call.failed else ():
+                        if isinstance(part, PicturePart):
+                            self._add("user", encoded(_picture(part)))
 
     def close(self) -> None:
         """The request is all there: it ends with what the user says, and the marks move on to there."""
@@ -183,10 +189,12 @@ def _call(call: CallStep) -> bytes:
 
 def _result(call: CallStep) -> bytes:
     fields: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.call_id}
+    if call.failed:
+        # The API takes no such result without text, and none with a picture.
+        text = _result_content(tuple(part for part in call.output if isinstance(part, str)))
+        return encoded({**fields, "content": text or _NO_TEXT, "is_error": True})
     if content := _result_content(call.output):
         fields["content"] = content
-    if call.failed:
-        fields["is_error"] = True
     return encoded(fields)
 
 

@@ -6,7 +6,9 @@ Keys have a fixed order, and the items of the history come as bytes that are rea
 from __future__ import annotations
 
 import json
+import re
 import time
+from hashlib import sha256
 from typing import Any, Final
 
 from codex_py.errors import ModelError
@@ -31,6 +33,12 @@ from codex_py.protocol.usage import TokenUsage
 
 _SUBAGENT: Final = "collab_spawn"
 _CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+_EXCHANGE: Final = re.compile(rb'\{"type":"(?:function|custom_tool)_call(?:_output)?"')
+# Within a JSON text the quotes would be escaped, so these keys stand for themselves.
+_LONG_ID: Final = re.compile(rb'"call_id":"[^"]{65}')
+_ODD_NAME: Final = re.compile(rb'"name":"[a-zA-Z0-9_-]*[^a-zA-Z0-9_"-]')
+_MAX_ID: Final = 64
+_ID_LENGTH: Final = 40
 
 
 class _SentHistory:
@@ -95,7 +103,7 @@ class ResponsesWire:
         if origin != sent.origin or prompt.pictures != sent.pictures or history[:known] != sent.history:
             known = 0
             sent.sendable.clear()
-        new = [item for encoded in history[known:] if (item := sendable(encoded, origin)) is not None]
+        new = [_fitting(item) for encoded in history[known:] if (item := sendable(encoded, origin)) is not None]
         sent.sendable.extend(new if prompt.pictures else map(without_pictures, new))
         sent.origin, sent.history, sent.pictures = origin, history, prompt.pictures
         return sent.sendable.copy()
@@ -129,6 +137,19 @@ class ResponsesDecoder:
 
     def finish(self) -> list[ResponseEvent]:
         return []
+
+
+def _fitting(encoded: bytes) -> bytes:
+    """An item with the id and the name of its call as the API takes them: other servers make longer and freer ones."""
+    if not _EXCHANGE.match(encoded) or not (_LONG_ID.search(encoded) or _ODD_NAME.search(encoded)):
+        return encoded
+    item = ResponseItem(encoded).decode()
+    call_id, name = item.get("call_id"), item.get("name")
+    if isinstance(call_id, str) and len(call_id) > _MAX_ID:
+        item["call_id"] = sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_LENGTH]
+    if isinstance(name, str):
+        item["name"] = re.sub("[^a-zA-Z0-9_-]", "_", name)
+    return encode_json(item)
 
 
 def compacted_items(body: bytes) -> list[ResponseItem]:
