@@ -12,8 +12,8 @@ from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import CurrentSettings, TurnContext
 from codex_py.errors import ModelError, UserError
 from codex_py.model.client import TurnState
-from codex_py.model.error_bodies import TOO_LONG
-from codex_py.model.failures import ANSWER_LIMIT, FILTERED, NO_MODEL, REFUSED
+from codex_py.model.error_bodies import NO_MODEL, TOO_LONG
+from codex_py.model.failures import ANSWER_LIMIT, FILTERED, REFUSED
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.rollout.format import MODEL_FALLBACK, fallback_payload
 from codex_py.tools.registry import ToolRegistry

@@ -13,7 +13,9 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.failures import FailureCode
 
 TOO_LONG: Final = "context_length_exceeded"
-NO_QUOTA: Final = frozenset({"usage_limit_reached", "insufficient_quota", "usage_not_included"})
+NO_MODEL: Final = "model_not_found"
+_NO_CREDIT: Final = "insufficient_quota"
+NO_QUOTA: Final = frozenset({"usage_limit_reached", _NO_CREDIT, "usage_not_included"})
 _MAX_MESSAGE: Final = 500
 # The same in the words of llama.cpp, of vLLM, of Anthropic and of those who copied OpenAI's sentence without its code.
 _TOO_LONG_TYPES: Final = frozenset({TOO_LONG, "exceed_context_size_error", "request_too_large"})
@@ -34,7 +36,16 @@ _REFUSALS: Final = frozenset(
     {"invalid_prompt", "cyber_policy", "bio_policy", "content_filter", "content_policy_violation", "refusal"}
 )
 _RATE: Final = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests"})
-_GONE: Final = frozenset({"model_not_found", "not_found_error"})
+_GONE: Final = frozenset({NO_MODEL, "not_found_error"})
+_GONE_MODELS: Final = frozenset({NO_MODEL, "model_decommissioned", "invalid_model", "DeploymentNotFound"})
+# What a 404 says of models, in the words of Anthropic, Google and OpenRouter too; and what Groq, Mistral and OpenRouter
+# say in a 400.
+_MISSING: Final = r"(?i)\bmodels?\b|no endpoints (?:found|available)"
+_GONE_WORDS: Final = (
+    r"(?i)\bmodel\b.{0,120}\b(?:does not exist|has been decommissioned)|not a valid model|invalid model\b"
+)
+# Those of Anthropic (400), OpenRouter (403) and xAI (403) for an account that has nothing left.
+_EMPTY_ACCOUNT: Final = r"(?i)credit balance is too low|key limit exceeded|doesn't have any credits"
 _OVERLOADS: Final = frozenset(
     {"server_is_overloaded", "overloaded_error", "server_error", "api_error", "slow_down", "internal_server_error"}
 )
@@ -42,12 +53,13 @@ _OVERLOADS: Final = frozenset(
 
 def failure_in(code: str, words: Set[str], status: int = 0) -> FailureCode:
     """Which failure an error is, by the server's words for it and the status of its answer, 0 within a stream."""
+    words = {*words, code}
     if code == TOO_LONG or status == 413:
         return "context_length"
-    if status in (401, 403):
-        return "auth"
     if words & NO_QUOTA or status == 402 or "billing_error" in words:
         return "quota"
+    if status in (401, 403):
+        return "auth"
     if status == 429 or words & _RATE:
         return "rate_limit"
     if status in (408, 504, 524) or "timeout_error" in words:
@@ -61,7 +73,7 @@ def failure_in(code: str, words: Set[str], status: int = 0) -> FailureCode:
     if status in (404, 405) or words & _GONE:
         return "config"
     # A failure within a stream that names no reason passes.
-    return "internal" if status or words else "overloaded"
+    return "internal" if status or any(words) else "overloaded"
 
 
 def on_one_line(text: str, limit: int = _MAX_MESSAGE) -> str:
@@ -92,10 +104,18 @@ def codes_of(error: Mapping[str, Any]) -> set[str]:
     return {value for key in ("code", "type") if isinstance(value := error.get(key), str)}
 
 
-def code_of(error: Mapping[str, Any], message: str) -> str:
-    """The word for an error; `TOO_LONG` for every request that was longer than the model can read."""
-    if codes_of(error) & _TOO_LONG_TYPES or any(words in message.lower() for words in _TOO_LONG_MESSAGES):
+def code_of(error: Mapping[str, Any], message: str, status: int = 0) -> str:
+    """The word for an error: `TOO_LONG` for every request that was longer than the model can read, `NO_MODEL` where the
+    server does not have the model, and that for an account without credit where the server has only a sentence for it.
+    """
+    codes, sentence = codes_of(error), message_of(error)
+    if codes & _TOO_LONG_TYPES or any(words in message.lower() for words in _TOO_LONG_MESSAGES):
         return TOO_LONG
+    gone = {404: _MISSING, 410: _MISSING, 0: _GONE_WORDS, 400: _GONE_WORDS}.get(status)
+    if codes & _GONE_MODELS or (gone and re.search(gone, sentence)):
+        return NO_MODEL
+    if status in (0, 400, 403) and re.search(_EMPTY_ACCOUNT, sentence):
+        return _NO_CREDIT
     return on_one_line(str(error.get("code") or error.get("type") or ""), 60)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from codex_py.errors import ModelError
 from codex_py.model.error_bodies import (
+    NO_MODEL,
     NO_QUOTA,
     TOO_LONG,
     code_of,
@@ -36,7 +37,6 @@ MAX_ERROR_BODY: Final = 64 * 1024
 _MAX_WAIT: Final = 600.0
 _FAR_AWAY: Final = 10 * 365 * 86400.0
 
-NO_MODEL: Final = "model_not_found"
 FILTERED: Final = "content_filter"
 REFUSED: Final = "refusal"
 ANSWER_LIMIT: Final = "max_output_tokens"
@@ -45,6 +45,7 @@ _ANSWER_LIMITS: Final = (ANSWER_LIMIT, "max_tokens", "max_completion_tokens", "i
 RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429})
 _FINAL_CODES: Final = NO_QUOTA | {
     TOO_LONG,
+    NO_MODEL,
     "server_is_overloaded",
     "invalid_prompt",
     "cyber_policy",
@@ -136,11 +137,9 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, server
         message += f"; {reset}"
     if request_id := _request_id(headers):
         message += f" (request id: {request_id})"
-    code = code_of(error, reported)
-    if status in (404, 410) and code != TOO_LONG and re.search(r"(?i)\bmodel\b", message_of(error)):
-        code = NO_MODEL
+    code = code_of(error, reported, status)
     passing = status in RETRIED_STATUSES or status >= 500
-    retryable = passing and code != TOO_LONG and not codes & NO_QUOTA
+    retryable = passing and code not in (TOO_LONG, NO_MODEL) and not codes & NO_QUOTA
     delay = None
     if retryable and (status == 429 or status >= 500):
         delay = retry_after(headers, now=now)
@@ -184,7 +183,7 @@ def stream_failure(error: Mapping[str, Any], *, now: float, status: int = 0) -> 
     """
     codes = codes_of(error)
     reported = message_of(error)
-    code = code_of(error, reported)
+    code = code_of(error, reported, status)
     if reported and code:
         message = f"{reported} (`{code}`)"
     elif reported or code:
@@ -194,7 +193,7 @@ def stream_failure(error: Mapping[str, Any], *, now: float, status: int = 0) -> 
     if reset := _reset_note(error, now):
         message += f"; {reset}"
     delay = delay_in_message(reported) if "rate_limit_exceeded" in codes else None
-    retryable = code != TOO_LONG and not codes & _FINAL_CODES
+    retryable = code != TOO_LONG and not {*codes, code} & _FINAL_CODES
     failure = ModelError(message, retryable=retryable, retry_after=delay, streaming=True, code=code)
     return _bounded(failure.counted_as(failure_in(code, codes, status)), now=now)
 

@@ -48,7 +48,7 @@ class Use(Value):
             case "usd":
                 amounts = f"{describe_usd(self.used)} of {describe_usd(self.limit)}"
             case "seconds":
-                amounts = f"{self.used:,.0f} of {self.limit:,g} seconds"
+                amounts = f"{round(self.used, 1):,g} of {self.limit:,g} seconds"
             case _:
                 amounts = f"{int(self.used):,} of {int(self.limit):,} {self.unit}"
         return f"{amounts} for {_SPANS[self.span]}"

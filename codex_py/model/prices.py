@@ -134,7 +134,8 @@ class PriceTable:
         return self._entries[query]
 
     def _look_up(self, query: PriceQuery) -> list[Any] | None:
-        name = query.model.strip().lower()
+        # Google lists its models as `models/…`.
+        name = query.model.strip().lower().removeprefix("models/")
         index = self._index_of(query)
         if index is not None:
             return self._in(index, name)

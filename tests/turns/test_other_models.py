@@ -14,7 +14,7 @@ from codex_py.protocol import events
 from codex_py.protocol.ops import Compact, OverrideTurnContext
 from tests.support import fake_chat
 from tests.support.fake_chat import FakeChat
-from tests.support.fake_responses import FakeResponses, api_error, call, completed, say, status, tokens
+from tests.support.fake_responses import FakeResponses, api_error, call, completed, failed, say, status, tokens
 from tests.support.home import Place
 from tests.support.process import run
 from tests.support.rollout import read_rollout
@@ -39,8 +39,22 @@ FALLBACK = 'fallback_models = ["other/backup-1"]'
         api_error(402, "pay first"),
         api_error(429, "later", headers={"retry-after": "7200"}),
         status(404, {"object": "error", "message": "The model `x` does not exist.", "code": 404}),
+        status(404, b'[{"error":{"code":404,"message":"models/x is not found for API version v1main, or is not"}}]'),
+        status(404, {"error": {"message": "No endpoints found for x/y.", "code": 404}}),
+        api_error(
+            400, "The model `x` has been decommissioned and is no longer supported.", kind="model_decommissioned"
+        ),
+        status(400, {"object": "error", "message": "Invalid model: x", "type": "invalid_model", "code": "1500"}),
+        status(400, {"error": {"message": "x/y is not a valid model ID", "code": 400}}),
+        api_error(400, "Your credit balance is too low to access the Anthropic API.", kind="invalid_request_error"),
+        status(403, {"error": {"message": "Key limit exceeded (total limit). Manage it using", "code": 403}}),
+        [failed("404", "No endpoints found for x/y.")],
+        [failed("invalid_request_error", "Your credit balance is too low to access the Anthropic API.")],
     ],
-    ids=["5xx", "quota", "529", "402", "429 for hours", "no such model"],
+    ids=[
+        *("5xx", "quota", "529", "402", "429 for hours", "no such model", "google", "openrouter", "groq", "mistral"),
+        *("not valid", "no credit", "key limit", "gone in the stream", "no credit in the stream"),
+    ],
 )
 async def test_another_model_goes_on_with_the_turn_and_the_next_turn_is_the_first_ones(
     place: Place, outage: Any

@@ -92,6 +92,7 @@ def test_the_table_says_what_the_library_says_of_every_model() -> None:
         (PriceQuery("openai/gpt-5", "my-proxy", "https://proxy.example.com/v1"), True),
         (PriceQuery("claude-sonnet-4-5", "work", "http://127.0.0.1:1/v1"), True),
         (PriceQuery("anthropic/claude-sonnet-4.5", "mine", "https://openrouter.ai/api/v1"), True),
+        (PriceQuery("models/gemini-2.5-pro", "gemini"), True),
         (PriceQuery("no-such-model", "openai"), False),
         (PriceQuery("my-model", "my-proxy"), False),
         (PriceQuery("", "openai"), False),
