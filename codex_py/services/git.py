@@ -71,6 +71,8 @@ _NO_NETWORK: Final = {
 _ENV: Final = {
     "GIT_ALLOW_PROTOCOL": "",
     "GIT_NO_LAZY_FETCH": "1",
+    # What git has under a name is that content, and none that a repository puts in its place.
+    "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_PAGER": "cat",
