@@ -34,7 +34,7 @@ from codex_py.checkpoints.store import (
 from codex_py.config.sections import CheckpointsConfig
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.status import FilesChanged
-from codex_py.shell.command_line import PossibleLoss
+from codex_py.shell.dangerous import Danger
 from codex_py.text.display import first_names
 
 _SHOWN: Final = 3
@@ -107,14 +107,13 @@ class TurnCheckpoints:
         async with self._lock:
             return await asyncio.to_thread(self._end, turn, began)
 
-    async def why_lost(self, losses: Sequence[PossibleLoss]) -> str | None:
-        """Why what a command may take away could not be brought back, as a clause; None when it could."""
+    async def why_lost(self, danger: Danger) -> str | None:
+        """Why what it may take away could not be brought back, as a clause; None when it could."""
         began = self._began
         if began is None:
             return "this turn has no checkpoint"
         async with self._lock:
-            reasons = await asyncio.to_thread(lambda: [why_lost(began, self._began_at, loss) for loss in losses])
-        return next(filter(None, reasons), None)
+            return await asyncio.to_thread(why_lost, began, self._began_at, danger)
 
     def _take(self, turn: TurnContext, kind: str) -> Snapshot | None:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
@@ -20,7 +20,7 @@ from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import FilesChanged, ListedHook, LiveProcess, PromptCommand
 from codex_py.protocol.value import Value
-from codex_py.shell.command_line import PossibleLoss
+from codex_py.shell.dangerous import Danger
 from codex_py.skills.model import McpNeed, Skill, SkillCatalog
 from codex_py.tools.registry import ForeignTools
 from codex_py.tools.spec import AgentControl, AroundCall
@@ -162,8 +162,8 @@ class Checkpointer(Protocol):
     async def note_writes(self, paths: Sequence[Path]) -> None:
         """Something is about to be written; `paths` are put on record whatever git ignores."""
 
-    async def why_lost(self, losses: Sequence[PossibleLoss]) -> str | None:
-        """Why these could not all be brought back, as a clause; None when they could."""
+    async def why_lost(self, danger: Danger) -> str | None:
+        """Why what it may take away could not be brought back, as a clause; None when they could."""
         return NO_CHECKPOINT
 
     async def end(self) -> FilesChanged | None:
@@ -184,7 +184,7 @@ class SessionAccess(Value):
     settings: Callable[[], TurnSettings]
 
 
-class NamedConnectors(Value):
+class NamedConnectors(NamedTuple):
     """The names that mean connectors and therefore no skill, and lines for the user about unclear mentions."""
 
     slugs: frozenset[str] = frozenset()

@@ -10,7 +10,7 @@ from codex_py.core.ports import NO_CHECKPOINT, Checkpointer, NoCheckpoints
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.policy import ReadOnly
 from codex_py.protocol.status import FilesChanged
-from codex_py.shell.command_line import PossibleLoss
+from codex_py.shell.dangerous import Danger
 
 
 class SessionCheckpoints:
@@ -54,10 +54,10 @@ class SessionCheckpoints:
             await asyncio.shield(self._begun)
             await self.checkpointer.note_writes(paths)
 
-    async def why_lost(self, losses: Sequence[PossibleLoss]) -> str | None:
-        """Why what a command may take away could not be brought back, as a clause; None when it could."""
+    async def why_lost(self, danger: Danger) -> str | None:
+        """Why what it may take away could not be brought back, as a clause; None when it could."""
         await self.before_write()
-        return await self.checkpointer.why_lost(losses) if self._begun is not None else NO_CHECKPOINT
+        return await self.checkpointer.why_lost(danger) if self._begun is not None else NO_CHECKPOINT
 
     async def finish_turn(
         self, turn: TurnContext, work: asyncio.Task[str | None], emit: Callable[[FilesChanged], None]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
-
-from codex_py.protocol.value import Value
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 FailureCode: TypeAlias = Literal[
     "auth",
@@ -26,7 +24,7 @@ FailureCode: TypeAlias = Literal[
 ]
 
 
-class Failure(Value):
+class Failure(NamedTuple):
     """`retry` says what a scheduler should do: the same command again now, later, or only after something changed."""
 
     status: int

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
-
-from codex_py.protocol.value import Value
+from typing import Final, NamedTuple
 
 _LOGINS: Final = "logins of"
 _PASSWORDS: Final = "a password manager"
 _BROWSER: Final = "cookies and passwords of a browser"
 
 
-class DefaultDenial(Value):
+class DefaultDenial(NamedTuple):
     """A path below the home directory, what is in it, and the environment variable that moves it, if any: the path
     itself, or with `VARIABLE/name` the directory it is in."""
 

@@ -97,12 +97,3 @@ def _without_options(texts: Words) -> list[Words]:
         position += 1
         found.append((texts[0], *texts[position:]))
     return found
-
-
-class PossibleLoss(NamedTuple):
-    """What a dangerous command may delete or reset: the files at and below `path`, or, with `by_git`, those of the
-    working tree around it that git does not ignore.
-    """
-
-    path: str
-    by_git: bool = False

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from codex_py.shell.command_line import CommandLine, PossibleLoss, ShellCommand
+from codex_py.shell.command_line import CommandLine, ShellCommand
 from codex_py.shell.destructive import TO_DISK, destroys, is_judged, reads_statements, stays_inside
 from codex_py.shell.runners import INTERPRETERS, SHELLS, reads_script_from_input, scripts_in_arguments
 from codex_py.shell.words import Words
@@ -35,12 +35,14 @@ _PRINTED: Final = "it runs what another command prints as a script"
 
 
 class Danger(NamedTuple):
-    """Why a command line is dangerous, as a clause that begins with `it`, and all that its dangerous commands may take
-    away; None where one does more than that, or it is unknown.
+    """Why a command line is dangerous, as a clause that begins with `it`, and which of its commands are.
+
+    There are none where more than files is in danger.
     """
 
     reason: str
-    losses: tuple[PossibleLoss, ...] | None = None
+    dangerous: tuple[ShellCommand, ...] = ()
+    commands: tuple[ShellCommand, ...] = ()
 
 
 def find_danger(line: CommandLine, home: str | None = None) -> Danger | None:
@@ -51,40 +53,9 @@ def find_danger(line: CommandLine, home: str | None = None) -> Danger | None:
     found = [(reason, command) for command in line.commands if (reason := _danger_of(command, home, fetched))]
     if not found:
         return None
-    losses: list[PossibleLoss] = []
-    for _, command in found:
-        lost = _losses_of(command)
-        if lost is None:
-            return Danger(found[0][0])
-        losses += lost
-    return Danger(found[0][0], tuple(losses))
-
-
-def _losses_of(command: ShellCommand) -> list[PossibleLoss] | None:
-    directory, words = command.directory, command.words[1:]
-    if directory is None or command.is_guess or command.gets_names or any(word.text is None for word in words):
-        return None
-    if any(_DEVICE.match(redirect.target.text or "") for redirect in command.redirects):
-        return None
-    texts = [word.text or "" for word in words]
-    if command.program == "git":
-        if texts[:1] == ["clean"]:
-            letters = [text for text in texts[1:] if text.startswith("-") and not text.startswith("--")]
-            return None if any("x" in text.lower() for text in letters) else [PossibleLoss(directory, by_git=True)]
-        return [PossibleLoss(directory, by_git=True)] if texts[:1] and texts[0] in _UNDONE_BY_CONTENT else None
-    if command.program != "rm":
-        return None
-    operands = texts[texts.index("--") + 1 :] if "--" in texts else [text for text in texts if not text.startswith("-")]
-    if any(text.startswith("~") or not text for text in operands):
-        return None
-    # A pattern stands for anything in the directory it begins in.
-    known = [_PATTERN.split(text)[0].rpartition("/")[0] if _PATTERN.search(text) else text for text in operands]
-    return [PossibleLoss(text if text.startswith("/") else f"{directory}/{text}") for text in known]
-
-
-# What these git commands throw away is the content of files.
-_UNDONE_BY_CONTENT: Final = frozenset(("checkout", "reset", "restore", "switch"))
-_PATTERN: Final = re.compile(r"[*?\[{]")
+    if any(_DEVICE.match(redirect.target.text or "") for _, command in found for redirect in command.redirects):
+        return Danger(found[0][0])
+    return Danger(found[0][0], tuple(command for _, command in found), line.commands)
 
 
 def _danger_of(command: ShellCommand, home: str | None, fetched: frozenset[str]) -> str | None:

@@ -164,9 +164,9 @@ class _Orchestrator:
         context = self._context
         danger = facts.danger
         is_held = isinstance(context.sandbox_policy, WorkspaceWrite) and not (facts.escalated or facts.shortfall)
-        if danger is None or danger.losses is None or not is_held or context.plan or context.why_lost is None:
+        if danger is None or not danger.dangerous or not is_held or context.plan or context.why_lost is None:
             return facts
-        reason = await context.why_lost(danger.losses)
+        reason = await context.why_lost(danger)
         if reason is not None:
             return facts.replace(danger=danger._replace(reason=f"{danger.reason}, and {reason}"))
         context.emit(Warned(f"`{sanitize_line(self._command.line)[:80]}`: {danger.reason}, which {UNDOABLE}"))

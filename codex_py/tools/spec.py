@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import decode_json
@@ -15,7 +15,7 @@ from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
-from codex_py.shell.command_line import PossibleLoss
+from codex_py.shell.dangerous import Danger
 from codex_py.shell.words import Words
 from codex_py.tools.arguments import read_arguments
 
@@ -45,7 +45,7 @@ class SpawnRequest(Value):
     fork: bool = False
 
 
-class SkillCall(Value):
+class SkillCall(NamedTuple):
     """The model's request for a skill by its name; `arguments` is what it is to be used on, "" for nothing."""
 
     name: str
@@ -133,7 +133,7 @@ class ToolContext(Value):
     use_skill: Callable[[SkillCall], Awaitable[str]] | None = None
     search_skills: Callable[[str, str | None, int], Awaitable[str]] | None = None
     before_write: Callable[[Sequence[Path]], Awaitable[None]] | None = None
-    why_lost: Callable[[Sequence[PossibleLoss]], Awaitable[str | None]] | None = None
+    why_lost: Callable[[Danger], Awaitable[str | None]] | None = None
     limits: tuple[CallLimit, ...] = ()
 
     async def expect_write(self, paths: Sequence[Path] = ()) -> None:
@@ -209,7 +209,7 @@ class EditedFile(Value):
 HookView: TypeAlias = OtherFields | CommandField | TypedText | PatchText | EditedFile
 
 
-class WantedChange(Value):
+class WantedChange(NamedTuple):
     """A change of files: a patch, or the fields of a plain edit, which `text` shows as a patch."""
 
     text: str

@@ -359,6 +359,17 @@ def test_what_the_sandbox_puts_in_the_place_of_a_repository_hides_no_directory(p
     assert tree(place.repo) == before
 
 
+def test_what_a_repository_puts_in_the_place_of_a_content_is_not_taken(place: Place) -> None:
+    place.write("a.txt", "a\n")
+    place.write("b.txt", "b\n")
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "two")
+    git(place, "replace", "HEAD:a.txt", "HEAD:b.txt")
+    turn(place, shell("rm a.txt"))
+    assert rewind(place, 1) == nothing(brought_back=["a.txt"])
+    assert (place.repo / "a.txt").read_text() == "a\n"
+
+
 def test_a_blob_that_git_has_lost_is_named(place: Place) -> None:
     place.write("gone.txt", "only in git\n")
     git(place, "add", "-A")
@@ -442,7 +453,12 @@ def test_a_turn_that_is_not_there_is_a_mistake(place: Place, to: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["rm -f a.txt", "rm -rf build", "git clean -fd", "rm -rf build/*", "cd build && rm -rf deep"],
+    [
+        *("rm -f a.txt", "rm -rf build", "git clean -fd", "rm -rf build/*", "cd build && rm -rf deep"),
+        *("rm -f *.txt", "rm -rf b*", "rm -rf buil?", "rm -rf {build,a.txt}", "x='b*'; rm -rf $x"),
+        *("find build -delete", "find . -name 'a.*' -delete", "find . -type f -name '*.txt' -exec rm -f {} +"),
+        *("find build -print0 | xargs -0 rm -rf", "truncate -s 0 a.txt", "shred -u a.txt", "dd if=/dev/null of=a.txt"),
+    ],
 )
 def test_what_can_be_undone_is_not_refused(place: Place, command: str) -> None:
     place.write("a.txt", "a\n")
@@ -468,7 +484,20 @@ def test_a_hard_reset_is_left_to_the_sandbox(place: Place) -> None:
     [
         ("rm -rf build", "build/out.o"),
         ("rm -rf $SOMETHING", ""),
+        ("rm -f *", "build/out.o"),
+        ("rm -rf {build,a.txt}", "build/out.o"),
+        ("shopt -s dotglob; rm -rf *", "repository"),
+        ("rm -f /bin*", "outside"),
+        ("rm -rf /", "outside"),
+        ("rm -rf ..", "outside"),
+        ("find . -delete", "repository"),
+        ("find . -name '*.o' -delete", "build/out.o"),
+        ("find build -exec rm -f {} +", "build/out.o"),
+        ("find -L . -name a.txt -delete", ""),
+        ("cat names | xargs rm -f; find . -name a.txt", ""),
+        ("truncate -s 0 build/out.o", "build/out.o"),
         ("git clean -fdx", ""),
+        ("git clean -ffd", ""),
         ("rm -rf /tmp/somewhere-else", "outside"),
         ("git push --force", ""),
         ("rm -f a.txt && git push --force", ""),
