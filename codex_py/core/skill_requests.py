@@ -223,6 +223,9 @@ class SkillRequests(Value):
             way = known.get(skill.path, known.get(skill.canonical_path, "named" if use_type == "explicit" else "model"))
             size = counted_bytes(item.encoded) + (counted_bytes(more.encoded) if more else 0)
             applied = self.options.apply(skill)
+            if use_type == "explicit" and skill.options.fork and self.services.parent_session is not None:
+                # The session that started this one for the skill has noted the use.
+                continue
             for use in self.skills.note_use(skill, use_type, way=way, tokens=estimate_tokens(size)):
                 self.listeners.emit(use.replace(applied=applied))
         self.secrets.add_values(requested.granted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,14 @@ async def test_a_forked_skill_runs_as_a_subagent_and_returns_its_answer(place: P
     assert "it is in a.py" in texts_of(own)
     [used] = watched.of(events.SkillUsed)
     assert used.applied == (("context", "fork"), ("agent", "explorer"))
+
+
+async def test_a_forked_skill_counts_once_in_the_ledger(place: Place) -> None:
+    add(place, "context: fork\n", "SECRET STEPS")
+    await using(place, [say("found")], [say("done")])
+    lines = (place.codex_home / "skills-usage.jsonl").read_text().splitlines()
+    [use] = [entry for entry in map(json.loads, lines) if entry.get("name") == "fix"]
+    assert (use["kind"], use["way"]) == ("explicit", "named")
 
 
 async def test_the_tool_answers_with_what_the_subagent_has_found(place: Place) -> None:
