@@ -38,6 +38,7 @@ def run_commands(
     functions: Mapping[str, Callable[..., Any]], arguments: Sequence[str], *, name: str, about: str
 ) -> int:
     """The same for a command with subcommands of its own; without one, its help is printed and the status is 2."""
+    arguments = _command_first(arguments, functions)
     app = _new_app()
     # A callback makes it a command with subcommands even if there is only one.
     app.callback(help=about, context_settings=_HELP)(_nothing)
@@ -49,6 +50,14 @@ def run_commands(
         _run(app, ["--help"], name=name)
         return 2
     return _run(app, arguments, name=name)
+
+
+def _command_first(arguments: Sequence[str], names: Mapping[str, Any]) -> Sequence[str]:
+    """The command line with the options behind the subcommand, also in `codex-py -c KEY=VALUE mcp list`."""
+    at = next((index for index, word in enumerate(arguments) if word in names), 0)
+    if at == 0 or not arguments[0].startswith("-"):
+        return arguments
+    return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
 
 
 def _first_sentence(function: Callable[..., Any]) -> str:

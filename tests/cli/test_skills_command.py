@@ -50,6 +50,14 @@ def rules(place: Place) -> list[dict[str, Any]]:
     return tomllib.loads((place.codex_home / "config.toml").read_text())["skills"]["config"]
 
 
+def test_a_setting_may_stand_before_the_command(lean: Place) -> None:
+    add(lean, "spell")
+    ended = run(lean, "-c", "skills.config=[{name='spell',enabled=false}]", "skills", "list", "--json")
+    assert ended.status == 0, ended.err
+    [skill] = json.loads(ended.out)["skills"]
+    assert not skill["enabled"]
+
+
 def test_the_list_shows_what_there_is_and_why_the_rest_is_not(lean: Place) -> None:
     good = add(lean, "spell")
     hidden = add(lean, "quiet", f"name: quiet\ndescription: {GOOD}\ndisable-model-invocation: true")
