@@ -205,6 +205,7 @@ def rewind_files(
             unlisted.setdefault(step.root, {})[step.path] = step.now
     directories = directories_of((step.root, step.path) for step in planned.plan.steps if step.target)
     rules = WriteRules(target.snapshot.roots, before.directories, draft_prefix(store), copies_conflicts)
+    known = _last_known(store, store.records())
     try:
         close_journal(store)
         before = before.with_files(unlisted)
@@ -218,12 +219,26 @@ def rewind_files(
     try:
         after = workspace.photographer.take(workspace.area, workspace.policy, named_files(store.records()))
         after = after.with_files(_hidden_by(workspace, planned, after))
+        if not copies_conflicts:
+            after = after.with_files(_unsettled(known, done, rules.roots))
         store.append(Checkpoint("rewound", target.turn, after.name, time.time()))
         close_journal(store)
     except OSError as error:
         # The journal stays: it tells the states as well.
         return planned._replace(plan=done, notices=(*planned.notices, str(_cannot_store(error))))
     return planned._replace(plan=done)
+
+
+def _unsettled(known: Sequence[Snapshot], done: Plan, roots: Sequence[str]) -> dict[str, dict[bytes, Entry | None]]:
+    """The files that stay in conflict as the program last knew them, so that the next rewind finds them in conflict."""
+    if not known:
+        return {}
+    files = files_by_root(known[0], roots, with_new=True)
+    found: dict[str, dict[bytes, Entry | None]] = {}
+    for step in done.steps:
+        if step.type == "conflict":
+            found.setdefault(step.root, {})[step.path] = files[step.root].get(step.path)
+    return found
 
 
 def _hidden_by(workspace: Workspace, planned: FileRewind, after: Snapshot) -> dict[str, dict[bytes, Entry | None]]:

@@ -117,6 +117,25 @@ def test_edits_of_the_user_between_turns_come_back_and_later_ones_are_conflicts(
     assert (place.repo / "b.txt").read_text() == "by the user after the last turn\n"
 
 
+def test_a_conflict_stays_one_until_it_is_settled(place: Place) -> None:
+    place.write("a.txt", "one\n")
+    turn(place, shell("echo two > a.txt; echo two > b.txt"))
+    place.write("a.txt", "mine\n")
+    place.write("c.txt", "mine too\n")
+    for _ in range(2):
+        assert rewind(place, 1, "--files")["conflicts"] == ["a.txt", "c.txt"]
+        assert (place.repo / "a.txt").read_text() == "mine\n"
+    kept = tree(place.repo)
+    assert rewind(place, 1, "--files", "--copy-conflicts") == nothing(conflicts=["a.txt", "c.txt"])
+    assert (place.repo / "a.txt").read_text() == "one\n"
+    assert (place.repo / "a.txt.rewind-conflict").read_text() == "mine\n"
+    assert (place.repo / "c.txt.rewind-conflict").read_text() == "mine too\n"
+    rewind(place, "latest", "--files")
+    assert tree(place.repo) == kept
+    turn(place, shell("echo three > b.txt"), resumes=True)
+    assert rewind(place, 1, "--files") == nothing(restored=["a.txt"], deleted=["b.txt", "c.txt"])
+
+
 def test_a_conflict_is_copied_where_that_is_asked_for(place: Place) -> None:
     place.write("a.txt", "one\n")
     turn(place, shell("echo two > a.txt"))
