@@ -33,6 +33,7 @@ FORMAT_NAME: Final = "codex-py session"
 FORMAT_VERSION: Final = 1
 _OMITTED: Final = "[left out]"
 _MAX_OUTPUT: Final = 20_000
+_MAX_TITLE: Final = 300
 # All that a fork took over is in its export.
 _FORK_KEYS: Final = ("forked_from_id", "forked_from_ordinal_exclusive")
 _CALLS: Final = ("call", "output")
@@ -128,7 +129,8 @@ def _chosen(record: RolloutRecord, choice: ExportChoice) -> dict[str, Any] | Non
 
 def export_head(session: SessionSummary, cleaner: TextCleaner) -> ExportHead:
     """Title and facts of a session."""
-    prompt = " ".join(session.first_prompt.split())
+    # Cut after secrets are taken out: half of one would not be known.
+    prompt = " ".join(cleaner.clean(session.first_prompt).split())
     facts = {
         "session": session.id,
         "directory": cleaner.clean(session.cwd),
@@ -136,10 +138,11 @@ def export_head(session: SessionSummary, cleaner: TextCleaner) -> ExportHead:
         "created": session.created[:16].replace("T", " "),
         "model": " · ".join(filter(None, (session.model, session.provider))),
         "tokens": f"{session.tokens:,}" if session.tokens else "",
+        "cost": session.cost.in_words() if session.requests else "",
         "forked from": session.forked_from,
     }
-    title = session.name or prompt[:80] or session.id
-    return ExportHead(cleaner.clean(title), tuple((name, value) for name, value in facts.items() if value))
+    title = cleaner.clean(session.name) or prompt[:80] or session.id
+    return ExportHead(title, tuple((name, value) for name, value in facts.items() if value))
 
 
 def exported_turns(session: SessionSummary, choice: ExportChoice, cleaner: TextCleaner) -> Iterator[ExportedTurn]:
@@ -165,9 +168,11 @@ def _without_output(parts: tuple[ExportedPart, ...], choice: ExportChoice) -> tu
 def _parts(entries: Sequence[TranscriptEntry], cwd: Path, cleaner: TextCleaner) -> Iterator[ExportedPart]:
     happened = [_happened(entry) for entry in entries]
     found = list(filter(None, map(_part, past_items(list(chain.from_iterable(happened)), cwd))))
-    texts = cleaner.clean_all([text for part in found for text in (part.title, _shortened(part.body))])
+    texts = cleaner.clean_all([text for part in found for text in (part.title, part.body)])
+    # Cut after secrets are taken out: half of one would not be known.
     for part, title, body in zip(found, texts[::2], texts[1::2], strict=True):
-        yield part._replace(title=title, body=body)
+        shown = title[:_MAX_TITLE] if part.type == "tool" else title
+        yield part._replace(title=shown, body=_shortened(body))
 
 
 def _shortened(text: str) -> str:
@@ -203,7 +208,7 @@ def _part(past: PastItem) -> ExportedPart | None:
             names = ", ".join(str(change.path) for change in changes)
             return ExportedPart("patch", f"{'edit' if ok else 'failed edit'} {names}".strip(), diff, ok)
         case events.ToolCallFinished(_, tool, arguments, ok, _, output):
-            return ExportedPart("tool", f"{tool} {arguments}"[:300], output, ok)
+            return ExportedPart("tool", f"{tool} {arguments}", output, ok)
         case events.WebSearched(_, query):
             return ExportedPart("tool", f"web search: {query}", "")
         case events.PlanUpdated() as plan:

@@ -84,8 +84,8 @@ def _files_with(words: Sequence[str], home: Path, paths: Iterable[str], env: Map
     ripgrep = find_executable("rg", with_bundled_tools(env.get("PATH", "")))
     # The longest word stands in the fewest files.
     for number, word in enumerate(sorted(set(words), key=len, reverse=True)):
-        # As it is spelled in JSON.
-        spelled = json.dumps(word, ensure_ascii=False)[1:-1]
+        # As it may be spelled in JSON; ripgrep does not know that `ß` is `ss`.
+        spelled = {json.dumps(form, ensure_ascii=False)[1:-1] for form in (word, word.replace("ss", "ß"))}
         if ripgrep is None:
             found = {path for path in found if _has(path, spelled)}
         else:
@@ -96,8 +96,10 @@ def _files_with(words: Sequence[str], home: Path, paths: Iterable[str], env: Map
     return found
 
 
-def _ripgrep(ripgrep: str, word: str, tops: Sequence[str]) -> set[str]:
-    options = ("--no-config", "-l", "-0", "-i", "-F", "--no-ignore", "--no-messages", "-g", "*.jsonl", "-e", word)
+def _ripgrep(ripgrep: str, forms: Iterable[str], tops: Sequence[str]) -> set[str]:
+    """The files in which one of the forms of a word stands."""
+    options = ["--no-config", "-l", "-0", "-i", "-F", "--no-ignore", "--no-messages", "-g", "*.jsonl"]
+    options += [option for form in forms for option in ("-e", form)]
     found: set[str] = set()
     for start in range(0, len(tops), 1000):
         argv = [ripgrep, *options, "--", *tops[start : start + 1000]]
@@ -109,10 +111,12 @@ def _ripgrep(ripgrep: str, word: str, tops: Sequence[str]) -> set[str]:
     return found
 
 
-def _has(path: str, word: str) -> bool:
+def _has(path: str, forms: Iterable[str]) -> bool:
+    words = {form.casefold() for form in forms}
     try:
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            return any(word in piece.casefold() for piece in iter(lambda: file.read(_WHOLE_READ), ""))
+            pieces = iter(lambda: file.read(_WHOLE_READ), "")
+            return any(word in folded for folded in map(str.casefold, pieces) for word in words)
     except OSError:
         return False
 

@@ -81,6 +81,26 @@ def test_a_page_runs_and_loads_nothing(place: Place) -> None:
     assert 'name="viewport"' in page
 
 
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_what_a_session_cost_is_in_its_export(place: Place, form: str) -> None:
+    session = talk(place)
+    [cost] = [line for line in run(place, "sessions", "show", session).out.splitlines() if line.startswith("cost:")]
+    amount = cost.removeprefix("cost:").strip()
+    assert f"cost: {amount}" in (page := export(place, session, "--format", form)) or f"<dd>{amount}</dd>" in page
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_a_secret_is_no_secret_less_where_a_text_is_cut(place: Place, form: str) -> None:
+    path = json.dumps({"path": "x" * 270 + f" {KEY}"})
+    printed = "echo " + "x" * 19_980 + f" {KEY}"
+    answers = ([call("a", "view_image", json.loads(path)), call("b", "exec_command", {"cmd": printed})], [say("done")])
+    with FakeResponses(*answers, excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        assert run(place, "exec", "-s", "workspace-write", "x" * 60 + f" {KEY}").status == 0
+    [stored] = place.rollouts()
+    assert KEY[:9] not in export(place, stored.stem[-36:], "--format", form)
+
+
 def test_a_turn_that_is_not_there_leaves_no_half_export(place: Place) -> None:
     session = talk(place)
     for form in ("md", "html", "json", "jsonl"):
@@ -304,6 +324,31 @@ def test_words_are_found_in_what_was_said_and_done(place: Place, words: str, whe
     elsewhere.mkdir()
     assert run(place, "sessions", "search", words, "--repo", "-C", str(elsewhere), "--json").out == "[]\n"
     assert run(place, "sessions", "search", f"{words} nowhere", "--json").out == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Straße",
+        "STRASSE",
+        "straße gross",
+        'a "quoted" word',
+        r"back\slash",
+        ".*",
+        "(un[closed",
+        "日本語",
+        "émigré",
+        "🎉",
+        "-l",
+    ],
+)
+def test_odd_words_are_found(place: Place, words: str) -> None:
+    with FakeResponses([say("done")], excuse={"threads"}) as model:
+        place.use_model(model.base_url)
+        prompt = 'Straße GROSS a "quoted" word back\\slash .* (un[closed 日本語 ÉMIGRÉ 🎉 -l'
+        assert run(place, "exec", prompt).status == 0
+    [hit] = json.loads(run(place, "sessions", "search", "--json", "--", words).out)
+    assert (hit["turn"], hit["where"]) == (1, "prompt")
 
 
 def test_paths_of_the_home_are_shortened_wherever_they_stand(place: Place) -> None:
