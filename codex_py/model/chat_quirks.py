@@ -101,6 +101,7 @@ _LESSONS: Final[tuple[tuple[tuple[str, ...], dict[str, object]], ...]] = (
     (("unexpected role 'user'",), {"alternates": True}),
     (("tool call id", "length of 9"), {"plain_ids": True, "id_length": 9}),
     (("stream", "tool"), {"streams": False}),
+    (("streaming", "support"), {"streams": False}),
 )
 # What a template does not take comes as a 500 from some local servers.
 _REFUSALS: Final = frozenset({400, 404, 422, 500, 501})

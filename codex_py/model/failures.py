@@ -127,7 +127,7 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, server
     error = error_object(body)
     codes = codes_of(error)
     reported = message_of(error) or plain_text(body)
-    if status in (404, 405) and not message_of(error):
+    if status in (404, 405) and message_of(error).lower() in ("", "not found", "method not allowed"):
         reported = f"{reported}, at `{url}`" if reported else f"nothing answers at `{url}`"
         reported += f"; {server.check_address}"
     message = _status_line(status) + (f": {reported}" if reported else "")

@@ -188,7 +188,7 @@ def resolve_provider(
     if hosted is not None:
         return _hosted(provider_id, hosted, record, env, ca_file)
     if record is None:
-        names = (*_BUILT_IN, *HOSTED, *sorted(configured))
+        names = tuple(dict.fromkeys((*_BUILT_IN, *HOSTED, *sorted(configured))))
         raise ConfigError(
             f"unknown provider `{provider_id}`",
             hint=did_you_mean(provider_id, names) or f"known are {', '.join(f'`{name}`' for name in names)}",

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.auth.find_credentials import find_credentials
 from codex_py.config.schema import Config
-from codex_py.core.model_setup import choose_model, connect_model, default_model, login_rules, read_own_catalog
+from codex_py.core.model_setup import choose_model, connect_model, login_rules, read_own_catalog
 from codex_py.errors import ModelError
 from codex_py.model.catalog import ModelFacts, facts_for
 from codex_py.model.client import (
@@ -25,7 +25,7 @@ from codex_py.model.client import (
     TurnState,
 )
 from codex_py.model.failures import IncompleteAnswer
-from codex_py.model.providers import Provider, resolve_provider
+from codex_py.model.providers import HOSTED, LOCAL_PROVIDERS, Provider, resolve_provider
 from codex_py.model.repetition import REPETITION
 from codex_py.model.wires import open_wire
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
@@ -113,8 +113,13 @@ async def check_provider(
 
 
 def _model_of(config: Config, provider: Provider) -> str:
-    """The model that a session would use there; the configured model only counts for the configured provider."""
-    return choose_model(config, provider) if config.model_provider == provider.id else default_model(provider)
+    """The model that a session would use there. The configured model is not one of another provider that is built in.
+
+    Raises `ConfigError` where a model must be named.
+    """
+    is_built_in = provider.id == "openai" or provider.id in HOSTED or provider.id in LOCAL_PROVIDERS
+    own = config if config.model_provider == provider.id or not is_built_in else config.replace(model=None)
+    return choose_model(own, provider)
 
 
 def _prompt(config: Config, model: str, facts: ModelFacts) -> Prompt:

@@ -136,6 +136,23 @@ def test_a_server_of_the_responses_api_is_checked_in_the_same_way(place: Place) 
     assert (ended.status, set(works(ended.out).values())) == (0, {True})
 
 
+def test_the_model_is_the_configured_one_where_the_provider_may_have_it(place: Place) -> None:
+    calls = [call(f"c{n}", "report", {"check": "x", "colour": "red"}) for n in range(2)]
+    with FakeResponses([*calls, completed(tokens(100, 5))]) as model:
+        table = f'[model_providers.mine]\nbase_url = "{model.base_url}"\n'
+        place.configure(
+            'model = "my-model"\n' + table + f'[model_providers.openrouter]\nbase_url = "{model.base_url}"\n'
+        )
+        place.env["OPENROUTER_API_KEY"] = "sk-or"
+        asked = run(place, "doctor", "--provider", "mine", "--json")
+        built_in = run(place, "doctor", "--provider", "openrouter")
+        unknown = run(place, "doctor", "--provider", "nowhere")
+    assert (asked.status, model.requests[0].body["model"]) == (0, "my-model")
+    assert (built_in.status, built_in.out, len(model.requests)) == (2, "", 1)
+    assert "no model is chosen for the provider `openrouter`" in built_in.err
+    assert unknown.err.count("`openrouter`") == 1
+
+
 def test_a_provider_without_its_key_is_one_line(place: Place) -> None:
     ended = run(place, "doctor", "--provider", "anthropic")
     assert (ended.status, ended.out) == (1, "")

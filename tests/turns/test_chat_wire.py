@@ -150,8 +150,15 @@ async def test_a_field_that_is_refused_is_left_out_from_then_on(place: Place, re
     assert watched.of(events.Retrying) == []
 
 
-async def test_a_server_that_cannot_stream_calls_is_asked_without(place: Place) -> None:
-    refusal = status(500, {"error": {"code": 500, "message": "Cannot use tools with stream", "type": "server_error"}})
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        status(500, {"error": {"code": 500, "message": "Cannot use tools with stream", "type": "server_error"}}),
+        status(400, {"error": {"message": "Streaming is not supported by this server"}}),
+    ],
+    ids=["calls", "anything"],
+)
+async def test_a_server_that_cannot_stream_is_asked_without(place: Place, refusal: Any) -> None:
     with FakeChat(refusal, whole(calls=[shell("a", "echo one")]), whole("done")) as model:
         async with chat_session(place, model) as watched:
             await watched.say("go")

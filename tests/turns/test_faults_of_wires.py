@@ -156,6 +156,35 @@ async def test_a_stream_of_another_content_type_is_read(place: Place, wire: Dial
     assert [event.text for event in watched.of(events.MessageDone)] == ["whole"]
 
 
+def whole(wire: str, text: str, reason: str = "") -> Any:
+    """An answer in one object, as servers without streams give it; `reason` ends it before its time."""
+    said: dict[str, Any] = {"role": "assistant", "content": [{"type": "text", "text": text}]}
+    match wire:
+        case "chat":
+            choice = {"index": 0, "message": {**said, "content": text}, "finish_reason": reason or "stop"}
+            return status(200, {"id": "x", "object": "chat.completion", "choices": [choice]})
+        case "messages":
+            return status(200, {"id": "x", "type": "message", **said, "stop_reason": reason or "end_turn"})
+        case _:
+            item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+            ended = {"incomplete_details": {"reason": reason}, "status": "incomplete"} if reason else {}
+            return status(200, {"id": "x", "object": "response", "status": "completed", "output": [item], **ended})
+
+
+@every_wire
+async def test_an_answer_in_one_piece_is_read_and_named_when_it_is_cut(place: Place, wire: Dialect) -> None:
+    limit = {"chat": "length", "messages": "max_tokens"}.get(wire.wire, "max_output_tokens")
+    plays = [whole(wire.wire, "fine"), whole(wire.wire, "half of it", limit), wire.say("done")]
+    with wire.server(*plays) as model:
+        async with watched_session(place, model, wire_api=wire.wire) as watched:
+            assert isinstance(await watched.say("go"), events.TurnCompleted)
+            failed = await watched.say("go")
+            assert isinstance(failed, events.TurnFailed)
+            assert "incomplete" in failed.message
+            await watched.say("go")
+    assert wire.said(model.requests[2]) == ["fine", "half of it"]
+
+
 @every_wire
 async def test_noise_between_the_events_is_passed_over(place: Place, wire: Dialect) -> None:
     noise = [

@@ -127,6 +127,7 @@ def test_the_request_id_is_shown_when_there_is_one(headers: dict[str, str], show
 
 def test_an_empty_404_names_the_address() -> None:
     assert refused(404)[0] == f"404 Not Found: nothing answers at `{URL}`; {CHECK}"
+    assert refused(404, b'{"detail":"Not Found"}')[0] == f"404 Not Found: Not Found, at `{URL}`; {CHECK}"
     assert refused(404, b"404 page not found")[0] == f"404 Not Found: 404 page not found, at `{URL}`; {CHECK}"
 
 

@@ -118,6 +118,10 @@ class ResponsesWire:
 class ResponsesDecoder:
     """The `Decoder` of the Responses API: each of its events speaks for itself."""
 
+    def __init__(self) -> None:
+        # An answer that came whole, whose end is still to be read.
+        self._whole: dict[str, Any] | None = None
+
     def decode(self, data: bytes) -> list[ResponseEvent]:
         try:
             # Copies of a large event must not outlive their use: `data` is let go before its text is parsed.
@@ -132,11 +136,22 @@ class ResponsesDecoder:
     def take_text(self, waiting: list[bytes]) -> list[ResponseEvent]:
         return []
 
-    def decode_body(self, body: bytes) -> None:
-        return None
+    def decode_body(self, body: bytes) -> list[ResponseEvent] | None:
+        """As `Decoder` says: what a server that does not stream has put into one object."""
+        try:
+            response = as_object(decode_json(body.decode("utf-8", "replace")))
+        except ValueError:
+            return None
+        if response.get("object") != "response" or not isinstance(response.get("output"), list):
+            return None
+        self._whole = response
+        items = [item for item in map(as_object, response["output"]) if isinstance(item.get("type"), str)]
+        done = [event for item in items if (event := _item_done(item)) is not None]
+        return [Created(_response_id(response)), *done]
 
     def finish(self) -> list[ResponseEvent]:
-        return []
+        whole, self._whole = self._whole, None
+        return [] if whole is None else [_completed(whole)]
 
 
 def _fitting(encoded: bytes) -> bytes:
