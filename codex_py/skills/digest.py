@@ -25,7 +25,7 @@ from codex_py.skills.words import Words, make_table
 
 DIGEST_FILE: Final = "search.digest"
 # Changes with what is in the file, and with the stems and lists of words that it was made with.
-_MAGIC: Final = "codex-py skill digest 2"
+_MAGIC: Final = "codex-py skill digest 3"
 _SECTIONS: Final = 4
 _MAX_HEADER: Final = 200
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -99,7 +99,6 @@ class Digest:
         self._stored = stored
         self._numbers = {path: number for number, path in enumerate(stored)}
         self._total = len(stored)
-        self._stems = StemTable()
         self._read: dict[str, list[int]] = {}
         self._known: dict[str, Postings] = {}
 
@@ -113,6 +112,10 @@ class Digest:
     def words(self) -> Words:
         """The words that stand for others."""
         return Words(self._file.table if self._file else make_table())
+
+    @cached_property
+    def _stems(self) -> StemTable:
+        return StemTable(self.words.stop_words(()))
 
     def add(self, skills: Iterable[Skill]) -> dict[int, Skill]:
         """The skills by their numbers; the words of those that the file lacks are read here."""
@@ -169,8 +172,8 @@ def write_digest(path: Path, skills: Iterable[SkillTerms]) -> None:
             continue
         number = len(lines) << 8
         lines.append(f"{skill.crc} {skill.stamp} {skill.path}\n")
-        for stem, weight in zip(skill.terms.split(" "), skill.weights, strict=False):
-            found[stem].append(number | weight)
+        for entries, weight in zip(map(found.__getitem__, skill.terms.split(" ")), skill.weights, strict=False):
+            entries.append(number | weight)
     terms: list[str] = ["\n"]
     offset = 0
     for stem, entries in found.items():

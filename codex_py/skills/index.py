@@ -17,22 +17,23 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.errors import CodexError
 from codex_py.paths import lock, make_private_dir, open_private
-from codex_py.skills.chunks import cut_chunks, headings_of
+from codex_py.skills.chunks import Heading, TextChunk, cut_chunks, headings_of
 from codex_py.skills.digest import DIGEST_FILE, write_digest
 from codex_py.skills.documents import find_files, read_text
 from codex_py.skills.model import Skill
-from codex_py.skills.stems import StemTable, prepare
+from codex_py.skills.stems import BREAK, StemTable, count_stems
 from codex_py.skills.term_weights import SkillTerms, described_by, described_crc, weigh
+from codex_py.skills.words import Words
 
 INDEX_FILE: Final = "search.sqlite"
-_FORMAT: Final = 4
+_FORMAT: Final = 5
 _MAX_HEADING_CHARS: Final = 4000
 _MAX_FILE_CHARS: Final = 4000
 # What FTS5 gathers in memory before it writes.
 _HASH_BYTES: Final = 6 * 1024 * 1024
 _MAX_DEAD: Final = 20_000
 _MAX_BYTES: Final = 1024 * 1024 * 1024
-_BATCH_SECONDS: Final = 0.3
+_BATCH_SECONDS: Final = 2.0
 _BUSY_SECONDS: Final = 0.25
 _POLL_SECONDS: Final = 0.02
 
@@ -40,13 +41,13 @@ _POLL_SECONDS: Final = 0.02
 _SCHEMA: Final = f"""
 CREATE TABLE skill(
     id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, stamp TEXT, crc INTEGER, terms TEXT, weights BLOB,
-    has_chunks INTEGER
+    has_references INTEGER
 );
 CREATE TABLE chunk(id INTEGER PRIMARY KEY, skill INTEGER, file TEXT, start INTEGER, "end" INTEGER);
 CREATE TABLE state(dead INTEGER, has_digest INTEGER);
 INSERT INTO state VALUES(0, 0);
 CREATE VIRTUAL TABLE chunk_text
-    USING fts5(heading, text, content='', tokenize='porter unicode61');
+    USING fts5(heading, text, content='', tokenize='ascii');
 CREATE INDEX chunk_skill ON chunk(skill);
 INSERT INTO chunk_text(chunk_text, rank) VALUES('hashsize', {_HASH_BYTES});
 PRAGMA user_version = {_FORMAT};
@@ -73,7 +74,7 @@ class SkillSearchIndex:
     def __init__(self, path: Path) -> None:
         """Open the index, or make an empty one. Raises `IndexUnavailable`."""
         self._path = path
-        self._stems = StemTable()
+        self._stems = StemTable(Words().stop_words(()))
         try:
             self._database = self._open()
         except (sqlite3.Error, OSError):
@@ -157,7 +158,7 @@ class SkillSearchIndex:
             self._drop_waste()
             self._drop_gone({str(skill.canonical_path) for skill in skills})
             known = {path: (stamp, crc) for path, stamp, crc in run("SELECT path, stamp, crc FROM skill")}
-            is_whole = self._add_all(skills, should_stop, lambda skill: self._add_terms(skill, known, may_read))
+            is_whole = self._add_all(skills, should_stop, lambda skill: self._add(skill, known, may_read))
             # Beside the words of the digest these would be most of the memory.
             self._stems.clear()
             digest = self._path.with_name(DIGEST_FILE)
@@ -169,11 +170,13 @@ class SkillSearchIndex:
                 run("UPDATE state SET has_digest = 1")
             if not is_whole:
                 return False
-            lacking = {path: number for number, path in run("SELECT id, path FROM skill WHERE NOT has_chunks")}
+            lacking = {path: number for number, path in run("SELECT id, path FROM skill WHERE NOT has_references")}
             rest = [skill for skill in skills if str(skill.canonical_path) in lacking]
-            return self._add_all(
-                rest, should_stop, lambda skill: self._add_chunks(skill, lacking[str(skill.canonical_path)], may_read)
-            )
+
+            def add_references(skill: Skill) -> None:
+                self._add_references(skill, lacking[str(skill.canonical_path)], may_read)
+
+            return self._add_all(rest, should_stop, add_references)
 
     def _add_all(self, skills: Sequence[Skill], should_stop: Callable[[], bool], add: Callable[[Skill], None]) -> bool:
         """Add skill by skill, in short transactions; False when it was stopped."""
@@ -192,43 +195,57 @@ class SkillSearchIndex:
         run("COMMIT")
         return True
 
-    def _add_terms(self, skill: Skill, known: dict[str, tuple[str, int]], may_read: Callable[[Path], bool]) -> None:
+    def _add(self, skill: Skill, known: dict[str, tuple[str, int]], may_read: Callable[[Path], bool]) -> None:
         files, path, crc = find_files(skill, may_read), str(skill.canonical_path), described_crc(skill)
         if known.get(path) == (files.stamp, crc):
             return
         self._drop(path)
         body = read_text(skill, path)
+        headings = headings_of(body)
+        chunks, words = self._stems_of_chunks(skill.name, body, headings)
+        count = self._stems.count
         terms = weigh(
             {
-                **{name: (text,) for name, text in described_by(skill).items()},
-                "headings": (" ".join([heading.title for heading in headings_of(body)])[:_MAX_HEADING_CHARS],),
-                "files": (" ".join((*files.references, *files.others))[:_MAX_FILE_CHARS],),
-                "body": (body,),
-            },
-            self._stems,
+                **{name: count(text) for name, text in described_by(skill).items()},
+                "headings": count(" ".join([heading.title for heading in headings])[:_MAX_HEADING_CHARS]),
+                "files": count(" ".join((*files.references, *files.others))[:_MAX_FILE_CHARS]),
+                "body": count_stems(words),
+            }
         )
-        self._database.execute(
-            "INSERT INTO skill(path, stamp, crc, terms, weights, has_chunks) VALUES(?,?,?,?,?,0)",
-            (path, files.stamp, crc, " ".join(terms), bytes(terms.values())),
-        )
+        number = self._database.execute(
+            "INSERT INTO skill(path, stamp, crc, terms, weights, has_references) VALUES(?,?,?,?,?,?)",
+            (path, files.stamp, crc, " ".join(terms), bytes(terms.values()), not files.references),
+        ).lastrowid
+        self._add_chunks(number or 0, path, chunks)
         self._database.execute("UPDATE state SET has_digest = 0")
 
-    def _add_chunks(self, skill: Skill, number: int, may_read: Callable[[Path], bool]) -> None:
-        path = str(skill.canonical_path)
-        self._add_chunks_of(skill, number, path, skill.name)
+    def _add_references(self, skill: Skill, number: int, may_read: Callable[[Path], bool]) -> None:
         for name in find_files(skill, may_read).references:
-            self._add_chunks_of(skill, number, f"{skill.directory}/{name}", name)
-        self._database.execute("UPDATE skill SET has_chunks = 1 WHERE id = ?", (number,))
+            file = f"{skill.directory}/{name}"
+            text = read_text(skill, file)
+            self._add_chunks(number, file, self._stems_of_chunks(name, text, headings_of(text))[0])
+        self._database.execute("UPDATE skill SET has_references = 1 WHERE id = ?", (number,))
 
-    def _add_chunks_of(self, skill: Skill, number: int, file: str, title: str) -> None:
-        text = read_text(skill, file)
-        run = self._database.execute
-        for chunk in cut_chunks(text, headings_of(text)):
-            rowid = run(
-                "INSERT INTO chunk_text(heading, text) VALUES(?,?)",
-                (prepare(f"{title} {chunk.heading}"), prepare(chunk.text)),
-            ).lastrowid
-            run("INSERT INTO chunk VALUES(?,?,?,?,?)", (rowid, number, file, chunk.start, chunk.end))
+    def _stems_of_chunks(self, title: str, text: str, headings: Sequence[Heading]) -> tuple[list[TextChunk], list[str]]:
+        """The chunks of a text, with stems in the place of their words; and what its words were looked up as."""
+        chunks = [*cut_chunks(text, headings)]
+        above = self._stems.look_up([f"{title} {chunk.heading}" for chunk in chunks])
+        words = self._stems.look_up([chunk.text for chunk in chunks])
+        stems = zip(chunks, " ".join(above).split(BREAK), " ".join(words).split(BREAK), strict=False)
+        return [TextChunk(chunk.start, chunk.end, *both) for chunk, *both in stems], words
+
+    def _add_chunks(self, skill: int, file: str, chunks: Sequence[TextChunk]) -> None:
+        run = self._database
+        last = run.execute("SELECT max(rowid) FROM chunk_text").fetchone()[0] or 0
+        rows = [*enumerate(chunks, last + 1)]
+        run.executemany(
+            "INSERT INTO chunk_text(rowid, heading, text) VALUES(?,?,?)",
+            [(number, chunk.heading, chunk.text) for number, chunk in rows],
+        )
+        run.executemany(
+            "INSERT INTO chunk VALUES(?,?,?,?,?)",
+            [(number, skill, file, chunk.start, chunk.end) for number, chunk in rows],
+        )
 
     def _drop(self, path: str) -> None:
         run = self._database.execute

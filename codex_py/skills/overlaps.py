@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from codex_py.skills.stems import stem, words_of
+from codex_py.skills.stems import StemTable, stem
 
 # The share of all their stems that two descriptions have in common, and how many there must be to compare.
 _ALIKE: Final = 0.7
@@ -22,7 +22,8 @@ _COMMON: Final = frozenset(
 
 def find_overlaps(descriptions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """For each skill whose description is nearly that of others, the keys of these, the nearest first."""
-    stems = {key: _stems(text) for key, text in descriptions.items()}
+    table = StemTable()
+    stems = {key: frozenset(table.count(text.lower())) - _COMMON for key, text in descriptions.items()}
     comparable = [key for key, found in stems.items() if len(found) >= _MIN_STEMS]
     near: dict[str, list[tuple[float, str]]] = {}
     for at, key in enumerate(comparable):
@@ -32,10 +33,6 @@ def find_overlaps(descriptions: Mapping[str, str]) -> dict[str, tuple[str, ...]]
                 near.setdefault(key, []).append((-likeness, other))
                 near.setdefault(other, []).append((-likeness, key))
     return {key: tuple(other for _, other in sorted(found)) for key, found in near.items()}
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, words_of(text.lower()))) - _COMMON
 
 
 def _likeness(first: frozenset[str], second: frozenset[str]) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from codex_py.skills.query import QueryGroup, read_query
-from codex_py.skills.stems import StemTable, words_of
+from codex_py.skills.stems import StemTable
 from codex_py.skills.words import Words
 
 _HEADING: Final = 2.0
@@ -40,7 +40,7 @@ class PassageWords(NamedTuple):
 
 def count_words(heading: str, text: str, stems: StemTable, *, is_instructions: bool) -> PassageWords:
     """The words of a passage; `is_instructions` for those of `SKILL.md`."""
-    return PassageWords(_stems_of(heading, stems), _stems_of(text, stems), is_instructions)
+    return PassageWords(stems.count(heading), stems.count(text), is_instructions)
 
 
 def rank_passages(question: str, passages: Sequence[PassageWords], words: Words) -> list[tuple[int, float]]:
@@ -83,7 +83,3 @@ def _widen(group: QueryGroup, known: Iterable[str]) -> QueryGroup:
                 if other.startswith(stem[:_BEGINNING]) and abs(len(other) - len(stem)) <= _MAX_LONGER:
                     found.setdefault(other, worth * _SAME_BEGINNING)
     return group._replace(stems=tuple(found.items()))
-
-
-def _stems_of(text: str, stems: StemTable) -> Counter[str]:
-    return Counter(stem for word in words_of(text) for stem in stems[word])

@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from codex_py.skills.stems import CJK, fold, pairs_of, prepare, stem, without_hidden
+from codex_py.skills.stems import CJK, MAX_WORD, fold, pairs_of, prepare, stem, without_hidden
 from codex_py.skills.words import Words
 
 MAX_QUERY_CHARS: Final = 4000
 MAX_GROUPS: Final = 40
-_MAX_WORD: Final = 40
 # What a word is worth that stands for the written one; chosen by `scripts/measure_ranking`.
 _TRANSLATED: Final = 0.9
 _SYNONYM: Final = 0.5
@@ -48,7 +47,7 @@ def read_query(text: str, words: Words, knows: Callable[[str], bool]) -> list[Qu
                 _add(found, phrase, [(word, _TRANSLATED) for word in english], words, stop)
         if not token.isascii() and re.match(f"[{CJK}]", token):
             _add_run(found, token, words, stop)
-        elif token not in stop and len(token) <= _MAX_WORD and (len(token) > 1 or token in "rc"):
+        elif token not in stop and len(token) <= MAX_WORD and (len(token) > 1 or token in "rc"):
             is_foreign = not (is_english and token.isascii())
             english = words.in_english(token, is_known=knows(stem(token))) if is_foreign else ()
             group = [(token, 1.0), *((word, _TRANSLATED) for word in english)]
@@ -59,12 +58,9 @@ def read_query(text: str, words: Words, knows: Callable[[str], bool]) -> list[Qu
 
 
 def search_terms(text: str, words: Words) -> list[str]:
-    """The words of a text and their English ones, unchanged, each once: for an index that cuts endings off itself."""
+    """The stems of a text and of the English words for it, each once."""
     groups = read_query(text, words, lambda _: False)
-    terms = dict.fromkeys(part for group in groups for part in group.word.split())
-    for group in groups:
-        terms.update(dict.fromkeys(word for word, worth in group.stems if worth == _TRANSLATED))
-    return list(terms)
+    return list(dict.fromkeys(word for group in groups for word, worth in group.stems if worth >= _PAIR))
 
 
 def _tokens(text: str) -> list[str]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Final
 
 # Han, kana and Hangul.
@@ -15,39 +16,77 @@ CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\
 _HIDDEN: Final = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
 # The capital comes first, so that the search jumps from one to the next.
 _CAMEL: Final = "[A-Z](?<=[a-z0-9][A-Z])"
-# A space for all that is neither letter nor digit.
-_ASCII: Final = bytes(code if code < 128 and chr(code).isalnum() else 32 for code in range(256))
+# Between texts that are cut into words at once. No text that is searched has it.
+BREAK: Final = "\0"
+_NO_STEMS: Final = ("", BREAK)
+# A space for each ASCII character that is neither letter nor digit; what is not ASCII stays.
+_ASCII: Final = bytes(code if code > 127 or chr(code).isalnum() or chr(code) == BREAK else 32 for code in range(256))
 # `A` for a capital, `a` for what may stand before one inside an identifier.
 _SHAPE: Final = bytes(
     32 if code > 127 or not chr(code).isalnum() else 65 if chr(code).isupper() else 97 for code in range(256)
 )
 
+# Nobody asks for longer ones.
+MAX_WORD: Final = 40
 _MIN_STEM: Final = 4
 _ENDINGS: Final = tuple(
     "ization isation ational fulness ousness iveness ations ation ement ment ness ing ed er or ion ly able ive al"
     " ful e".split()
 )
 _SHORT_ENDINGS: Final = ("ing", "ed", "e")
-_MAX_STEMS: Final = 5_000
+# About 10 MB.
+_MAX_WORDS: Final = 60_000
 
 
-class StemTable(dict[str, tuple[str, ...]]):
-    """The stems of words as they are written: more than one for an identifier, and for Chinese and the like."""
+class StemTable(dict[str, str]):
+    """The stems of words as they are written, separated by spaces.
 
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        parts = (word,) if word.islower() or word.isdigit() else prepare(word).lower().split()
-        self[word] = stems = tuple(map(stem, parts))
+    There is more than one for an identifier and for Chinese and the like, and none for a word of `stop`.
+    """
+
+    def __init__(self, stop: Collection[str] = ()) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def __missing__(self, word: str) -> str:
+        if word == BREAK:
+            return word
+        parts = (word,) if word.isascii() and (word.islower() or word.isdigit()) else _parts_of(word)
+        stems = " ".join([stem(part) for part in parts if len(part) <= MAX_WORD and part not in self._stop])
+        if len(word) <= MAX_WORD:
+            if len(self) >= _MAX_WORDS:
+                self.clear()
+            self[word] = stems
         return stems
 
+    def look_up(self, texts: Iterable[str]) -> list[str]:
+        """For each word of some texts its stems, with `BREAK` between texts; many small ones at once are faster."""
+        return [*map(self.__getitem__, _words_of(f" {BREAK} ".join(texts)))]
 
-def words_of(text: str) -> list[str]:
-    """The words of a text as they are written, without what accents there are."""
-    if not text.isascii():
-        # Most texts have but a dash or a quotation mark that is not ASCII.
-        text = re.sub("[^\0-\x7f]+", lambda run: _plain(run[0]), text)
-    if text.isascii():
-        return text.encode().translate(_ASCII).decode().split()
-    return re.findall(r"[^\W_]+", text)
+    def count(self, text: str) -> Counter[str]:
+        """How often each stem occurs in a text."""
+        return count_stems(self.look_up([text]))
+
+
+def count_stems(found: Iterable[str]) -> Counter[str]:
+    """How often each stem occurs in what was looked up."""
+    counts = Counter(found)
+    for stems in [stems for stems in counts if " " in stems or stems in _NO_STEMS]:
+        count = counts.pop(stems)
+        for part in stems.split():
+            if part != BREAK:
+                counts[part] += count
+    return counts
+
+
+def _words_of(text: str) -> list[str]:
+    """The words of a text as they are written, each with what is not ASCII beside it."""
+    return text.encode("utf-8", "replace").translate(_ASCII).decode().split()
+
+
+def _parts_of(word: str) -> list[str]:
+    plain = fold(prepare(word))
+    return plain.split() if plain.isascii() else re.findall(r"[^\W_]+", plain)
 
 
 def fold(text: str) -> str:
@@ -56,12 +95,6 @@ def fold(text: str) -> str:
         return text.lower()
     decomposed = unicodedata.normalize("NFD", text.lower())
     return unicodedata.normalize("NFC", "".join(char for char in decomposed if not unicodedata.combining(char)))
-
-
-@lru_cache(_MAX_STEMS)
-def _plain(run: str) -> str:
-    """What is not ASCII, for words: folded, in pairs, and without signs."""
-    return "".join(char if char.isalnum() else " " for char in fold(prepare(run)))
 
 
 def prepare(text: str) -> str:
@@ -87,13 +120,12 @@ def _spaced_pairs(match: re.Match[str]) -> str:
     return f" {' '.join(pairs_of(match[0]))} "
 
 
-@lru_cache(_MAX_STEMS)
 def stem(word: str) -> str:
     """A word without its English ending: `releases`, `released` and `releasing` are `releas`. Others as they are."""
     if len(word) < _MIN_STEM or not word.isascii() or word.isdigit():
         return word
     word = _singular(word)
-    for ending in _ENDINGS:
+    for ending in _ENDINGS if word.endswith(_ENDINGS) else ():
         if word.endswith(ending) and len(word) - len(ending) >= (3 if ending in _SHORT_ENDINGS else 4):
             word = word[: -len(ending)]
             break

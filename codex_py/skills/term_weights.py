@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from codex_py.skills.model import Skill
-from codex_py.skills.stems import StemTable, words_of
+from codex_py.skills.stems import StemTable
 
 # A weight is 1 to 127; with this bit the word is in the name or the descriptions.
 DESCRIBED: Final = 0x80
@@ -31,11 +31,11 @@ class FieldWeight(NamedTuple):
 FIELDS: Final[Mapping[str, FieldWeight]] = MappingProxyType(
     {
         "name": FieldWeight(4.0, 0.3, 3),
-        "description": FieldWeight(3.0, 0.5, 45),
-        "short_description": FieldWeight(2.0, 0.3, 10),
-        "headings": FieldWeight(1.5, 0.5, 60),
+        "description": FieldWeight(3.0, 0.5, 28),
+        "short_description": FieldWeight(2.0, 0.3, 7),
+        "headings": FieldWeight(1.5, 0.5, 45),
         "files": FieldWeight(0.7, 0.5, 20),
-        "body": FieldWeight(0.5, 0.75, 900),
+        "body": FieldWeight(0.5, 0.75, 540),
     }
 )
 _DESCRIBING: Final = ("name", "description", "short_description")
@@ -71,30 +71,39 @@ def described_crc(skill: Skill) -> int:
     return zlib.crc32("\0".join(described_by(skill).values()).encode("utf-8", "replace"))
 
 
-def weigh(fields: Mapping[str, Iterable[str]], stems: StemTable) -> dict[str, int]:
-    """The stems of all fields with their weights, the heaviest 4,000; each field comes as its texts."""
+def weigh(fields: Mapping[str, Counter[str]]) -> dict[str, int]:
+    """The stems of all fields with their weights, the heaviest 4,000; each field comes as the counts of its stems."""
     totals: defaultdict[str, float] = defaultdict(float)
-    described: set[str] = set()
-    for name, texts in fields.items():
-        written = [word for text in texts for word in words_of(text)]
-        field = FIELDS[name]
-        most = _MAX_DESCRIBED if name in _DESCRIBING else _MAX_COUNT
-        worth = field.worth / (1 - field.shortening + field.shortening * len(written) / field.length)
-        for word, count in Counter(written).items():
-            part = worth * (count if count < most else most)
-            for stem in stems[word]:
-                totals[stem] += part
-        if name in _DESCRIBING:
-            described.update(totals)
-    if len(totals) > _MAX_TERMS:
-        for stem in sorted(totals, key=lambda stem: (-totals[stem], stem))[_MAX_TERMS:]:
-            del totals[stem]
-    weights = {stem: int(WORTH * total / (_SATURATION + total)) or 1 for stem, total in totals.items()}
-    for stem in described.intersection(weights):
+    for name, counts in fields.items():
+        if name != "body":
+            most = _MAX_DESCRIBED if name in _DESCRIBING else _MAX_COUNT
+            worth = _worth_of(name, counts.total())
+            for stem, count in counts.items():
+                totals[stem] += worth * min(count, most)
+    body = fields.get("body", Counter())
+    worth = _worth_of("body", body.total())
+    # Most words are in the body alone, and few are there often.
+    by_count = [_weight(worth * min(count, _MAX_COUNT)) for count in range(max(body.values(), default=0) + 1)]
+    weights = dict(zip(body, map(by_count.__getitem__, body.values()), strict=True))
+    for stem, total in totals.items():
+        weights[stem] = _weight(total + worth * min(body[stem], _MAX_COUNT))
+    if len(weights) > _MAX_TERMS:
+        weights = dict(sorted(weights.items(), key=lambda entry: (-entry[1], entry[0]))[:_MAX_TERMS])
+    for stem in weights.keys() & {stem for name in _DESCRIBING for stem in fields.get(name, Counter())}:
         weights[stem] |= DESCRIBED
     return weights
 
 
 def describe(skill: Skill, stems: StemTable) -> dict[str, int]:
     """The weights of what a skill says of itself alone."""
-    return weigh({name: (text,) for name, text in described_by(skill).items()}, stems)
+    return weigh({name: stems.count(text) for name, text in described_by(skill).items()})
+
+
+def _worth_of(name: str, length: int) -> float:
+    """The worth of each word in a field of so many words."""
+    field = FIELDS[name]
+    return field.worth / (1 - field.shortening + field.shortening * length / field.length)
+
+
+def _weight(total: float) -> int:
+    return int(WORTH * total / (_SATURATION + total)) or 1

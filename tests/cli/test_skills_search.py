@@ -144,6 +144,17 @@ def test_a_skill_with_thousands_of_passages_is_searched_in_the_index(place: Plac
     assert (Path(first["path"]).name, "The keeper left" in first["text"]) == ("log-30.md", True)
 
 
+def test_words_are_found_whatever_stands_beside_them(place: Place, skills: Path) -> None:
+    (skills.parent / "rates.md").write_text(
+        "# Rates\n\nMahnung—Zahlung, “ledger”→invoiceRow, snake_case, café, ÜBERWEISUNG… 先做数据库迁移。\n"
+        + "A" * 5000
+    )
+    asked = ("Zahlung", "ledger", "invoice row", "row", "snake", "cafe", "Überweisung", "数据库迁移")
+    for scope in ((), ("--skill", "zz-invoice")):
+        found = {text: [Path(entry["path"]).name for entry in listed(place, "search", text, *scope)] for text in asked}
+        assert all("rates.md" in names for names in found.values()), (scope, found)
+
+
 def test_a_changed_reference_is_found_as_it_is_now(place: Place, skills: Path) -> None:
     assert listed(place, "search", "printed books")
     (skills.parent / "rates.md").write_text("# Rates\n\nA lighthouse keeper pays nothing.\n")
