@@ -11,6 +11,7 @@ from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.policy import approval_name, describe_sandbox
 from codex_py.protocol.readable import describe_options
 from codex_py.protocol.status import AgentState
+from codex_py.protocol.usage import Costs
 from codex_py.text.display import describe_changes, describe_seconds, ends_of, first_words
 from codex_py.text.sanitize import sanitize, sanitize_line
 
@@ -41,6 +42,7 @@ class PlainPrinter:
         self._last_shown: str | None = None
         self._last_retry = ""
         self._agent_tokens: dict[str, int] = {}
+        self._used: events.UsageReported | None = None
 
     def __call__(self, event: events.Event) -> None:
         if not isinstance(event, events.Retrying):
@@ -57,6 +59,7 @@ class PlainPrinter:
             case events.SessionStarted():
                 self._banner(event)
             case events.TurnStarted(_, messages):
+                self._used = None
                 self.write(self._paint("user", _CYAN))
                 self.write(sanitize("\n".join(messages)))
             case events.MessageDone(text):
@@ -71,7 +74,13 @@ class PlainPrinter:
                 self.write(self._paint("warning:", _YELLOW) + f" {reply}")
             case events.Retrying():
                 self._retry(sanitize_line(describe_retry(event)))
+            case events.UsageReported():
+                self._used = event
             case events.TurnFailed(_, message):
+                if self._used is not None and not self._brief:
+                    # Paid for all the same. The error stays the last line.
+                    self.write(self._paint(f"turn: {self._used.turn.in_words()}", _DIM))
+                    self._cost(self._used.costs)
                 self.write(self._paint("ERROR:", _RED, _BOLD) + f" {sanitize_line(message)}")
             case events.TurnInterrupted():
                 self.write(self._paint("turn interrupted", _YELLOW))
@@ -91,13 +100,15 @@ class PlainPrinter:
             self.write(self._paint(f"session: {event.usage.in_words()}", _DIM))
         if any(self._agent_tokens.values()):
             self.write(self._paint(f"agents: {sum(self._agent_tokens.values()):,} tokens of their own", _DIM))
-        costs = event.costs
-        session = f", session {costs.session.in_words()}" if costs.session != costs.turn else ""
-        agents = f", agents {costs.agents.in_words()} of it" if costs.agents.requests else ""
-        self.write(self._paint(f"cost: {costs.turn.in_words()}{session}{agents}", _DIM))
+        self._cost(event.costs)
         # Last, because scripts that know Codex CLI look for it here.
         self.write(self._paint("tokens used", _DIM))
         self.write(f"{event.usage.uncached_total:,}")
+
+    def _cost(self, costs: Costs) -> None:
+        session = f", session {costs.session.in_words()}" if costs.session != costs.turn else ""
+        agents = f", agents {costs.agents.in_words()} of it" if costs.agents.requests else ""
+        self.write(self._paint(f"cost: {costs.turn.in_words()}{session}{agents}", _DIM))
 
     def _retry(self, line: str) -> None:
         """Print a retry, but not a repeated one: waiting for a server repeats the same message."""

@@ -62,7 +62,10 @@ def test_three_requests_are_three_and_the_session_goes_on_later(place: Place) ->
         assert len(model.requests) == 3
         again = run(place, "exec", "resume", "--last", "--max-requests", "1", "go on")
     assert (ended.status, ended.out) == (75, "")
-    assert "ERROR: the budget is used up: 3 of 3 requests for this run; the session can be resumed" in ended.err
+    assert ended.err.splitlines()[-2:] == [
+        "cost: $0.0084",
+        "ERROR: the budget is used up: 3 of 3 requests for this run; the session can be resumed",
+    ]
     # The third call was carried out and answered, and the next run begins with its output.
     assert (place.repo / "steps").read_text() == "1\n2\n3\n"
     assert (again.status, again.out) == (0, "all done\n")
