@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +20,12 @@ from codex_py.text.sanitize import sanitize_line
 _COMMAND_SECONDS: Final = 120.0
 _MAX_BYTES: Final = 1024 * 1024
 _MAX_DETAIL: Final = 300
+# A search cannot be stopped from within, and an expression of a stranger may take years.
+_SEARCH_SECONDS: Final = 2.0
+_SEARCH: Final = (
+    "import re, sys; pattern, _, text = sys.stdin.buffer.read().decode().partition(chr(0));"
+    " sys.exit(0 if re.search(pattern, text, re.MULTILINE) else 3)"
+)
 
 
 async def judge_run(
@@ -29,10 +38,9 @@ async def judge_run(
             case CommandCheck(command):
                 detail = await _run(command, config, loaded, workspace)
             case FileCheck(file, matches):
-                detail = _look_at(workspace, file, matches)
+                detail = await asyncio.to_thread(_look_at, workspace, file, matches)
             case AnswerCheck(pattern):
-                found = re.search(pattern, answer, re.MULTILINE)
-                detail = "" if found else f"the answer does not match `{pattern}`"
+                detail = await asyncio.to_thread(_search, "the answer", pattern, answer)
             case SkillCheck(is_used):
                 detail = "" if used == is_used else f"the skill was {'used' if used else 'not used'}"
             case SentenceCheck():
@@ -80,6 +88,17 @@ def _look_at(workspace: Path, file: str, matches: str | None) -> str:
         return f"`{file}` cannot be read: {error}"
     if head is None:
         return f"`{file}` is not there"
-    if matches is not None and not re.search(matches, head.raw.decode(errors="replace"), re.MULTILINE):
-        return f"`{file}` does not match `{matches}`"
-    return ""
+    return "" if matches is None else _search(f"`{file}`", matches, head.raw.decode(errors="replace"))
+
+
+def _search(subject: str, pattern: str, text: str) -> str:
+    """Why a text does not match; "" when it does. A pattern that could be slow is searched for in another process."""
+    if len(re.findall(r"[*+}]", pattern)) < 2 and not re.search(r"\)[*+{]", pattern):
+        return "" if re.search(pattern, text, re.MULTILINE) else f"{subject} does not match `{pattern}`"
+    stdin = f"{pattern}\0{text}".encode(errors="replace")
+    argv = (sys.executable, "-I", "-S", "-c", _SEARCH)
+    try:
+        ended = subprocess.run(argv, input=stdin, capture_output=True, timeout=_SEARCH_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"searching {subject} for `{pattern}` takes more than {_SEARCH_SECONDS:g} seconds"
+    return "" if ended.returncode == 0 else f"{subject} does not match `{pattern}`"

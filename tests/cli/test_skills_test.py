@@ -401,6 +401,15 @@ def test_a_page_is_not_written_through_a_link(place: Place) -> None:
     assert page.read_text().startswith("<!doctype html>")
 
 
+def test_an_expression_that_takes_years_fails_its_check(place: Place) -> None:
+    slow = "a" * 60 + "!"
+    listed = '  - {file: app.py, matches: "^x$"}\n  - {file: long.txt, matches: "(a|aa)+$"}\n'
+    add(place, WHEN, f'prompt: please lint app.py\nfiles: {{app.py: "x", long.txt: "{slow}"}}\nchecks:\n{listed}')
+    checks = result(place)["runs"][0]["checks"]
+    assert [check["passed"] for check in checks] == [True, False]
+    assert "`(a|aa)+$` takes more than" in checks[1]["detail"]
+
+
 def test_what_cannot_be_tested_says_so(place: Place) -> None:
     add(place, WHEN)
     none = run(place, "skills", "test", "lint", "--offline")
