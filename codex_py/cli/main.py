@@ -254,9 +254,9 @@ def _report_os_error(error: OSError) -> int:
 
 
 def _report_bug(error: Exception) -> int:
-    from codex_py.log import report_early_crash  # pathlib and traceback are a third of the time of `--version`
-
-    return _complain(report_early_crash(os.environ, error), hint=None, status=1)
+    # Loaded here, because pathlib and traceback are a third of the time of `--version`.
+    message: str = import_module("codex_py.log").report_early_crash(os.environ, error)
+    return _complain(message, hint=None, status=1)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.core.session_services import OtherModels, SessionServices
 from codex_py.core.session_settings import OFFLINE_PROVIDER, choose_policy, overridden, read_check, session_notices
-from codex_py.core.session_skills import SessionSkills, SkillSettings, skill_rules, skill_sources
+from codex_py.core.session_skills import SessionSkills, SkillSettings, load_manifests, skill_rules, skill_sources
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.tool_set import ToolSetContext, build_tools
 from codex_py.core.turn_context import ModelSettings, TurnSettings
@@ -237,9 +237,8 @@ def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> H
     if not may_have_hooks(loaded, home=request.home, cwd=request.cwd):
         if not loaded.config.plugins:
             return NoHooks()
-        from codex_py.plugins.manifests import brings_hooks, enabled_plugins  # only for who has plugins
-
-        if not any(map(brings_hooks, enabled_plugins(request.home, loaded.config.plugins))):
+        manifests = load_manifests()
+        if not any(map(manifests.brings_hooks, manifests.enabled_plugins(request.home, loaded.config.plugins))):
             return NoHooks()
     return _open_hooks(request, env, thread_id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Literal
 
 from codex_py.config.load import LoadedConfig
@@ -303,9 +303,14 @@ def skill_rules(loaded: LoadedConfig) -> tuple[SkillSwitch, ...]:
 def _plugin_roots(home: Path, config: Config) -> tuple[PluginSkills, ...]:
     if not config.plugins:
         return ()
-    from codex_py.plugins.manifests import plugin_skills  # only for users with plugins
+    return load_manifests().plugin_skills(home, config.plugins)
 
-    return plugin_skills(home, config.plugins)
+
+def load_manifests() -> ModuleType:
+    """The module that reads plugins, for users who have some."""
+    from codex_py.plugins import manifests
+
+    return manifests
 
 
 def _project_config_dirs(cwd: Path, root: Path | None) -> tuple[Path, ...]:

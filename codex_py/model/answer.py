@@ -7,13 +7,13 @@ Why this is not httpx-sse: docs/decisions/001-own-sse-parser.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from codex_py.errors import ModelError
 from codex_py.model.client import ResponseEvent
+from codex_py.model.exchange import Answer, HttpError
 from codex_py.model.failures import MAX_ERROR_BODY, Server, broken_stream, not_readable, unexpected_answer
-from codex_py.model.http import httpx
 from codex_py.model.wires import Decoder
 
 MAX_EVENT_BYTES: Final = 64 * 1024 * 1024
@@ -138,7 +138,7 @@ _PROGRESS_BYTES: Final = 64 * 1024
 _ERROR_BODY_SECONDS: Final = 10.0
 _DRAIN_BYTES: Final = 16 * 1024
 _DRAIN_SECONDS: Final = 0.05
-# Asked for is none; these httpx undoes by itself, event by event.
+# Asked for is none; these are undone, event by event.
 _READABLE_CODINGS: Final = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 _FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 
@@ -146,11 +146,10 @@ _FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:", b":")
 class ResponseBody:
     """The body of a 2xx answer. `idle_timeout` is seconds without an event."""
 
-    def __init__(self, response: httpx.Response, *, server: Server, idle_timeout: float) -> None:
+    def __init__(self, response: Answer, *, server: Server, idle_timeout: float) -> None:
         self._response = response
         self._server = server
         self._idle_timeout = idle_timeout
-        self._chunks: AsyncIterator[bytes] = response.aiter_bytes()
 
     async def events(self, decoder: Decoder) -> AsyncGenerator[ResponseEvent, None]:
         """Yield the events until the body ends; raise `ModelError` for a broken, silent or foreign one."""
@@ -200,9 +199,9 @@ class ResponseBody:
         left = _DRAIN_BYTES
         try:
             async with asyncio.timeout(_DRAIN_SECONDS):
-                while left > 0 and (chunk := await anext(self._chunks, None)) is not None:
+                while left > 0 and (chunk := await self._response.read()):
                     left -= len(chunk)
-        except (httpx.HTTPError, OSError):
+        except (HttpError, OSError):
             # It was only for the next request's sake, which will open a new connection.
             return
 
@@ -222,9 +221,9 @@ class ResponseBody:
             if (events := decoder.decode_body(body)) is not None:
                 return events
         else:
-            body += await read_error_body(self._chunks)
+            body += await read_error_body(self._response)
         raise unexpected_answer(
-            self._response.status_code,
+            self._response.status,
             self._response.headers,
             body[:MAX_ERROR_BODY],
             server=self._server,
@@ -253,19 +252,19 @@ class ResponseBody:
     async def _next(self, deadline: float) -> bytes | None:
         try:
             async with asyncio.timeout_at(deadline):
-                return await anext(self._chunks, None)
-        except (httpx.HTTPError, OSError) as error:
+                return await self._response.read() or None
+        except (HttpError, OSError) as error:
             raise broken_stream(error, idle_timeout=self._idle_timeout) from error
 
 
-async def read_error_body(chunks: AsyncIterator[bytes]) -> bytes:
+async def read_error_body(answer: Answer) -> bytes:
     """What an answer says when it is no stream: the first 64 KiB, or as much as comes without undue delay."""
     body = bytearray()
     try:
         async with asyncio.timeout(_ERROR_BODY_SECONDS):
-            while len(body) < MAX_ERROR_BODY and (chunk := await anext(chunks, None)) is not None:
+            while len(body) < MAX_ERROR_BODY and (chunk := await answer.read()):
                 body += chunk
-    except (httpx.HTTPError, OSError):
+    except (HttpError, OSError):
         # The status alone has to do.
         pass
     return bytes(body[:MAX_ERROR_BODY])

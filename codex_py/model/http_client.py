@@ -9,12 +9,13 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Final
-from urllib.request import getproxies
+from urllib.parse import urlsplit
 
 from codex_py.errors import ModelError
 from codex_py.model.answer import ResponseBody, read_error_body
 from codex_py.model.client import Admit, Completed, ItemDone, Prompt, ResponseEvent, TurnState, admit_always
 from codex_py.model.credentials import Credentials, Renewal, Renewed
+from codex_py.model.exchange import Answer, HttpError, HttpRequest
 from codex_py.model.failures import (
     ANSWER_LIMIT,
     IncompleteAnswer,
@@ -27,7 +28,7 @@ from codex_py.model.failures import (
     refuses_answer_limit,
     unexpected_answer,
 )
-from codex_py.model.http import CONNECT_SECONDS, httpx, open_client
+from codex_py.model.http import CONNECT_SECONDS, getproxies, open_client
 from codex_py.model.pictures import PICTURES_REFUSED, has_picture, may_refuse_picture
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.repetition import RepetitionWatch
@@ -66,7 +67,7 @@ class HttpModelClient:
         self._provider = provider
         self._wire = open_wire(provider, installation_id)
         self._base_url = base_url
-        self._host = httpx.URL(shown_url(base_url)).netloc.decode()
+        self._host = urlsplit(shown_url(base_url)).netloc
         self._credentials = credentials
         self._renewal = renewal
         self._add_secrets: Callable[[Sequence[str]], None] = _ignore
@@ -132,7 +133,7 @@ class HttpModelClient:
             if not response.is_success:
                 raise await self._failure(response, url)
             try:
-                return count_in(await read_error_body(response.aiter_bytes()))
+                return count_in(await read_error_body(response))
             finally:
                 await response.aclose()
         except ModelError as error:
@@ -168,7 +169,7 @@ class HttpModelClient:
                 await answer.drain()
             await response.aclose()
 
-    async def _send(self, prompt: Prompt, turn_state: TurnState, admit: Admit) -> httpx.Response:
+    async def _send(self, prompt: Prompt, turn_state: TurnState, admit: Admit) -> Answer:
         """Send the request and wait for a 2xx. What the server refuses of it is left out, where it can be, and a 401 is
         met by renewing what was refused.
         """
@@ -184,20 +185,20 @@ class HttpModelClient:
                 self._note_pictures(prompt, refused_picture)
                 return response
             failure = await self._failure(response, url)
-            if refused_picture is None and self._may_refuse_picture(prompt, response.status_code, failure):
+            if refused_picture is None and self._may_refuse_picture(prompt, response.status, failure):
                 refused_picture = failure
                 prompt = prompt.replace(pictures=False)
                 body = self._encoded(prompt)
                 continue
-            if self._limits_answers and refuses_answer_limit(response.status_code, failure):
+            if self._limits_answers and refuses_answer_limit(response.status, failure):
                 # Some servers take no limit, or none above their own.
                 self._limits_answers = False
                 body = self._encoded(prompt)
                 continue
-            if self._wire.adapt(response.status_code, failure):
+            if self._wire.adapt(response.status, failure):
                 body = self._encoded(prompt)
                 continue
-            if response.status_code != 401 or renewal is None:
+            if response.status != 401 or renewal is None:
                 raise failure
             renewed = await self._renew(renewal, refused=True)
             if renewed is None:
@@ -250,24 +251,23 @@ class HttpModelClient:
     def _server(self, url: str) -> Server:
         return Server(shown_url(url), api=self._wire.api, on_401=self._credentials.advice)
 
-    async def _post(self, body: bytes, headers: dict[str, str], url: str) -> httpx.Response:
-        request = self._http.build_request("POST", url, content=body, headers=headers)
+    async def _post(self, body: bytes, headers: dict[str, str], url: str) -> Answer:
         idle = self._provider.idle_timeout
         try:
             # The client's own deadlines end a silence; this one ends an answer that drips in byte by byte.
             async with asyncio.timeout(CONNECT_SECONDS + 2 * idle):
-                response = await self._http.send(request, stream=True)
-        except (httpx.HTTPError, OSError) as error:
+                response = await self._http.send(HttpRequest("POST", url, tuple(headers.items()), body))
+        except (HttpError, OSError) as error:
             address = f"the provider `{self._provider.name}` at `{shown_url(url)}`"
             raise no_answer(error, host=self._host, idle_timeout=idle, address=address, hint=self._hint()) from error
         return response
 
-    async def _failure(self, response: httpx.Response, url: str) -> ModelError:
+    async def _failure(self, response: Answer, url: str) -> ModelError:
         try:
-            body = await read_error_body(response.aiter_bytes())
+            body = await read_error_body(response)
         finally:
             await response.aclose()
-        return http_failure(response.status_code, response.headers, body, server=self._server(url), now=time.time())
+        return http_failure(response.status, response.headers, body, server=self._server(url), now=time.time())
 
     def _request_headers(self, prompt: Prompt, turn_state: TurnState) -> dict[str, str]:
         headers = self._headers | self._wire.headers(prompt)
@@ -280,7 +280,7 @@ class HttpModelClient:
         # Last: what the user has written is sent as it is.
         return headers | dict(self._credentials.headers)
 
-    async def _read_compacted(self, response: httpx.Response, origin: Origin) -> list[ResponseItem]:
+    async def _read_compacted(self, response: Answer, origin: Origin) -> list[ResponseItem]:
         """The items of a 2xx answer, at least one.
 
         Raises `ModelError` for a body that breaks off, is over 64 MiB, or holds no items.
@@ -288,13 +288,13 @@ class HttpModelClient:
         body = await _read_compacted_body(response, self._provider.idle_timeout)
         if items := compacted_items(body):
             return [with_origin(item, origin) for item in items]
-        server = self._server(str(response.url))
+        server = self._server(response.url)
         raise unexpected_answer(
-            response.status_code, response.headers, body[:4096], server=server, expected="a compacted history"
+            response.status, response.headers, body[:4096], server=server, expected="a compacted history"
         )
 
     def _hint(self) -> str:
-        if is_loopback(httpx.URL(self._base_url).host):
+        if is_loopback(urlsplit(self._base_url).hostname or ""):
             return f"is {self._provider.name if self._provider.local else 'the server'} running?"
         return "the environment names a proxy" if getproxies() else ""
 
@@ -344,17 +344,16 @@ def _fixed_headers(provider: Provider, originator: str, version: str) -> dict[st
     return headers
 
 
-async def _read_compacted_body(response: httpx.Response, idle_timeout: float) -> bytes:
+async def _read_compacted_body(response: Answer, idle_timeout: float) -> bytes:
     body = bytearray()
-    chunks = response.aiter_bytes()
     try:
         while True:
             async with asyncio.timeout(idle_timeout):
-                chunk = await anext(chunks, None)
-            if chunk is None:
+                chunk = await response.read()
+            if not chunk:
                 return bytes(body)
             body += chunk
             if len(body) > _MAX_COMPACTED_BODY:
                 raise ModelError("the compacted history is over 64 MiB", retryable=False)
-    except (httpx.HTTPError, OSError) as error:
+    except (HttpError, OSError) as error:
         raise broken_stream(error, idle_timeout=idle_timeout) from error

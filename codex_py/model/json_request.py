@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
+from contextlib import aclosing
+from typing import Any, Final, Literal
+from urllib.parse import urlencode, urlsplit
 
 from codex_py import __version__
 from codex_py.errors import ModelError
+from codex_py.model.exchange import Answer, HttpError, HttpRequest
 from codex_py.model.failures import no_answer
-from codex_py.model.http import httpx, open_client
+from codex_py.model.http import open_client
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_loopback, shown_url
@@ -32,7 +35,7 @@ class JsonRequest(Value):
         return "GET" if self.form is None and self.json is None else "POST"
 
 
-class JsonAnswer(NamedTuple):
+class JsonAnswer(Value):
     """`body` is the decoded object, empty where the answer is none; `raw` are its bytes."""
 
     status: int
@@ -50,37 +53,38 @@ async def fetch_json(request: JsonRequest, *, ca_file: str | None = None) -> Jso
 
     Raises `ModelError` when no whole answer came or one over 16 MiB. Redirects are answers like any other.
     """
-    host = httpx.URL(shown_url(request.url)).netloc.decode()
+    host = urlsplit(shown_url(request.url)).netloc
     try:
         async with (
             asyncio.timeout(request.seconds),
-            open_client(request.url, ca_file=ca_file, idle_timeout=request.seconds) as client,
-            client.stream(
-                request.method,
-                request.url,
-                content=None if request.json is None else encode_json(request.json),
-                data=request.form,
-                headers=_headers(request),
-            ) as response,
+            aclosing(open_client(request.url, ca_file=ca_file, idle_timeout=request.seconds)) as client,
         ):
-            raw = await _read_all(response, host)
-    except (httpx.HTTPError, OSError) as error:
-        hint = "is it running?" if is_loopback(httpx.URL(request.url).host) else ""
+            sent = HttpRequest(request.method, request.url, tuple(_headers(request).items()), _content(request))
+            async with aclosing(await client.send(sent)) as answer:
+                raw = await _read_all(answer, host)
+    except (HttpError, OSError) as error:
+        hint = "is it running?" if is_loopback(urlsplit(request.url).hostname or "") else ""
         address = f"`{shown_url(request.url)}`"
         raise no_answer(error, host=host, idle_timeout=request.seconds, address=address, hint=hint) from error
-    return JsonAnswer(response.status_code, response.headers, _decoded(raw), raw)
+    return JsonAnswer(answer.status, answer.headers, _decoded(raw), raw)
 
 
 def _headers(request: JsonRequest) -> dict[str, str]:
     headers = {"accept": "application/json", "accept-encoding": "identity", "user-agent": f"codex-py/{__version__}"}
-    if request.json is not None:
-        headers["content-type"] = "application/json"
+    if request.method == "POST":
+        headers["content-type"] = "application/x-www-form-urlencoded" if request.json is None else "application/json"
     return headers | dict(request.headers)
 
 
-async def _read_all(response: httpx.Response, host: str) -> bytes:
+def _content(request: JsonRequest) -> bytes | None:
+    if request.json is not None:
+        return encode_json(request.json)
+    return None if request.form is None else urlencode(request.form).encode()
+
+
+async def _read_all(answer: Answer, host: str) -> bytes:
     raw = bytearray()
-    async for chunk in response.aiter_bytes():
+    while chunk := await answer.read():
         raw += chunk
         if len(raw) > _MAX_BYTES:
             raise ModelError(f"the answer of `{host}` is over 16 MiB", retryable=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from codex_py.errors import ConfigError
-from codex_py.model.http import httpx
 from codex_py.model.retry import MAX_RETRIES
 from codex_py.programs import ProgramFinder
 from codex_py.protocol.usage import CompactionWay, WireApi
@@ -214,9 +214,8 @@ def checked_url(url: str, source: str) -> str:
     try:
         address = urlsplit(url)
         usable = address.scheme in ("http", "https") and address.hostname and (address.port is None or address.port > 0)
-        # Reading the host decodes it, which not every name survives.
-        usable = usable and bool(httpx.URL(url).host)
-    except (ValueError, httpx.InvalidURL):
+        usable = usable and _may_be_host(address.hostname or "")
+    except ValueError:
         usable = False
     if not usable or not url.isascii() or not url.isprintable() or " " in url:
         # The address itself may hold a password.
@@ -225,6 +224,15 @@ def checked_url(url: str, source: str) -> str:
             hint="it looks like `https://models.example.com/v1`",
         )
     return url.rstrip("/")
+
+
+def _may_be_host(host: str) -> bool:
+    """Raises `ValueError` for what looks like an address or a name with other letters, and is none."""
+    if host.count(".") == 3 and host.replace(".", "").isdigit():
+        ipaddress.IPv4Address(host)
+    if "xn--" in host:
+        host.encode().decode("idna")
+    return True
 
 
 def _openai(env: Mapping[str, str], configured_url: str | None, ca_file: str | None) -> Provider:

@@ -157,6 +157,8 @@ def test_a_redirect_is_refused_and_names_its_target() -> None:
         ({"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT"}, 30.0),
         ({"retry-after": "Fri, 15 Jan 2027 07:00:00 GMT"}, 0.0),
         ({"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT", "date": "Fri, 15 Jan 2027 08:00:10 GMT"}, 20.0),
+        ({"retry-after": "Friday, 15-Jan-27 08:00:30 GMT"}, 30.0),
+        ({"retry-after": "Fri Jan 15 08:00:30 2027"}, 30.0),
         ({"retry-after": "999999999999"}, 10 * 365 * 86400.0),
         ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 10 * 365 * 86400.0),
         ({"retry-after": "-1"}, None),
