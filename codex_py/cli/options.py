@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, cast
 
@@ -54,17 +55,20 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return f"{', '.join(action.option_strings)} {value}"
 
 
+def _columns() -> int:
+    """The width of the terminal. argparse would ask for it once for each flag, and load `shutil` for that."""
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size().columns) or 80
+    except (ValueError, OSError):
+        return 80
+
+
 class Parser(argparse.ArgumentParser):
     """Raises `UsageError` instead of printing a usage text and ending the process."""
 
     def __init__(self, prog: str, *, description: str, epilog: str = "") -> None:
-        super().__init__(
-            prog=prog,
-            description=description,
-            epilog=epilog,
-            allow_abbrev=False,
-            formatter_class=_HelpFormatter,
-        )
+        form = partial(_HelpFormatter, width=_columns() - 2)
+        super().__init__(prog=prog, description=description, epilog=epilog, allow_abbrev=False, formatter_class=form)
         self._arguments: tuple[str, ...] = ()
 
     def flags(self) -> list[str]:

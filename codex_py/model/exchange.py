@@ -10,7 +10,7 @@ from codex_py.protocol.value import Value
 
 
 class HttpError(Exception):
-    """What keeps a request from its answer, or an answer from its end."""
+    """A request without an answer, or an answer without its end."""
 
 
 class HttpTimeout(HttpError):
@@ -30,7 +30,7 @@ class WriteTimeout(HttpTimeout):
 
 
 class NetworkError(HttpError):
-    """What the operating system says of the connection."""
+    """A failure of the connection, as the operating system reports it."""
 
 
 class ConnectError(NetworkError):
