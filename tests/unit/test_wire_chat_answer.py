@@ -176,6 +176,11 @@ def test_parallel_calls_in_fragments_that_alternate() -> None:
             id="another id with each fragment",
         ),
         pytest.param(
+            [fragment("", "f", index=0, id="x"), fragment('{"a"', index=0, id="y"), fragment(":1}", index=0, id="z")],
+            [("x", '{"a":1}')],
+            id="another id with each fragment, the first without arguments",
+        ),
+        pytest.param(
             [{"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}] * 2}],
             [(None, "{}"), (None, "{}")],
             id="twice the same call in one chunk",

@@ -142,7 +142,7 @@ class CallAssembler:
             found = self._by_index.get(index) if index is not None else newest
             if found is not None and call_id and found.id:
                 # Some servers give each fragment an id of its own; only the first one has a name.
-                return None if name or found.is_whole() or not found.has_arguments else found
+                return None if name or found.is_whole() else found
         if found is None or not name or not found.name or not found.is_whole():
             return found
         # A name where a call is whole: another call, unless it says the same once more.
