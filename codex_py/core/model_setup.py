@@ -247,7 +247,11 @@ def read_own_catalog(config: Config) -> Mapping[str, ModelFacts]:
 
 def known_facts(config: Config, model: str, local: LocalChoice | None) -> ModelFacts:
     """What is known about a model: the user's entries, their catalogue file, the built-in table, the server itself."""
-    facts = facts_for(model, overrides=config.models, catalog=read_own_catalog(config))
-    if not facts.known and local is not None and local.context_window is not None:
+    catalog = read_own_catalog(config)
+    facts = facts_for(model, overrides=config.models, catalog=catalog)
+    own = config.models.get(model)
+    is_users = model in catalog or (own is not None and own.context_window is not None)
+    if not is_users and local is not None and local.context_window is not None:
+        # A model may have a larger window than its server was started with.
         return facts.replace(context_window=local.context_window)
     return facts

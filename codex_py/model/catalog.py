@@ -81,6 +81,10 @@ _CURRENT_QUICK: Final = _CURRENT.replace(effort="low")
 # They say themselves how long they think when nobody asks for more or less.
 _CLAUDE: Final = ModelFacts(context_window=1_000_000, max_output_tokens=128_000)
 _CLAUDE_4: Final = ModelFacts(context_window=200_000, max_output_tokens=64_000)
+# Of families that several servers offer, with the smallest window that their makers document.
+_GEMINI: Final = ModelFacts(context_window=1_048_576, summary="auto", max_output_tokens=65_536)
+_OTHERS: Final = ModelFacts(context_window=131_072, summary="auto", max_output_tokens=_CAUTIOUS_ANSWER)
+_TEXT_ONLY: Final = _OTHERS.replace(images=False)
 
 
 def _table() -> dict[str, ModelFacts]:
@@ -133,6 +137,30 @@ def _claude_table() -> dict[str, ModelFacts]:
     }
 
 
+def _family_table() -> dict[str, ModelFacts]:
+    """The models of the other built-in providers."""
+    return {
+        "gemini": _GEMINI,
+        "gemini-2.0": _GEMINI.replace(max_output_tokens=8192),
+        "deepseek": _TEXT_ONLY.replace(context_window=128_000),
+        "deepseek-chat": _TEXT_ONLY.replace(context_window=128_000, max_output_tokens=8192),
+        "mistral": _OTHERS,
+        "magistral": _OTHERS,
+        "ministral": _OTHERS,
+        "devstral": _TEXT_ONLY,
+        "codestral": _TEXT_ONLY.replace(context_window=256_000),
+        "llama-3.1": _TEXT_ONLY,
+        "llama-3.3": _TEXT_ONLY,
+        "llama-4": _OTHERS,
+        "qwen3-coder": _TEXT_ONLY.replace(context_window=262_144),
+        "kimi-k2": _TEXT_ONLY,
+        "grok-3": _TEXT_ONLY,
+        "grok-4": _OTHERS.replace(context_window=256_000),
+        "grok-code-fast": _TEXT_ONLY.replace(context_window=256_000),
+        "glm": _TEXT_ONLY,
+    }
+
+
 def openai_models() -> tuple[str, ...]:
     """The names in the table that OpenAI knows and a person chooses from, the newest first."""
     return tuple(name for name in reversed(_table()) if name not in _NOT_CHOSEN and not name.startswith("claude"))
@@ -149,7 +177,7 @@ def facts_for(
     The longest name in the table that starts the model's decides (`gpt-5-codex-2026-01-01` is `gpt-5-codex`), also
     behind a vendor's prefix (`openai/gpt-oss-20b`). Of an unknown model little is taken for granted.
     """
-    table = {**_table(), **(catalog or {})}
+    table = {**_table(), **_family_table(), **(catalog or {})}
     facts = _from_table(model, table) or _from_table(model.rpartition("/")[2], table)
     if facts is None:
         facts = ModelFacts(

@@ -184,16 +184,29 @@ def test_a_local_server_without_any_model_says_how_to_get_one(place: Place) -> N
     assert ended.err == "error: LM Studio has no model at all; `lms get openai/gpt-oss-20b` fetches it\n"
 
 
-def test_the_window_that_a_local_server_tells_counts_for_a_model_nobody_knows(place: Place) -> None:
-    models = {"data": [{"id": "tiny", "max_context_length": 4096, "loaded_context_length": 2048}]}
+@pytest.mark.parametrize(
+    ("name", "settings", "window"),
+    [
+        ("tiny", "", 2048),
+        ("gpt-oss-20b", "", 2048),
+        ("devstral-small", "[models.devstral-small]\ninput_usd = 0\noutput_usd = 0\n", 2048),
+        ("tiny", "[models.tiny]\ncontext_window = 4000\n", 4000),
+    ],
+    ids=["unknown", "in the table", "with a price", "with a window"],
+)
+def test_the_window_that_a_local_server_tells_counts_unless_the_user_sets_one(
+    name: str, settings: str, window: int, place: Place
+) -> None:
+    models = {"data": [{"id": name, "max_context_length": 4096, "loaded_context_length": 2048}]}
+    place.configure(settings)
     with FakeResponses([say("done")], get={"/v1/models": status(200, models)}) as model:
         place = place.with_env(CODEX_OSS_BASE_URL=model.base_url)
-        run(place, "exec", "--oss", "--local-provider", "lmstudio", "-m", "tiny", "go")
+        run(place, "exec", "--oss", "--local-provider", "lmstudio", "-m", name, "go")
 
     [rollout] = place.rollouts()
     lines = [json.loads(line) for line in rollout.read_text().splitlines()]
     windows = {line["payload"].get("model_context_window") for line in lines if line["type"] == "event_msg"}
-    assert 2048 in windows
+    assert window in windows
 
 
 def price_list(usd: float) -> list[dict[str, Any]]:

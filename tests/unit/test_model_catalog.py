@@ -67,6 +67,26 @@ def test_the_longest_name_in_the_table_decides(model: str, same_as: str) -> None
     assert facts_for(model).known
 
 
+@pytest.mark.parametrize(
+    ("model", "window", "images", "longest_answer"),
+    [
+        ("gemini-2.5-pro", 1_048_576, True, 65_536),
+        ("models/gemini-2.0-flash", 1_048_576, True, 8192),
+        ("deepseek-chat", 128_000, False, 8192),
+        ("deepseek/deepseek-v3.2", 128_000, False, 32_768),
+        ("mistral-large-latest", 131_072, True, 32_768),
+        ("llama-3.3-70b-versatile", 131_072, False, 32_768),
+        ("x-ai/grok-4", 256_000, True, 32_768),
+        ("z-ai/glm-4.6", 131_072, False, 32_768),
+    ],
+)
+def test_models_of_the_built_in_providers_are_known(model: str, window: int, images: bool, longest_answer: int) -> None:
+    facts = facts_for(model)
+    assert (facts.known, facts.context_window, facts.images) == (True, window, images)
+    # There is no effort to send unless the user sets one.
+    assert (facts.max_output_tokens, facts.effort, facts.apply_patch) == (longest_answer, None, "function")
+
+
 @pytest.mark.parametrize("model", ["", "llama3", "gpt-50", "gpt-5x", "o30", "my-gpt-5", "qwen/qwen3", "gpt"])
 def test_of_an_unknown_model_little_is_taken_for_granted(model: str) -> None:
     assert facts_for(model) == UNKNOWN
