@@ -63,7 +63,11 @@ def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], out: Tex
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """The rows with columns of one width each, the last one as it is."""
-    clean = [tuple(map(sanitize_line, row)) for row in rows]
+    # Of most rows all is plain text, and one look at the whole row tells.
+    clean = [
+        row if (text := "".join(row)).isascii() and text.isprintable() else tuple(map(sanitize_line, row))
+        for row in rows
+    ]
     widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in clean]
 

@@ -31,9 +31,8 @@ from codex_py.rollout.archive import archive_session, delete_session, unarchive_
 from codex_py.rollout.files import compressed_files, thread_of
 from codex_py.rollout.listing import (
     SessionQuery,
-    damaged_sessions,
     find_exactly,
-    list_sessions,
+    list_with_damaged,
     load_summary,
     save_name,
 )
@@ -246,7 +245,7 @@ def list_stored(
     """List the sessions of this directory, the one written to last first."""
     home = codex_home(os.environ)
     directory = None if everywhere else Path(cwd or ".").absolute()
-    found = list_sessions(home, SessionQuery(directory, search, archived, agents))
+    found, unreadable = list_with_damaged(home, SessionQuery(directory, search, archived, agents))
     print_sessions(found[:limit], sys.stdout, now=time.time(), as_json=as_json)
     if not found:
         # A directory that is gone may have had sessions; one that never was is a typing error.
@@ -257,7 +256,7 @@ def list_stored(
         )
     elif limit is not None and len(found) > limit:
         print_note(f"{len(found) - limit} more; --limit {len(found)} lists them all")
-    for damaged in damaged_sessions(home, directory, archived=archived):
+    for damaged in unreadable:
         print_note(
             f"not listed: `{damaged.path}`: its first line is damaged; "
             f"`codex-py sessions delete {thread_of(damaged.path)}` removes it"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -137,13 +137,20 @@ def read_index(home: Path, *, archived: bool = False) -> list[SessionSummary]:
 
     Files that hold no session are left out.
     """
-    entries = _read_entries(home, archived=archived)
-    return [SessionSummary(home / name, *fields) for name, (_, _, fields) in entries.items() if fields is not None]
+    return _summaries(home, _read_entries(home, archived=archived))
+
+
+def _summaries(home: Path, entries: Mapping[str, _Entry]) -> list[SessionSummary]:
+    return [SessionSummary(f"{home}/{name}", *fields) for name, (_, _, fields) in entries.items() if fields is not None]
 
 
 def damaged_sessions(home: Path, cwd: Path | None, *, archived: bool = False) -> list[DamagedSession]:
     """The files that lists leave out because their header is damaged: those of `cwd`, or of an unknown directory."""
-    unread = [name for name, entry in _read_entries(home, archived=archived).items() if entry[2] is None]
+    return _damaged(home, _read_entries(home, archived=archived), cwd)
+
+
+def _damaged(home: Path, entries: Mapping[str, _Entry], cwd: Path | None) -> list[DamagedSession]:
+    unread = [name for name, entry in entries.items() if entry[2] is None]
     found = [damaged for name in unread if (damaged := read_damaged(home / name)) is not None]
     wanted = "" if cwd is None else _real(str(cwd))
     return [damaged for damaged in found if not (wanted and damaged.cwd) or _real(damaged.cwd) == wanted]
@@ -213,8 +220,18 @@ def list_sessions(home: Path, query: SessionQuery) -> list[SessionSummary]:
 
     They are sorted by the time stamp of the last record, not by the file's name or modification time.
     """
+    return _selected(home, read_index(home, archived=query.archived), query)
+
+
+def list_with_damaged(home: Path, query: SessionQuery) -> tuple[list[SessionSummary], list[DamagedSession]]:
+    """`list_sessions`, and `damaged_sessions` of the same directory, from one reading."""
+    entries = _read_entries(home, archived=query.archived)
+    return _selected(home, _summaries(home, entries), query), _damaged(home, entries, query.cwd)
+
+
+def _selected(home: Path, sessions: Iterable[SessionSummary], query: SessionQuery) -> list[SessionSummary]:
     names = read_names(home)
-    found = (session for session in read_index(home, archived=query.archived) if _is_wanted(session, query))
+    found = (session for session in sessions if _is_wanted(session, query))
     offered = _in_directory(found, query.cwd)
     named = (session._replace(name=names[session.id]) if session.id in names else session for session in offered)
     return newest_first(matching(named, query.search))
@@ -249,9 +266,9 @@ def latest_session(home: Path, cwd: Path | None) -> Path:
 
     Raise `UserError` when there is none, or when it is damaged: the user does not mean an older one.
     """
-    found = list_sessions(home, SessionQuery(cwd))
+    found, unreadable = list_with_damaged(home, SessionQuery(cwd))
     newest = _moment(found[0].updated) if found else ""
-    for damaged in damaged_sessions(home, cwd):
+    for damaged in unreadable:
         if _moment(damaged.updated) >= newest:
             hint = f"`codex-py resume {found[0].id}` opens the one before it" if found else "start a new session"
             raise UserError(f"cannot resume the latest session, `{damaged.path}`: its first line is damaged", hint=hint)

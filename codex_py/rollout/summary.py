@@ -36,10 +36,11 @@ _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z")
 class SessionSummary(NamedTuple):
     """A stored session. `updated` is the time stamp of its last record, `cwd` the directory of its last turn, `tokens`
     its total; `base` is the session whose file a fork reads, `parent` the one that started it as an agent called
-    `nickname`. `originator` and `version` are those of the program that created it. Unknown texts are empty.
+    `nickname`. `originator` and `version` are those of the program that created it. Unknown texts are empty. `file` is
+    the path as text, because lists have thousands of them and use few.
     """
 
-    path: Path
+    file: str
     id: str
     cwd: str
     created: str
@@ -64,6 +65,10 @@ class SessionSummary(NamedTuple):
     usd: float = 0.0
     unpriced: int = 0
     name: str = ""
+
+    @property
+    def path(self) -> Path:
+        return Path(self.file)
 
     @property
     def cost(self) -> Spending:
@@ -110,7 +115,7 @@ def _summary(path: Path, stream: BinaryIO) -> SessionSummary | None:
     meta = read_meta(path, stream.readline(MAX_LINE))
     updated, tokens, context, cost = _newest(stream.fileno())
     return SessionSummary(
-        path=path,
+        file=str(path),
         id=thread_of(path) or meta.id,
         cwd=_text(context.get("cwd")) or meta.cwd,
         created=meta.timestamp,

@@ -26,6 +26,7 @@ from codex_py.rollout.transcript import TranscriptEntry, TranscriptItem, iter_tu
 _SHOWN: Final = 90
 _SECONDS: Final = 20.0
 _WHOLE_READ: Final = 16 << 20
+_BATCH: Final = 200
 
 
 class SearchHit(NamedTuple):
@@ -62,12 +63,9 @@ def search_sessions(home: Path, request: SearchRequest, env: Mapping[str, str]) 
         top = _repository(request.repo)
         directories = {cwd: _repository(Path(cwd)) for cwd in {session.cwd for session in wanted} if cwd}
         wanted = [session for session in wanted if directories.get(session.cwd) == top]
-    by_path = {str(session.path): session for session in wanted}
-    candidates = _files_with(words, home, by_path, env)
     hits: list[SearchHit] = []
-    for path, session in by_path.items():
-        if path in candidates or all(word in session.name.casefold() for word in words):
-            hits += list(_hits(session, words))[::-1][: request.per_session]
+    for session in _with_words(words, home, wanted, env):
+        hits += list(_hits(session, words))[::-1][: request.per_session]
         if len(hits) >= request.limit:
             break
     return hits[: request.limit]
@@ -78,37 +76,44 @@ def _repository(directory: Path) -> str:
     return os.path.realpath(found.common if found else directory)
 
 
-def _files_with(words: Sequence[str], home: Path, paths: Iterable[str], env: Mapping[str, str]) -> set[str]:
-    """The files in which every word stands somewhere, in any case."""
-    found = set(paths)
+def _with_words(
+    words: Sequence[str], home: Path, sessions: Sequence[SessionSummary], env: Mapping[str, str]
+) -> Iterator[SessionSummary]:
+    """The sessions in whose files every word stands somewhere, in any case; they keep their order."""
     ripgrep = find_executable("rg", with_bundled_tools(env.get("PATH", "")))
     # The longest word stands in the fewest files.
-    for number, word in enumerate(sorted(set(words), key=len, reverse=True)):
-        # As it may be spelled in JSON; ripgrep does not know that `ß` is `ss`.
-        spelled = {json.dumps(form, ensure_ascii=False)[1:-1] for form in (word, word.replace("ss", "ß"))}
-        if ripgrep is None:
-            found = {path for path in found if _has(path, spelled)}
-        else:
-            tops = [home / "sessions", home / "archived_sessions"] if number == 0 else sorted(found)
-            found &= _ripgrep(ripgrep, spelled, [str(top) for top in tops if os.path.exists(top)])  # noqa: PTH110
-        if not found:
-            break
-    return found
+    longest, *others = sorted(set(words), key=len, reverse=True)
+    tops = [str(top) for top in (home / "sessions", home / "archived_sessions") if top.is_dir()]
+    files = [session.file for session in sessions]
+    found = _files_with(longest, tops if ripgrep else files, ripgrep)
+    candidates = [session for session in sessions if session.file in found]
+    # Mostly enough is found in the first of them.
+    for start in range(0, len(candidates), _BATCH):
+        batch = candidates[start : start + _BATCH]
+        found = {session.file for session in batch}
+        for word in others:
+            found = _files_with(word, sorted(found), ripgrep) if found else found
+        yield from (session for session in batch if session.file in found)
 
 
-def _ripgrep(ripgrep: str, forms: Iterable[str], tops: Sequence[str]) -> set[str]:
+def _files_with(word: str, paths: Sequence[str], ripgrep: str | None) -> set[str]:
+    if not paths:
+        return set()
+    # As it may be spelled in JSON; ripgrep does not know that `ß` is `ss`.
+    forms = {json.dumps(form, ensure_ascii=False)[1:-1] for form in (word, word.replace("ss", "ß"))}
+    return {path for path in paths if _has(path, forms)} if ripgrep is None else _ripgrep(ripgrep, forms, paths)
+
+
+def _ripgrep(ripgrep: str, forms: Iterable[str], paths: Sequence[str]) -> set[str]:
     """The files in which one of the forms of a word stands."""
     options = ["--no-config", "-l", "-0", "-i", "-F", "--no-ignore", "--no-messages", "-g", "*.jsonl"]
     options += [option for form in forms for option in ("-e", form)]
-    found: set[str] = set()
-    for start in range(0, len(tops), 1000):
-        argv = [ripgrep, *options, "--", *tops[start : start + 1000]]
-        try:
-            ended = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise UserError(f"cannot search: {error}") from error
-        found |= {os.fsdecode(path) for path in ended.stdout.split(b"\0") if path}
-    return found
+    argv = [ripgrep, *options, "--", *paths]
+    try:
+        ended = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"cannot search: {error}") from error
+    return {os.fsdecode(path) for path in ended.stdout.split(b"\0") if path}
 
 
 def _has(path: str, forms: Iterable[str]) -> bool:

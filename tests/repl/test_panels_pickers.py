@@ -175,7 +175,7 @@ async def test_a_theme_is_shown_while_it_is_selected_and_put_back() -> None:
 def session(name: str, prompt: str, cwd: str) -> SessionSummary:
     stamp = "2026-01-02T03:04:05Z"
     return SessionSummary(
-        Path("/x"),
+        "/x",
         f"id-{prompt}",
         cwd,
         stamp,

@@ -30,7 +30,7 @@ def test_a_summary_tells_both_ends_of_a_session(tmp_path: Path) -> None:
     path = session(tmp_path, "first $HOME\nline", "second", cwd="/moved", stamp=stamp)
 
     assert read_summary(path) == SessionSummary(
-        path=path,
+        file=str(path),
         id=path.stem[-36:],
         cwd="/moved",
         created=STAMP,
@@ -110,7 +110,7 @@ def test_only_sessions_of_the_directory_are_listed_and_none_of_subagents(tmp_pat
     ],
 )
 def test_every_word_of_a_search_must_stand_somewhere(search: str, found: list[str]) -> None:
-    empty = SessionSummary(Path("/x"), uuid7(), "/src/api", "", "", "", 0, "", "", "", "", "", "")
+    empty = SessionSummary("/x", uuid7(), "/src/api", "", "", "", 0, "", "", "", "", "", "")
     login = empty._replace(first_prompt="Fix the login of STRASSE", branch="main")
     tests = empty._replace(first_prompt="fix the tests", name="nightly")
 
