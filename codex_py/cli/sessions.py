@@ -121,8 +121,8 @@ def _object(session: SessionSummary) -> dict[str, Any]:
 def _entry_object(entry: TranscriptEntry) -> dict[str, Any]:
     position = {"turn": entry.turn or None, "timestamp": entry.timestamp}
     match entry:
-        case TranscriptItem(item=item):
-            return {**position, "item": item.decode()}
+        case TranscriptItem(value=value):
+            return {**position, "item": value}
         case TranscriptCompaction(message=message, replaced=replaced, items=items):
             return {
                 **position,
@@ -156,7 +156,7 @@ def _print_entries(entries: Sequence[TranscriptEntry], cwd: Path, out: TextIO) -
     printer = PlainPrinter(lambda line: print(line, file=out))
     for is_item, group in groupby(entries, key=lambda entry: isinstance(entry, TranscriptItem)):
         if is_item:
-            _print_items([entry.item for entry in group if isinstance(entry, TranscriptItem)], cwd, printer)
+            _print_items([entry.value for entry in group if isinstance(entry, TranscriptItem)], cwd, printer)
             continue
         for entry in group:
             match entry:
@@ -174,7 +174,7 @@ def _print_entries(entries: Sequence[TranscriptEntry], cwd: Path, out: TextIO) -
                     pass
 
 
-def _print_items(items: Sequence[ResponseItem], cwd: Path, printer: PlainPrinter) -> None:
+def _print_items(items: Sequence[ResponseItem | dict[str, Any]], cwd: Path, printer: PlainPrinter) -> None:
     """Items as `exec` prints them live; context sent by the host is left out."""
     for past in past_items(items, cwd):
         match past.happened:

@@ -56,7 +56,7 @@ class ResponseItem:
 
     def view(self) -> ItemView:
         """The item as one of the types this program acts on; anything else is `OtherItem`."""
-        return _view(self.decode())
+        return view_of(self.decode())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ResponseItem) and other.encoded == self.encoded
@@ -166,7 +166,8 @@ def without_error_mark(encoded: bytes) -> bytes:
     return encoded
 
 
-def _view(value: dict[str, Any]) -> ItemView:
+def view_of(value: dict[str, Any]) -> ItemView:
+    """A decoded item as one of the types this program acts on."""
     match value:
         case {"type": "message", "role": str(role)}:
             return Message(role, _texts(value.get("content"), ""), str(value.get("id", "")))

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import PlanStep
-from codex_py.protocol.items import ResponseItem, ToolCall, ToolType, exchange_of
+from codex_py.protocol.items import ResponseItem, ToolCall, ToolType
 
 # What the host says in the user's place begins like this.
 _CONTEXT: Final = r"<[a-z_ ]+>|# AGENTS\.md instructions"
@@ -112,17 +112,26 @@ def command_of(call: ToolCall) -> str | None:
 
 def output_of(item: ResponseItem) -> str:
     """The text of a call's output; other parts are named."""
-    output = item.decode().get("output")
+    return _output_text(item.decode().get("output"))
+
+
+def _output_text(output: object) -> str:
     if isinstance(output, str):
         return output
     items = [as_object(fragment) for fragment in as_list(output)]
     return "\n".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in items)
 
 
-def outputs_by_call(items: Iterable[ResponseItem]) -> dict[str, str]:
-    """The text of each output among these items, by the id of its call."""
-    found = ((exchange_of(item), item) for item in items)
-    return {exchange.call_id: output_of(item) for exchange, item in found if exchange and exchange.is_output}
+def outputs_by_call(items: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The text of each output among these decoded items, by the id of its call."""
+    return {
+        call_id: _output_text(item.get("output"))
+        for item in items
+        if item.get("type") in _OUTPUT_TYPES and isinstance(call_id := item.get("call_id"), str)
+    }
+
+
+_OUTPUT_TYPES: Final = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 
 
 def plan_of(steps: object) -> tuple[PlanStep, ...]:

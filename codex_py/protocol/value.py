@@ -6,7 +6,9 @@ These share theirs. To whoever uses one it is a frozen dataclass.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Final, Self, dataclass_transform
+
+_NONE: Final = object()
 
 
 @dataclass_transform(frozen_default=True)
@@ -32,8 +34,8 @@ class Value:
         for name in names[len(args) :]:
             if name in values:
                 own[name] = values.pop(name)
-            elif hasattr(type(self), name):
-                own[name] = getattr(type(self), name)
+            elif (default := getattr(type(self), name, _NONE)) is not _NONE:
+                own[name] = default
             else:
                 raise TypeError(f"{type(self).__name__} needs `{name}`")
         if values:

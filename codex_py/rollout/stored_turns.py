@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall
+from codex_py.protocol.items import Message, Reasoning, ResponseItem, ToolCall, WebSearchCall, view_of
 from codex_py.protocol.readable import (
     arguments_of,
     command_of,
@@ -28,9 +28,6 @@ from codex_py.protocol.readable import (
 from codex_py.protocol.value import Value
 from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.rollout.records import RolloutRecord, read_records
-
-# Within a JSON text the quotes would be escaped, so this key stands for itself.
-_PICTURE: Final = b'"image_url"'
 
 TurnEnd: TypeAlias = Literal["completed", "interrupted", "failed"]
 
@@ -96,15 +93,18 @@ def past_turns(path: Path) -> tuple[PastTurn, ...]:
     return reader.turns()
 
 
-def past_items(items: Sequence[ResponseItem | events.Event], cwd: Path) -> Iterator[PastItem]:
-    """The items as messages and events in order; a call is placed where it was made, with its result."""
-    outputs = outputs_by_call(item for item in items if isinstance(item, ResponseItem))
-    for item in items:
-        if isinstance(item, ResponseItem):
-            if not item.type.endswith("_output"):
-                yield from _past_item(item, outputs, cwd)
-        else:
-            yield PastItem("", item)
+def past_items(items: Sequence[ResponseItem | dict[str, Any] | events.Event], cwd: Path) -> Iterator[PastItem]:
+    """The items as messages and events in order; a call is placed where it was made, with its result.
+
+    An item may be decoded already.
+    """
+    values = [item.decode() if isinstance(item, ResponseItem) else item for item in items]
+    outputs = outputs_by_call(value for value in values if isinstance(value, dict))
+    for value in values:
+        if not isinstance(value, dict):
+            yield PastItem("", value)
+        elif not str(value.get("type")).endswith("_output"):
+            yield from _past_item(value, outputs, cwd)
 
 
 class _Reader:
@@ -160,8 +160,8 @@ class _Reader:
             self._turns[-1] = self._turns[-1].replace(end=end, error=self._failed, ended=ended)
 
 
-def _past_item(item: ResponseItem, outputs: Mapping[str, str], cwd: Path) -> Iterator[PastItem]:
-    match item.view():
+def _past_item(item: dict[str, Any], outputs: Mapping[str, str], cwd: Path) -> Iterator[PastItem]:
+    match view_of(item):
         case Message("assistant", text):
             yield PastItem("", events.MessageDone(without_plan_tags(text)))
         case Message("user", text):
@@ -206,10 +206,8 @@ def _call_event(
     )
 
 
-def _pictures(item: ResponseItem) -> Iterator[str]:
-    if _PICTURE not in item.encoded:
-        return
-    for part in as_list(item.decode().get("content")):
+def _pictures(item: Mapping[str, Any]) -> Iterator[str]:
+    for part in as_list(item.get("content")):
         url = as_object(part).get("image_url")
         if isinstance(url, str):
             yield url

@@ -94,11 +94,11 @@ def check_turn(path: Path, turns: Sequence[StoredTurn], number: int) -> None:
 
 
 class TranscriptItem(NamedTuple):
-    """An item of the history. `turn` is that of `turns.read_turns`, 0 for what stands before the first."""
+    """An item of the history, decoded. `turn` is that of `read_turns`, 0 for what stands before the first."""
 
     turn: int
     timestamp: str
-    item: ResponseItem
+    value: dict[str, Any]
 
 
 class TranscriptCompaction(NamedTuple):
@@ -199,7 +199,7 @@ class _TranscriptReader:
         match record.record_type:
             case "response_item" if isinstance(payload.get("type"), str):
                 self._length += 1
-                return TranscriptItem(self._turn, record.timestamp, ResponseItem.from_wire(payload))
+                return TranscriptItem(self._turn, record.timestamp, payload)
             case "compacted":
                 return self._compaction(record, payload)
             case "event_msg" if payload.get("type") == "task_started":

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
-from codex_py.protocol.items import ResponseItem
 from codex_py.rollout.records import RolloutRecord, all_records, open_stored, read_meta
 from codex_py.rollout.stored_turns import HostMessage, PastItem, PastUserMessage, past_items
 from codex_py.rollout.summary import SessionSummary
@@ -179,10 +178,10 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n… shortened"
 
 
-def _happened(entry: TranscriptEntry) -> Sequence[ResponseItem | events.Event]:
+def _happened(entry: TranscriptEntry) -> Sequence[dict[str, Any] | events.Event]:
     match entry:
-        case TranscriptItem(item=item):
-            return (item,)
+        case TranscriptItem(value=value):
+            return (value,)
         case TranscriptCompaction(message=message):
             return (events.ContextCompacted(0, 0, "local", "user_requested", message),)
         case TranscriptFailure(message=message):

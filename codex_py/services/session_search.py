@@ -136,7 +136,7 @@ def _hits(session: SessionSummary, words: Sequence[str]) -> Iterator[SearchHit]:
 
 
 def _texts(entries: Sequence[TranscriptEntry], cwd: Path) -> Iterator[tuple[str, str]]:
-    for past in past_items([entry.item for entry in entries if isinstance(entry, TranscriptItem)], cwd):
+    for past in past_items([entry.value for entry in entries if isinstance(entry, TranscriptItem)], cwd):
         match past.happened:
             case PastUserMessage(text):
                 yield "prompt", text

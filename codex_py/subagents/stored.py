@@ -9,7 +9,7 @@ from typing import Final
 from codex_py.core.ports import AgentSpawner
 from codex_py.core.session import Session
 from codex_py.errors import UserError
-from codex_py.protocol.items import Message, ResponseItem
+from codex_py.protocol.items import Message, ResponseItem, view_of
 from codex_py.protocol.status import AgentState, AgentStatus
 from codex_py.rollout.listing import SessionQuery, list_sessions
 from codex_py.rollout.reader import StoredSession, load_session
@@ -120,7 +120,7 @@ def _end_of(entries: Sequence[TranscriptEntry]) -> tuple[AgentStatus, str | None
     last = entries[-1] if entries else None
     if isinstance(last, TranscriptFailure):
         return "errored", last.message
-    view = last.item.view() if isinstance(last, TranscriptItem) else None
+    view = view_of(last.value) if isinstance(last, TranscriptItem) else None
     if isinstance(view, Message) and view.role == "assistant":
         return "completed", view.text
     return "interrupted", None

@@ -84,8 +84,7 @@ def _seen(path: Path, home: Path) -> dict[str, Any]:
         "summary": read_summary(path),
         "turns": read_turns(path),
         "story": [
-            (one.turn, one.item.decode() if isinstance(one, TranscriptItem) else one.message)
-            for one in read_transcript(path)
+            (one.turn, one.value if isinstance(one, TranscriptItem) else one.message) for one in read_transcript(path)
         ],
         "past turns": [(turn.id, turn.end, turn.error, len(turn.items)) for turn in past_turns(path)],
         "forked": [

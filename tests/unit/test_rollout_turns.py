@@ -152,8 +152,8 @@ def test_the_story_tells_what_a_compaction_replaced_and_what_came_after(tmp_path
         found: list[object] = []
         for part in parts:
             match part:
-                case TranscriptItem(turn, _, item):
-                    found.append((turn, item.decode()["content"][0]["text"]))
+                case TranscriptItem(turn, _, value):
+                    found.append((turn, value["content"][0]["text"]))
                 case TranscriptCompaction(_, _, _, replaced, items):
                     found.append((replaced, [item.decode()["content"][0]["text"] for item in items]))
                 case TranscriptFailure(turn, _, text):
@@ -170,7 +170,9 @@ def test_a_story_without_a_compaction_is_live_as_a_whole(tmp_path: Path) -> None
     story = read_transcript(stored(tmp_path, conversation(4)))
 
     assert before_compaction(story) == []
-    assert [told.item for told in live(story) if isinstance(told, TranscriptItem)] == conversation(4)
+    assert [
+        ResponseItem.from_wire(told.value) for told in live(story) if isinstance(told, TranscriptItem)
+    ] == conversation(4)
 
 
 def test_hostile_records_end_no_story(tmp_path: Path) -> None:
