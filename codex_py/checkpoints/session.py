@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +39,7 @@ from codex_py.shell.dangerous import Danger
 from codex_py.text.display import first_names
 
 _SHOWN: Final = 3
+_WARNED: Final = "uncovered"
 _MIB: Final = 1 << 20
 
 
@@ -86,10 +88,17 @@ class TurnCheckpoints:
             self._began_at = time.time()
             self._began = await asyncio.to_thread(self._take, turn, "begin")
         if self._began is not None and (lines := self._began.uncovered()):
-            self._warn(
-                f"/undo does not cover {first_names(lines, _SHOWN)}; "
-                "`[checkpoints]` of the configuration sets the limits"
-            )
+            await asyncio.to_thread(self._warn_once, lines)
+
+    def _warn_once(self, uncovered: Sequence[str]) -> None:
+        """Say what is not covered; of a session that is resumed, not again what was said before."""
+        known = self._store.read_note(_WARNED).decode(errors="replace").split("\0")
+        if set(uncovered) <= set(known):
+            return
+        with suppress(OSError):
+            self._store.write_note(_WARNED, "\0".join(dict.fromkeys([*known, *uncovered])).encode(errors="replace"))
+        shown = first_names(uncovered, _SHOWN)
+        self._warn(f"/undo does not cover {shown}; `[checkpoints]` of the configuration sets the limits")
 
     async def note_writes(self, paths: Sequence[Path]) -> None:
         """Something is about to be written; of `paths` even what git ignores is put on record."""
@@ -158,11 +167,11 @@ class TurnCheckpoints:
         ended = self._take(turn, "end")
         if ended is None:
             return None
-        self._keep_bounds()
         try:
             changes = list(changes_between(began, ended))
         except Missing:
-            return None
+            changes = []
+        self._keep_bounds()
         deleted = sum(change.after is None for change in changes)
         ended.release()
         return FilesChanged(turn.turn_id, len(changes) - deleted, deleted) if changes else None

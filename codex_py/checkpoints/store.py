@@ -195,7 +195,7 @@ class CheckpointStore:
             records = self.records()
             there = [at for at, record in enumerate(records) if isinstance(record, Checkpoint) and record.snapshot]
             # The last one is what the next rewind compares with.
-            if len(there) < 3:
+            if len(there) < 2:
                 break
             for at in there[: max(1, len(there) // 8)]:
                 record = records[at]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -293,6 +294,28 @@ def test_of_too_many_files_the_first_and_what_patches_write_are_covered_and_that
         restored=["many/0039", "tracked.txt", "zzz.txt"], brought_back=["many/0001", "many/0002"], deleted=["0.txt"]
     )
     assert tree(place.repo) == before
+
+
+def test_what_is_not_covered_is_told_once_in_a_session(place: Place) -> None:
+    os.truncate(place.write("large.bin", ""), 21 << 20)
+    assert turn(place, shell("echo one > a.txt")).err.count("does not cover") == 1
+    assert turn(place, shell("echo two > a.txt"), resumes=True).err.count("does not cover") == 0
+    os.truncate(place.write("another.bin", ""), 21 << 20)
+    assert turn(place, shell("echo three > a.txt"), resumes=True).err.count("another.bin") == 1
+
+
+def test_a_store_stays_within_its_bound_even_if_it_must_forget_the_last_turn(place: Place) -> None:
+    limits = ("-c", "checkpoints.session_mib=1")
+    place.write("a.bin", os.urandom(600_000).hex())
+    ended = turn(place, shell("head -c 600000 /dev/urandom > a.bin"), arguments=(*WRITES, *limits))
+    assert "1 file changed" in ended.err
+    assert "they took more than 1 MiB" in ended.err
+    [store] = (place.codex_home / "checkpoints").iterdir()
+    assert sum(path.stat().st_size for path in store.rglob("*") if path.is_file()) < 1 << 20
+    session = place.rollouts()[0].stem[-36:]
+    ended = run(place, "sessions", "rewind", session, "--to", "1", "--files")
+    assert (ended.status, "was dropped" in ended.err) == (1, True)
+    assert run(place, "checkpoints", "verify").status == 0
 
 
 def test_a_hostile_repository_runs_nothing_and_nothing_outside_is_written(place: Place) -> None:
