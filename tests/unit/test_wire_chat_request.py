@@ -172,6 +172,18 @@ def test_what_only_some_servers_take() -> None:
     assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(body(user, tools=b"[]"))
 
 
+@pytest.mark.parametrize(
+    ("model", "marks"),
+    [("gemini-3-pro-preview", [True, False]), ("gemini-flash-latest", [True, False]), ("gemini-2.5-pro", [False] * 2)],
+)
+def test_calls_of_another_model_are_marked_for_a_gemini_that_wants_signatures(model: str, marks: list[bool]) -> None:
+    history = [message("user", "go"), call("a"), call("b"), output("a"), output("b")]
+    calls = body(*history, provider="gemini", model=model)["messages"][2]["tool_calls"]
+    mark = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+    assert [one.get("extra_content") == mark for one in calls] == marks
+    assert "extra_content" not in json.dumps(body(*history, provider="fake", model=model))
+
+
 def test_reasoning_goes_back_to_its_own_model_in_the_form_that_it_takes() -> None:
     thought: dict[str, Any] = {"content": [{"type": "reasoning_text", "text": "Hm."}]}
     details: Any = [{"type": "reasoning.text", "text": "Hm.", "signature": "s"}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -31,6 +32,9 @@ _MAX_LOGS: Final = 16
 _BRIDGE: Final = "Understood."
 _NO_OUTPUT: Final = "(no output)"
 _PICTURES: Final = "The pictures in the output of the tools above:"
+# What Google documents for calls that another model has made: Gemini 3 and later refuse those without a signature.
+_UNSIGNED: Final = {"extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}}
+_NEEDS_SIGNATURE: Final = r"gemini-(?![12]\b)"
 _SCHEMA: Final = "The last message of your answer is JSON without anything around it, and it fits this JSON schema:\n"
 
 
@@ -130,6 +134,7 @@ class _ChatLog:
         self._history = HistoryReader(IdForm(pattern, length))
         self._messages: list[bytes] = []
         self._role = ""
+        self._needs_signature = False
         self.opening: list[str] = []
         self.tools = ToolTable()
 
@@ -140,6 +145,7 @@ class _ChatLog:
     def extend(self, prompt: Prompt, origin: Origin) -> Sequence[bytes]:
         """All messages but the system's, with what is new in the prompt; `origin` is whom it is for."""
         self.tools.load(prompt.tools)
+        self._needs_signature = self._quirks.extras and re.search(_NEEDS_SIGNATURE, origin.model) is not None
         new = self._history.read(prompt.input, origin, pictures=prompt.pictures)
         entries: Sequence[Entry] = new.entries
         if new.restarted:
@@ -189,7 +195,10 @@ class _ChatLog:
         replay = replayed(reasoning, self._quirks, has_calls=bool(calls))
         value: dict[str, Any] = {"role": "assistant", "content": replay.opening + text or None, **replay.fields}
         if calls:
-            value["tool_calls"] = [{**_call(call), **as_object(replay.extras.get(call.original_id))} for call in calls]
+            extras = [as_object(replay.extras.get(call.original_id)) for call in calls]
+            if self._needs_signature and not any(extras):
+                extras[0] = _UNSIGNED
+            value["tool_calls"] = [{**_call(call), **extra} for call, extra in zip(calls, extras, strict=True)]
         self._append_message(value)
         for call in calls:
             shown = "\n".join(part for part in call.output if isinstance(part, str))
