@@ -129,7 +129,7 @@ def finding_object(finding: LintFinding) -> dict[str, Any]:
 def print_usage(usages: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> None:
     """Print a line for each skill, the last used first."""
     if as_json:
-        print_json([usage._asdict() for usage in usages], out)
+        print_json([vars(usage) for usage in usages], out)
         return
     rows = [
         (usage.name, usage.scope, str(usage.explicit), str(usage.implicit), usage.last_used, usage.path)
@@ -309,7 +309,7 @@ def _layer_of(rule: SkillSwitch | None) -> str:
 
 
 def _whole_object(skill: Skill, catalog: SkillCatalog) -> dict[str, Any]:
-    interface = skill.interface._asdict() if skill.interface else {}
+    interface = vars(skill.interface) if skill.interface else {}
     return {
         **_skill_object(skill, catalog),
         "interface": {name: value if value is None else str(value) for name, value in interface.items()} or None,

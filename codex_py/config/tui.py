@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.config.keys import KeyPath
 from codex_py.config.value_types import TableKey, allowed_words
@@ -30,7 +30,7 @@ _KEY_NAMES: Final[Mapping[str, str]] = {
 }
 
 
-class KeyAction(NamedTuple):
+class KeyAction(Value):
     """An action with its default keys, written as in the configuration: `ctrl-g`, `alt-enter`, `f2`."""
 
     name: str

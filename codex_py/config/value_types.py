@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, NamedTuple, cast, dataclass_transform
+from typing import Any, ClassVar, Final, cast, dataclass_transform
 
 from codex_py.config.keys import KeyPath, dotted, toml_value
 from codex_py.protocol.encoding import as_object
@@ -251,7 +251,7 @@ class Shape(ValueType):
         return {name: self.value_types[name].build(inner) for name, inner in checked.items()}
 
 
-class TableKey(NamedTuple):
+class TableKey(Value):
     """A key of a table that is taken as it is, for `config.example.toml`: its default or a sample, and its purpose."""
 
     name: str

@@ -6,7 +6,7 @@ import codecs
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from codex_py.context.markup import quoted
 from codex_py.paths import is_placeholder
@@ -26,7 +26,7 @@ def _anything(_: Path) -> bool:
     return True
 
 
-class _Reader(NamedTuple):
+class _Reader(Value):
     """The check of which files may be read, and the warnings for the user."""
 
     may_read: Callable[[Path], bool]

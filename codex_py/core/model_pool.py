@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from codex_py.errors import ModelError
 from codex_py.model.client import Admit, Completed, ModelClient, Prompt, ResponseEvent, TurnState, admit_always
@@ -21,9 +21,10 @@ from codex_py.model.providers import Provider
 from codex_py.model.retry import RetryBudget
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import CompactionWay
+from codex_py.protocol.value import Value
 
 
-class Connected(NamedTuple):
+class Connected(Value):
     """A provider with the client that asks it, and the secrets it asks with."""
 
     provider: Provider
@@ -70,8 +71,8 @@ class ModelPool:
         """As `ModelClient` says."""
         self._watchers.append((add_secrets, warn))
         self.meter.warn = warn
-        for _, client, _ in self._clients.values():
-            client.watch(add_secrets=add_secrets, warn=warn)
+        for other in self._clients.values():
+            other.client.watch(add_secrets=add_secrets, warn=warn)
 
     def retry_budget(self, provider_id: str = "") -> RetryBudget:
         """As `ModelClient` says."""
@@ -81,7 +82,8 @@ class ModelPool:
         self, prompt: Prompt, *, turn_state: TurnState, admit: Admit = admit_always
     ) -> AsyncGenerator[ResponseEvent, None]:
         """As `ModelClient` says; `Completed` says what the request cost. Raises `ModelError` at the end of a budget."""
-        provider, client, _ = self._opened(prompt.provider)
+        opened = self._opened(prompt.provider)
+        provider, client = opened.provider, opened.client
         meter = self.meter
         try:
             ours = partial(self._admit, provider, prompt, admit)
@@ -103,7 +105,8 @@ class ModelPool:
 
     async def compact(self, prompt: Prompt, *, admit: Admit = admit_always) -> list[ResponseItem]:
         """As `ModelClient` says. The endpoint does not say what it has used."""
-        provider, client, _ = self._opened(prompt.provider)
+        opened = self._opened(prompt.provider)
+        provider, client = opened.provider, opened.client
         try:
             items = await client.compact(prompt, admit=partial(self._admit, provider, prompt, admit))
             self.meter.note(prompt, None, None)
@@ -117,8 +120,8 @@ class ModelPool:
 
     async def aclose(self) -> None:
         """As `ModelClient` says."""
-        for _, client, _ in self._clients.values():
-            await client.aclose()
+        for other in self._clients.values():
+            await other.client.aclose()
 
     async def _admit(self, provider: Provider, prompt: Prompt, admit: Admit) -> None:
         """Count a request that is about to be sent, when its server may be asked. Raises `ModelError`."""

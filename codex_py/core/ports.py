@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
@@ -184,7 +184,7 @@ class SessionAccess(Value):
     settings: Callable[[], TurnSettings]
 
 
-class NamedConnectors(NamedTuple):
+class NamedConnectors(Value):
     """The names that mean connectors and therefore no skill, and lines for the user about unclear mentions."""
 
     slugs: frozenset[str] = frozenset()

@@ -7,12 +7,13 @@ import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from codex_py import __version__
 from codex_py.core.session_request import SessionRequest
 from codex_py.paths import is_directory, is_placeholder, is_there
 from codex_py.protocol.encoding import timestamp
+from codex_py.protocol.value import Value
 from codex_py.rollout.format import GitState, SessionMeta, StoredSession, SubagentSource
 from codex_py.rollout.recorder import Inherited, NullRecorder, Recorder, RolloutRecorder
 
@@ -21,7 +22,7 @@ _MAX_REFS_BYTES: Final = 64 << 20
 _HASH: Final = r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z"
 
 
-class GitDirectories(NamedTuple):
+class GitDirectories(Value):
     """Where git keeps what: `root` holds the `.git`, `own` is what that leads to, `common` is shared by worktrees."""
 
     root: Path

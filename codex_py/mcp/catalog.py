@@ -76,7 +76,11 @@ class Catalog(NamedTuple):
     def to_record(self) -> dict[str, Any]:
         """Plain JSON for the disk."""
         prompts = [
-            {**prompt._asdict(), "arguments": [list(part) for part in prompt.arguments]} for prompt in self.prompts
+            {
+                **prompt._asdict(),
+                "arguments": [[part.name, part.description, part.required] for part in prompt.arguments],
+            }
+            for prompt in self.prompts
         ]
         return {"tools": [prompt._asdict() for prompt in self.tools], "prompts": prompts, "about": self.about}
 

@@ -80,7 +80,7 @@ def prompt_commands(states: Iterable[ServerState]) -> tuple[PromptCommand, ...]:
         for server, prompts in offered.items()
         for prompt in prompts
     ]
-    return tuple(sorted(commands))
+    return tuple(sorted(commands, key=lambda command: command.name))
 
 
 def read_arguments(command: PromptCommand, typed: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import ClassVar, Final, Protocol
 
 from codex_py.model.providers import NO_NAMES
 from codex_py.protocol.value import Value
@@ -44,7 +44,7 @@ class Credentials(Value):
         return self.is_chatgpt or self.source in (FROM_COMMAND, FROM_FILE)
 
 
-class Renewed(NamedTuple):
+class Renewed(Value):
     """`warning` is for the user. `is_last` says that nothing is left to try if these are refused too."""
 
     credentials: Credentials

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from codex_py.errors import ModelError
 from codex_py.model.error_bodies import (
@@ -37,6 +37,7 @@ from codex_py.model.exchange import (
     UnsendableRequest,
 )
 from codex_py.protocol.usage import RequestCost, TokenUsage
+from codex_py.protocol.value import Value
 from codex_py.text.files import system_error, system_reason
 
 MAX_ERROR_BODY: Final = 64 * 1024
@@ -78,7 +79,7 @@ class IncompleteAnswer(ModelError):
         return self
 
 
-class Server(NamedTuple):
+class Server(Value):
     """The facts about a server that messages use. `url` is shown; `on_401` is advice for a refused login."""
 
     url: str

@@ -12,7 +12,9 @@ import random
 import struct
 import time
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+from codex_py.protocol.value import Value
 
 PACE_VARIABLE: Final = "CODEX_PY_PACE_FILE"
 # When requests may go on, in seconds since the epoch, and how many rate limits there were.
@@ -22,7 +24,7 @@ _MAX_PAUSE: Final = 600.0
 _SPREAD: Final = 0.25
 
 
-class PaceState(NamedTuple):
+class PaceState(Value):
     """`not_before` is in seconds since the epoch."""
 
     not_before: float = 0.0

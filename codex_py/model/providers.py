@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from codex_py.errors import ConfigError
@@ -29,7 +29,7 @@ _BUILT_IN: Final = ("openai", *_LOCAL_PORTS)
 _AZURE_HOSTS: Final = (".openai.azure.", ".cognitiveservices.azure.", ".aoai.azure.", ".azure-api.", ".azurefd.")
 
 
-class HostedProvider(NamedTuple):
+class HostedProvider(Value):
     """A provider with one public address. `env_key` is the variable of its key, empty for one without
     keys, `env_token` that of a bearer token, which is used if there is no key. `model` is the default; if it is
     empty, the user must choose one. `local` is for a server on this machine.

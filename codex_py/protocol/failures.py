@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+from codex_py.protocol.value import Value
 
 FailureCode: TypeAlias = Literal[
     "auth",
@@ -24,7 +26,7 @@ FailureCode: TypeAlias = Literal[
 ]
 
 
-class Failure(NamedTuple):
+class Failure(Value):
     """`retry` says what a scheduler should do: the same command again now, later, or only after something changed."""
 
     status: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
@@ -112,7 +112,7 @@ class OtherItem(Value):
 ItemView: TypeAlias = Message | Reasoning | ToolCall | CallOutput | WebSearchCall | OtherItem
 
 
-class Exchange(NamedTuple):
+class Exchange(Value):
     """A call or its output, as far as pairing them goes. A named tuple, because a long history makes thousands."""
 
     call_id: str

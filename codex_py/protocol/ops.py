@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from codex_py.protocol.policy import ApprovalPolicy, SandboxMode, SandboxPolicy
 from codex_py.protocol.questions import QuestionAnswer
 from codex_py.protocol.value import Value
 
 
-class TextElement(NamedTuple):
+class TextElement(Value):
     """A part of a text, by its bytes in UTF-8, and what is shown for it."""
 
     start: int

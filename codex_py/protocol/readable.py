@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import PlanStep
 from codex_py.protocol.items import ResponseItem, ToolCall, ToolType
+from codex_py.protocol.value import Value
 
 # What the host says in the user's place begins like this.
 _CONTEXT: Final = r"<[a-z_ ]+>|# AGENTS\.md instructions"
@@ -153,7 +154,7 @@ _RUNNING: Final = "Process running with session ID"
 _REFUSALS: Final = ("aborted", "unsupported call: ", "unsupported custom tool call: ", "failed to parse ")
 
 
-class CommandEnding(NamedTuple):
+class CommandEnding(Value):
     """What the output of a command's call says of it: how it ended, if it did, and what it `printed`."""
 
     status: Literal["completed", "failed", "declined", "in_progress"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from codex_py.protocol.value import Value
 
@@ -91,13 +91,13 @@ class ListedHook(Value):
     skill: Path | None = None
 
 
-class PromptArgument(NamedTuple):
+class PromptArgument(Value):
     name: str
     description: str
     required: bool
 
 
-class PromptCommand(NamedTuple):
+class PromptCommand(Value):
     """A prompt of an MCP server as a command without its slash; arguments come in this order, or as `name=value`."""
 
     name: str
@@ -107,7 +107,7 @@ class PromptCommand(NamedTuple):
     prompt: str
 
 
-class FactSection(NamedTuple):
+class FactSection(Value):
     """A part of a page: a heading, and rows of a name and what is said of it."""
 
     heading: str

@@ -236,7 +236,8 @@ def task_started_payload(turn_id: str, *, window: int | None) -> dict[str, Any]:
 def user_message_payload(text: str, elements: Sequence[TextElement] = (), *, task: str = "") -> dict[str, Any]:
     """`event_msg`: a message of the user, which session pickers show. `task` is an addition of this program."""
     shortened = [
-        {"byte_range": {"start": start, "end": end}, "placeholder": placeholder} for start, end, placeholder in elements
+        {"byte_range": {"start": element.start, "end": element.end}, "placeholder": element.placeholder}
+        for element in elements
     ]
     named = {"task": task} if task else {}
     return {

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+from codex_py.protocol.value import Value
 
 _LOGINS: Final = "logins of"
 _PASSWORDS: Final = "a password manager"
 _BROWSER: Final = "cookies and passwords of a browser"
 
 
-class DefaultDenial(NamedTuple):
+class DefaultDenial(Value):
     """A path below the home directory, what is in it, and the environment variable that moves it, if any: the path
     itself, or with `VARIABLE/name` the directory it is in."""
 

@@ -11,7 +11,9 @@ import time
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+from codex_py.protocol.value import Value
 
 # How many files are asked for further names, and how many entries of the directories are looked through for these.
 _CHECKED_FILES: Final = 20_000
@@ -89,7 +91,7 @@ _BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
 _COARSE_NS: Final = 20_000_000
 
 
-class _Listing(NamedTuple):
+class _Listing(Value):
     """`changed` is the change time of the directory, 0 when it is too young to be relied on."""
 
     changed: int

@@ -75,7 +75,7 @@ def budget_for(context_window: int | None, max_tokens: int | None) -> Budget:
     return Budget(_DEFAULT_CHARACTERS, "characters")
 
 
-class Preference(NamedTuple):
+class Preference(Value):
     """The places of all lines, those to be kept before others first; the first `favoured` keep a description too."""
 
     order: tuple[int, ...]

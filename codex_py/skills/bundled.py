@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from errno import EEXIST, ENOTEMPTY
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import uuid7
@@ -39,7 +39,7 @@ class _Marker(Value):
     stamp: str
 
 
-class _File(NamedTuple):
+class _File(Value):
     """One file of the bundle: its path below the source, and where it is."""
 
     name: str
@@ -119,7 +119,7 @@ def _read_marker(directory: Path) -> _Marker | None:
 
 def _install(source: Path, target: Path) -> None:
     """Make `target` a copy of `source` unless it is one; raises `OSError`."""
-    files = sorted(_files(source, ""))
+    files = sorted(_files(source, ""), key=lambda file: file.name)
     if not files:
         raise BundledError(f"nothing to install in `{source}`")
     stamp = _stamp(source, files)

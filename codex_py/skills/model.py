@@ -44,7 +44,7 @@ class SkillRoot(Value):
         return self.scope != "system"
 
 
-class Interface(NamedTuple):
+class Interface(Value):
     """How a front end may show a skill; the icons are absolute paths and need not exist."""
 
     display_name: str | None = None
@@ -147,7 +147,7 @@ class Skill(NamedTuple):
         return self.canonical_path.parent
 
 
-class SkillProblem(NamedTuple):
+class SkillProblem(Value):
     """The fault of one file; `message` is the reason without the path."""
 
     path: Path

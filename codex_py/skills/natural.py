@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from codex_py.protocol.value import Value
 
 MAX_CHARS: Final = 8000
 _MAX_NAMED: Final = 8
@@ -66,7 +68,7 @@ _CJK_AFTER: Final = "^[ 　]*(?:来|去|做|处理|检查|写|改|$|。|！|，)
 _JAPANESE_USE: Final = "^[ 　]*(?:という|の)?(?:skill|スキル)?[ 　]*(?:を使って|で(?:やって|お願い|書いて)|を使い)"
 
 
-class NaturalName(NamedTuple):
+class NaturalName(Value):
     """A name in a message, as its words were written, and the names of skills that it fits; more than one is none."""
 
     written: str

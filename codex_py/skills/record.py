@@ -143,7 +143,7 @@ def resolve_interface(text: InterfaceText, directory: Path, plugin_root: Path | 
     """
     icons = (_icon(text.icon_small, directory, plugin_root), _icon(text.icon_large, directory, plugin_root))
     interface = Interface(text.display_name, text.short_description, *icons, text.brand_color, text.default_prompt)
-    return interface if any(interface) else None
+    return interface if any(vars(interface).values()) else None
 
 
 def _icon(text: str | None, directory: Path, plugin_root: Path | None) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from codex_py.protocol.value import Value
 from codex_py.skills.budget import MAX_TOKENS, Budget, BudgetLine, Fit, Preference, Unit, budget_for, fit_lines
@@ -24,7 +24,7 @@ _Texts: TypeAlias = tuple[list[str], list[str]]
 _OWN_TAG: Final = re.compile(r"<(?=/?\s*skills_instructions)", re.IGNORECASE)
 
 
-class SkillShare(NamedTuple):
+class SkillShare(Value):
     """The share of the budget that one skill takes; `cost` is 0 for one that is left out.
 
     `shown` characters of its description are in the list, of `length` that could be.

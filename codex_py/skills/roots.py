@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from codex_py.paths import real_path
 from codex_py.protocol.value import Value
@@ -47,7 +47,7 @@ class SkillRootsRequest(Value):
     claude: bool = False
 
 
-class LinkBase(NamedTuple):
+class LinkBase(Value):
     """Where relative links start, and the project that they must not lead out of; both real paths."""
 
     cwd: Path

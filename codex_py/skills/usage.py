@@ -24,6 +24,7 @@ from codex_py.protocol.events import (
     TurnInterrupted,
     TurnStarted,
 )
+from codex_py.protocol.value import Value
 from codex_py.text.files import read_lines
 from codex_py.text.tokens import estimate_tokens
 
@@ -61,7 +62,7 @@ WAYS: Final[tuple[UseWay, ...]] = get_args(UseWay)
 TurnOutcome: TypeAlias = Literal["completed", "failed", "interrupted", "corrected", "undone"]
 
 
-class SkillUsage(NamedTuple):
+class SkillUsage(Value):
     """How often the skill at a path was mentioned or picked, and how often a command read it or ran its scripts.
 
     `name`, `scope` and `last_used`, a UTC time stamp, are those of the last use.
@@ -75,7 +76,7 @@ class SkillUsage(NamedTuple):
     last_used: str
 
 
-class UseDetails(NamedTuple):
+class UseDetails(Value):
     """How a use came about, in which turn, and the tokens it put into the context; 0 where they come with a command."""
 
     session: str = ""
@@ -110,7 +111,7 @@ def record_use(
     entry: dict[str, Any] = {"name": use.name, "scope": use.scope, "path": str(use.path), "kind": use.kind}
     entry |= ({"project": project} if project else {}) | ({"suggested": True} if suggested else {})
     if details is not None:
-        entry |= {name: value for name, value in details._asdict().items() if value}
+        entry |= {name: value for name, value in vars(details).items() if value}
     return append_entry(home, entry, now=now)
 
 

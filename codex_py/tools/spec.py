@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import decode_json
@@ -45,7 +45,7 @@ class SpawnRequest(Value):
     fork: bool = False
 
 
-class SkillCall(NamedTuple):
+class SkillCall(Value):
     """The model's request for a skill by its name; `arguments` is what it is to be used on, "" for nothing."""
 
     name: str
@@ -209,7 +209,7 @@ class EditedFile(Value):
 HookView: TypeAlias = OtherFields | CommandField | TypedText | PatchText | EditedFile
 
 
-class WantedChange(NamedTuple):
+class WantedChange(Value):
     """A change of files: a patch, or the fields of a plain edit, which `text` shows as a patch."""
 
     text: str

@@ -262,12 +262,12 @@ class PagePanel(Frame[None]):
 
 def section_rows(sections: Sequence[FactSection], width: int) -> list[Row]:
     """The sections one below the other, their first columns equally wide."""
-    names = [name for _, lines in sections for name, _ in lines]
+    names = [name for section in sections for name, _ in section.rows]
     column = min(max(map(cells, names), default=0), max(8, width // 3))
     rows: list[Row] = []
-    for heading, lines in sections:
-        rows += [[], [part(heading, "dialog.title")]] if rows else [[part(heading, "dialog.title")]]
-        for name, text in lines:
+    for section in sections:
+        rows += [[], [part(section.heading, "dialog.title")]] if rows else [[part(section.heading, "dialog.title")]]
+        for name, text in section.rows:
             below = wrapped(TextLine(text, "menu"), width, indent=" " * (column + 4))
             if cells(name) > column:
                 rows += [[part(f"  {name}", "dialog.key")], *below]
