@@ -27,6 +27,7 @@ from codex_py.skills.lock import has_lock
 from codex_py.skills.model import SkillRoot
 from codex_py.skills.overlaps import find_overlaps
 from codex_py.skills.parse import SkillRefused, parse_skill, read_skill_text
+from codex_py.skills.scan import SKILL_FILE
 
 _SECONDS: Final = 5.0
 # The exit status of a command that took too long.
@@ -40,6 +41,7 @@ _PARSERS: Final[Mapping[str, tuple[str, ...]]] = {
     ".js": ("node", "--check"),
     ".mjs": ("node", "--check"),
     ".cjs": ("node", "--check"),
+    ".rb": ("ruby", "-c"),
 }
 _RUNNERS: Final[Mapping[str, str]] = {".py": "python3", ".sh": "bash", ".bash": "bash", ".js": "node", ".mjs": "node"}
 _MAIN: Final = re.compile(r"__main__|argparse|sys\.argv|\bclick\b|\btyper\b")
@@ -120,7 +122,7 @@ async def _probe(script: Path, path: str, directory: Path, services: LintService
             line = int(found[1] or found[2]) if found else 1
             return [LintFinding("advice", script, f"does not parse: {reason}", "script", line, "correct the script")]
     runner = _RUNNERS.get(script.suffix)
-    if not (services.runs_scripts and runner and find_program(runner, search_path) and _is_command(script)):
+    if not (services.runs_scripts and runner and find_program(runner, search_path) and _is_command(script, directory)):
         return []
     result = await run((runner, path, "--help"))
     if result is None or result.exit_code == 0:
@@ -132,8 +134,8 @@ async def _probe(script: Path, path: str, directory: Path, services: LintService
     return [LintFinding("advice", script, message, "script", 1, "let `--help` print its usage and end with status 0")]
 
 
-def _is_command(script: Path) -> bool:
-    """Whether a file is meant to be run, and not a module or a test of one."""
+def _is_command(script: Path, directory: Path) -> bool:
+    """Whether a file of a skill is meant to be run, and not a module or a test of one."""
     if script.name.startswith(("_", "test_")) or script.stem.endswith("_test") or "tests" in script.parts:
         return False
     if script.suffix != ".py":
@@ -143,7 +145,17 @@ def _is_command(script: Path) -> bool:
         parse_python(source)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return has_interpreter(script) or _MAIN.search(source) is not None
+    return has_interpreter(script) or _MAIN.search(source) is not None or _is_called_by_text(script, directory)
+
+
+def _is_called_by_text(script: Path, directory: Path) -> bool:
+    """Whether the `SKILL.md` calls the script: `python3 scripts/name.py`."""
+    try:
+        text = read_skill_text(directory / SKILL_FILE, None)
+    except SkillRefused:
+        return False
+    name = script.absolute().relative_to(directory).as_posix()
+    return re.search(rf"\bpython3?[ \t]+(?:[^\s`]*/)?{re.escape(name)}\b", text) is not None
 
 
 async def _run(argv: tuple[str, ...], *, directory: Path, services: LintServices) -> CommandResult | None:

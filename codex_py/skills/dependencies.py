@@ -109,6 +109,15 @@ def declared_commands(skills: Sequence[Skill]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(set(found)))
 
 
+def dependency_fault(need: ToolDependency) -> str:
+    """Why a declared need means nothing here; "" for one that is understood."""
+    kind = need.type.strip().lower()
+    if kind == "mcp":
+        server = _server(need)
+        return server if isinstance(server, str) else ""
+    return "" if kind in ("env_var", "cli", "command") else "its type is none of `mcp`, `env_var`, `cli`"
+
+
 def mcp_key(name: str, *, url: str | None = None, command: str | None = None) -> str:
     """What makes two MCP servers the same one: transport and URL or command; the name when both are empty."""
     if url is not None and (target := url.strip()):

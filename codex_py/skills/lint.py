@@ -11,6 +11,7 @@ from typing import Final
 
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.value import Value
+from codex_py.skills.dependencies import dependency_fault
 from codex_py.skills.evals import read_evals
 from codex_py.skills.front_matter import KEYS
 from codex_py.skills.lint_commands import check_commands
@@ -37,6 +38,12 @@ _SHORT_DESCRIPTION: Final = 40
 _LONG_DESCRIPTION: Final = 400
 _MAX_BODY_BYTES: Final = 256 * 1024
 _LONG_BODY_LINES: Final = 500
+_MAX_COMPATIBILITY: Final = 500
+# The usual tools of agents. Another name may be a tool of an MCP server.
+_TOOLS: Final = frozenset(
+    "Bash Edit Write MultiEdit Read Grep Glob LS Task Skill TodoWrite TodoRead NotebookEdit NotebookRead WebFetch"
+    " WebSearch exec_command apply_patch update_plan view_image web_search shell".split()
+)
 _MAX_DOCUMENTS: Final = 50
 _MAX_DOCUMENT_BYTES: Final = 512 * 1024
 # What the Agent Skills format allows.
@@ -110,11 +117,16 @@ def lint_file(path: Path, context: LintContext | None = None) -> Iterator[LintFi
 
 def _about_head(path: Path, text: str, skill: SkillText) -> Iterator[LintFinding]:
     record = read_record(FoundFile(str(path), str(path), None, True), None)
+    metadata = path.parent / "agents" / "openai.yaml"
     if record.metadata_remark:
-        metadata = path.parent / "agents" / "openai.yaml"
         yield LintFinding(
             "error", metadata, record.metadata_remark, "metadata", _line_in(record.metadata_remark), "correct the value"
         )
+    for need in record.dependencies:
+        if fault := dependency_fault(need):
+            message = f"the dependency `{need.value}` of type `{need.type}` is ignored: {fault}"
+            where = metadata if metadata.is_file() else path
+            yield LintFinding("advice", where, message, "metadata", 1, "correct it below `dependencies.tools`")
     lines = _field_lines(text)
     for message in _about_frontmatter(text, skill):
         yield LintFinding("advice", path, message, "field", _line_in(message), "put the value in quotes")
@@ -128,6 +140,8 @@ def _about_head(path: Path, text: str, skill: SkillText) -> Iterator[LintFinding
             near = nearest(key, sorted(KEYS))
             remedy = f"write `{near}`" if near else "remove it, or move it below `metadata`"
             yield LintFinding("advice", path, f"the field `{key}` is ignored", "field", line, remedy)
+    for key, message, remedy in _about_values(text, skill):
+        yield LintFinding("advice", path, message, "field", lines.get(key, 1), remedy)
     if not record.ours:
         message = "`policy.products` does not name `codex`: the skill is not loaded here"
         yield LintFinding(
@@ -169,6 +183,24 @@ def _about_frontmatter(text: str, skill: SkillText) -> Iterator[str]:
         yield f"the frontmatter is read only because it could be repaired: {error}; put the value in quotes"
     if skill.remark:
         yield skill.remark
+
+
+def _about_values(text: str, skill: SkillText) -> Iterator[tuple[str, str, str]]:
+    """The key, what is wrong with its value, and the remedy."""
+    for tool in skill.allowed_tools:
+        name = tool.partition("(")[0]
+        near = None if name in _TOOLS else nearest(name, sorted(_TOOLS))
+        if near:
+            yield (
+                "allowed-tools",
+                f"`allowed-tools` names `{name}`, which is no tool: it permits nothing",
+                f"write `{near}`",
+            )
+    block = split_frontmatter(text)
+    found = re.search(r"^compatibility:[ \t]*(.*(?:\n[ \t]+.*)*)", block.yaml if block else "", re.MULTILINE)
+    if found and (length := len(" ".join(found[1].split()))) > _MAX_COMPATIBILITY:
+        message = f"`compatibility` has {length} characters: the format allows {_MAX_COMPATIBILITY}"
+        yield "compatibility", message, "keep what a reader needs to know before an installation"
 
 
 def _about_name(name: str, path: Path) -> Iterator[str]:

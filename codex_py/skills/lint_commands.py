@@ -1,4 +1,4 @@
-"""The commands, flags and packages in a skill's shell blocks that are nowhere to be found."""
+"""The commands, flags and packages that a skill says to run and that are nowhere to be found."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -37,11 +38,11 @@ _PASSES_ON: Final = re.compile(r'"\$@"|\$\*|REMAINDER|parse_known_args|fire\.Fir
 def check_commands(
     document: Document, directory: Path, repository: RepositoryFacts | None, *, search_path: str
 ) -> Iterator[LintFinding]:
-    """The findings about the shell blocks of one document, each program, flag and package once."""
+    """The findings about the commands of one document, each program, flag and package once."""
     seen: set[str] = set()
     programs: set[str] = set()
     defined = frozenset(re.findall(r"(?:^|\s)(?:function\s+)?([A-Za-z_][\w-]*)\s*\(\)", document.text))
-    for line in document.commands():
+    for line in chain(document.commands(), document.commands_in_prose()):
         for words in split_commands(line.text):
             # The whole text is searched for each of them.
             is_new = words[0] not in programs and len(programs) < _MAX_PROGRAMS

@@ -25,6 +25,11 @@ _PLACEHOLDER: Final = re.compile(
 )
 
 
+# What stands before a command in a sentence: "Run `make all`", "execute the command `…`".
+_BEFORE_COMMAND: Final = re.compile(r"\b(?:run|running|execute|invoke)\s+(?:(?:the\s+)?command\s+)?\Z", re.IGNORECASE)
+_SCRIPT_CALL: Final = re.compile(r"(?:(?:python3?|bash|sh|node)\s+)?(?:\./)?scripts/")
+
+
 class DocumentLine(NamedTuple):
     """A line; `language` is None outside of a fence, "" in one that names no language."""
 
@@ -69,6 +74,12 @@ class Document:
         for line in self.prose:
             for match in _CODE.finditer(line.text):
                 yield line, match[1].strip(), line.text[: match.start()]
+
+    def commands_in_prose(self) -> Iterator[DocumentLine]:
+        """The inline code with arguments that a sentence says to run, or that begins with a script of the skill."""
+        for line, code, before in self.codes():
+            if " " in code and (_BEFORE_COMMAND.search(before) or _SCRIPT_CALL.match(code)):
+                yield line._replace(text=code.removeprefix("$ "))
 
     def commands(self) -> Iterator[DocumentLine]:
         """The lines of shell blocks, continued ones as one line, without prompts, comments and here-documents."""

@@ -38,6 +38,22 @@ PLANTED: Final[dict[str, tuple[dict[str, str], list[tuple[str, int, str]]]]] = {
          "scripts/tool.py": TOOL},
         [("SKILL.md", 6, "knows no `--wibble`")],
     ),
+    "prose": (
+        {"SKILL.md": "Run `frobnicate-most --now`, then `scripts/tool.py --wobble`, not `a b`.\nRun `npm run ship`.\n"
+                     "Execute `python3 scripts/plain.py`.\n",
+         "scripts/tool.py": TOOL, "scripts/plain.py": "raise SystemExit(3)\n"},
+        [("SKILL.md", 5, "`frobnicate-most` is not on `PATH`"), ("SKILL.md", 5, "knows no `--wobble`"),
+         ("SKILL.md", 6, "`package.json` has no `ship`"), ("plain.py", 1, "`--help` fails in the sandbox with 3")],
+    ),
+    "needs": (
+        {"SKILL.md": "x\n", "agents/openai.yaml": "dependencies:\n  tools:\n    - {type: mcp, value: docs, "
+                                                  "transport: pigeon}\n    - {type: wish, value: rain}\n"
+                                                  "    - {type: cli, value: ls}\n",
+         "head": "name: needs\ndescription: Water the plants of the office. Use when they are dry.\n"
+                 f"allowed-tools: Reed, Bash, my_tool\ncompatibility: {'c' * 501}\n"},
+        [("openai.yaml", 1, "its transport `pigeon`"), ("openai.yaml", 1, "`rain` of type `wish`"),
+         ("SKILL.md", 4, "names `Reed`, which is no tool"), ("SKILL.md", 5, "501 characters")],
+    ),
     "tasks": (
         {"SKILL.md": "```sh\nnpm run build-all\nmake shipit\nnpm run test\nmake lint\n```\n"},
         [("SKILL.md", 6, "`package.json` has no `build-all`"), ("SKILL.md", 7, "the `Makefile` has no `shipit`")],
@@ -114,7 +130,7 @@ def lint(place: Place, *paths: str | Path) -> list[dict[str, Any]]:
 def test_every_planted_defect_is_found_and_nothing_else(place: Place) -> None:
     findings = lint(place, plant(place))
     wanted = [(name, *defect) for name, (_, defects) in PLANTED.items() for defect in defects]
-    assert (len(PLANTED), len(wanted)) == (15, 30)
+    assert (len(PLANTED), len(wanted)) == (17, 38)
     left = [
         (Path(entry["path"]), entry["line"], entry["message"]) for entry in findings
     ]  # fmt: skip
