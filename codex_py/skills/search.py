@@ -17,7 +17,7 @@ from codex_py.skills.words import Words
 from codex_py.text.sanitize import sanitize
 
 # Of common words only so many count as the chunks they are in can be scored in time.
-_ROWS: Final = 20_000
+_ROWS: Final = 8_000
 _MIN_TERMS: Final = 4
 # A skill with more passages is searched in the index alone, as it takes too long to read them all.
 _MAX_COUNTED: Final = 1000
