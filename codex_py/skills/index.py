@@ -31,9 +31,11 @@ _MAX_HEADING_CHARS: Final = 4000
 _MAX_FILE_CHARS: Final = 4000
 # What FTS5 gathers in memory before it writes.
 _HASH_BYTES: Final = 6 * 1024 * 1024
+# How many parts it writes before it merges them: fewer cost more when the index is filled.
+_MAX_SEGMENTS: Final = 16
 _MAX_DEAD: Final = 20_000
 _MAX_BYTES: Final = 1024 * 1024 * 1024
-_BATCH_SECONDS: Final = 2.0
+_BATCH_SECONDS: Final = 0.3
 _BUSY_SECONDS: Final = 0.25
 _POLL_SECONDS: Final = 0.02
 
@@ -50,6 +52,7 @@ CREATE VIRTUAL TABLE chunk_text
     USING fts5(heading, text, content='', tokenize='ascii');
 CREATE INDEX chunk_skill ON chunk(skill);
 INSERT INTO chunk_text(chunk_text, rank) VALUES('hashsize', {_HASH_BYTES});
+INSERT INTO chunk_text(chunk_text, rank) VALUES('automerge', {_MAX_SEGMENTS});
 PRAGMA user_version = {_FORMAT};
 """
 
