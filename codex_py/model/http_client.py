@@ -33,8 +33,7 @@ from codex_py.model.pictures import PICTURES_REFUSED, has_picture, may_refuse_pi
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
-from codex_py.model.wires import TokenCounter, count_in, open_wire
-from codex_py.model.wires.responses import compacted_items
+from codex_py.model.wires import TokenCounter, compacted_items, count_in, open_wire
 from codex_py.protocol.items import ResponseItem, refusal_of
 from codex_py.protocol.origin import Origin, with_origin
 from codex_py.protocol.usage import CompactionWay

@@ -63,14 +63,15 @@ def test_nothing_of_a_wire_is_loaded_for_another() -> None:
         "import sys\nimport codex_py.core.build\nfrom codex_py.model.providers import Provider\n"
         "from codex_py.model.wires import open_wire\nopen_wire(Provider('x', 'x', 'http://x/v1', wire_api={!r}))\n"
         "print([name for name in sys.modules if name.startswith('codex_py.model') and ('chat' in name "
-        "or 'messages' in name or 'history' in name)])"
+        "or 'messages' in name or 'history' in name or 'wires.responses' in name)])"
     )
     shown = subprocess.run(
         [sys.executable, "-c", look.format("responses")], capture_output=True, text=True, check=True
     ).stdout
-    assert shown == "[]\n"
+    assert shown == "['codex_py.model.wires.responses']\n"
     shown = subprocess.run(
         [sys.executable, "-c", look.format("chat")], capture_output=True, text=True, check=True
     ).stdout
     assert "chat" in shown
     assert "messages" not in shown
+    assert "responses" not in shown

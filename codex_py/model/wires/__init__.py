@@ -10,7 +10,8 @@ from typing import Final, Protocol, cast, runtime_checkable
 from codex_py.errors import ModelError
 from codex_py.model.client import Prompt, ResponseEvent
 from codex_py.model.providers import Provider
-from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import WireApi
 
 
@@ -102,6 +103,15 @@ def count_in(body: bytes) -> int | None:
     except ValueError:
         return None
     return count if isinstance(count, int) and count > 0 else None
+
+
+def compacted_items(body: bytes) -> list[ResponseItem]:
+    """The items in an answer of `/responses/compact`; empty if it is none."""
+    try:
+        output = as_list(as_object(decode_json(body.decode("utf-8", "replace"))).get("output"))
+        return [ResponseItem.from_wire(value) for value in map(as_object, output) if isinstance(value.get("type"), str)]
+    except ValueError:
+        return []
 
 
 def open_wire(provider: Provider, installation_id: str = "") -> Wire:

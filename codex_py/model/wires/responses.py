@@ -26,7 +26,7 @@ from codex_py.model.client import (
 from codex_py.model.failures import IncompleteAnswer, incomplete_answer, stream_failure
 from codex_py.model.pictures import without_pictures
 from codex_py.model.providers import Provider
-from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
+from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.origin import Origin, sendable
 from codex_py.protocol.usage import TokenUsage
@@ -165,15 +165,6 @@ def _fitting(encoded: bytes) -> bytes:
     if isinstance(name, str):
         item["name"] = re.sub("[^a-zA-Z0-9_-]", "_", name)
     return encode_json(item)
-
-
-def compacted_items(body: bytes) -> list[ResponseItem]:
-    """The items in an answer of `/responses/compact`; empty if it is none."""
-    try:
-        output = as_list(as_object(decode_json(body.decode("utf-8", "replace"))).get("output"))
-        return [ResponseItem.from_wire(value) for value in map(as_object, output) if isinstance(value.get("type"), str)]
-    except ValueError:
-        return []
 
 
 def _turn_metadata(prompt: Prompt, installation_id: str) -> str:
