@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -41,6 +42,7 @@ from codex_py.checkpoints.snapshot import (
     named_files,
 )
 from codex_py.checkpoints.store import Checkpoint, CheckpointStore, FirstWrite, Missing, dropped_checkpoint
+from codex_py.checkpoints.trees import missing_blobs
 from codex_py.errors import UserError
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, WorkspaceWrite
 from codex_py.services.git import GitReader
@@ -316,6 +318,27 @@ def git_readers(snapshot: Snapshot, env: Mapping[str, str]) -> dict[str, GitRead
     """The readers of file contents in git, by root."""
     roots = filter(snapshot.is_git, snapshot.roots)
     return {root: GitReader(Path(root), env, looks_below=False) for root in roots}
+
+
+def lost_contents(store: CheckpointStore, env: Mapping[str, str]) -> list[str]:
+    """The files whose content only git had, and has no more, a line each. Repositories that are gone are left out."""
+    wanted: dict[str, dict[bytes, str]] = {}
+    readers: dict[str, GitReader] = {}
+    for checkpoint in store.checkpoints():
+        with suppress(UserError, Missing):
+            snapshot = load_snapshot(store, checkpoint.snapshot)
+            readers |= git_readers(snapshot, env)
+            for root in filter(snapshot.is_git, snapshot.roots):
+                entries = ((path, entry) for path, entry in snapshot.files(root).items() if entry and not entry.stored)
+                for path, entry in entries:
+                    fault = f"turn `{checkpoint.turn}`: git no longer has the content of `{root}/{os.fsdecode(path)}`"
+                    wanted.setdefault(root, {}).setdefault(entry.oid, fault)
+    found: list[str] = []
+    for root, faults in wanted.items():
+        with suppress(UserError):
+            missing = missing_blobs(readers[root], [oid for oid in faults if oid])
+            found += [faults[oid] for oid in missing]
+    return found
 
 
 def _contents(workspace: Workspace, snapshot: Snapshot) -> Contents:

@@ -289,3 +289,11 @@ def read_blobs(git: GitReader, oids: Iterable[bytes]) -> dict[bytes, bytes | Non
             found[name] = raw[position : position + size]
             position += size + 1
     return found
+
+
+def missing_blobs(git: GitReader, oids: Sequence[bytes]) -> list[bytes]:
+    """Those of these contents that git does not have; none where the repository is gone. Raises `UserError`."""
+    if git.root is None or not oids:
+        return []
+    answered = git.ask("cat-file", "--batch-check", "--buffer", stdin=b"\n".join(oids) + b"\n")
+    return [line.removesuffix(b" missing") for line in answered.out.split(b"\n") if line.endswith(b" missing")]

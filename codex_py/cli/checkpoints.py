@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from codex_py.checkpoints.rewind import describe_files
+from codex_py.checkpoints.rewind import describe_files, lost_contents
 from codex_py.checkpoints.store import CheckpointStore, is_pruned, prune_stores, require_store
 from codex_py.checkpoints.stored import RewindChoice
 from codex_py.checkpoints.turn_diff import turn_diff
@@ -71,7 +71,11 @@ def verify(
     """Check that everything the checkpoints need is there and whole."""
     home = codex_home(os.environ)
     stores = [require_store(home, thread_of(find_exactly(home, target)))] if target else _stores(home)
-    faults = [f"{store.directory.name}: {fault}" for store in stores for fault in store.verify()]
+    faults = [
+        f"{store.directory.name}: {fault}"
+        for store in stores
+        for fault in (*store.verify(), *lost_contents(store, os.environ))
+    ]
     for fault in faults:
         print(sanitize_line(fault))
     print_note(f"{counted(len(stores), 'store')} checked, {counted(len(faults), 'fault')}")

@@ -431,6 +431,7 @@ def test_a_blob_that_is_collected_after_a_rewritten_history_is_named(place: Plac
     git(place, "add", "-A")
     git(place, "commit", "-qm", "more")
     turn(place, shell("rm gone.txt kept.txt"))
+    assert run(place, "checkpoints", "verify").status == 0
     git(place, "rm", "-q", "--cached", "gone.txt")
     git(place, "commit", "-q", "--amend", "-m", "less")
     git(place, "reflog", "expire", "--expire=now", "--all")
@@ -441,6 +442,8 @@ def test_a_blob_that_is_collected_after_a_rewritten_history_is_named(place: Plac
     assert (ended.status, done["missing"], done["brought_back"]) == (1, ["gone.txt"], ["kept.txt"])
     assert "gone.txt" in ended.err
     assert (place.repo / "kept.txt").read_text() == "kept\n"
+    ended = run(place, "checkpoints", "verify")
+    assert (ended.status, ended.out.count("\n"), "gone.txt`" in ended.out) == (1, 1, True)
 
 
 @pytest.mark.parametrize("is_git", [True, False])
