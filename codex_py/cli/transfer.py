@@ -132,6 +132,7 @@ def _moment(since: str) -> str:
     if since[:-1].isdigit() and len(since) < 7 and since[-1:] in _UNITS:
         return (datetime.now(UTC) - int(since[:-1]) * _UNITS[since[-1]]).isoformat()[:19]
     try:
-        return datetime.fromisoformat(since).isoformat()[:19]
+        when = datetime.fromisoformat(since)
+        return (when.astimezone(UTC) if when.tzinfo else when).isoformat()[:19]
     except ValueError:
         raise UsageError(f"`--since` needs a day such as 2026-01-31, or 12h, 7d, 4w, not `{since[:40]}`") from None

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.core.session_file import git_directories
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
 from codex_py.process.env import find_executable, with_bundled_tools
 from codex_py.protocol import events
 from codex_py.rollout.listing import SessionQuery, list_sessions, newest_first
@@ -53,10 +53,10 @@ class SearchRequest(NamedTuple):
 
 
 def search_sessions(home: Path, request: SearchRequest, env: Mapping[str, str]) -> list[SearchHit]:
-    """The newest turns that fit, archived sessions among them. Raises `UserError` for no words."""
+    """The newest turns that fit, archived sessions among them. Raises `UsageError` for no words."""
     words = [word.casefold() for word in request.words.split()]
     if not words:
-        raise UserError("what should be searched for?", hint='`codex-py sessions search "words"`')
+        raise UsageError("what should be searched for?", hint='`codex-py sessions search "words"`')
     offered = [*list_sessions(home, SessionQuery()), *list_sessions(home, SessionQuery(archived=True))]
     wanted = [session for session in newest_first(offered) if session.updated >= request.since]
     if request.repo is not None:

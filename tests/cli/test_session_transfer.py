@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -349,6 +350,15 @@ def test_odd_words_are_found(place: Place, words: str) -> None:
         assert run(place, "exec", prompt).status == 0
     [hit] = json.loads(run(place, "sessions", "search", "--json", "--", words).out)
     assert (hit["turn"], hit["where"]) == (1, "prompt")
+
+
+def test_a_search_for_nothing_is_a_mistake_and_a_moment_has_its_zone(place: Place) -> None:
+    talk(place)
+    assert run(place, "sessions", "search", " ").status == 2
+    now = datetime.now(timezone(timedelta(hours=9)))
+    for moment, count in ((now - timedelta(minutes=30), 2), (now + timedelta(minutes=30), 0)):
+        found = run(place, "sessions", "search", "e", "--since", moment.isoformat(), "--json")
+        assert len(json.loads(found.out)) == count
 
 
 def test_paths_of_the_home_are_shortened_wherever_they_stand(place: Place) -> None:
