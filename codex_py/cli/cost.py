@@ -106,11 +106,17 @@ def _record(row: CostRow, by: str) -> dict[str, Any]:
     spending = _spending(row)
     return {
         **({by: row.name} if by else {}),
-        "requests": round(row.requests, 6),
+        "requests": _number(row.requests),
         "input_tokens": round(row.input_tokens),
         "cached_input_tokens": round(row.cached_input_tokens),
         "output_tokens": round(row.output_tokens),
         "cost_usd": spending.known_usd,
         "known_cost_usd": round(row.usd, 12),
-        "unpriced_requests": round(row.unpriced, 6),
+        "unpriced_requests": _number(row.unpriced),
     }
+
+
+def _number(requests: float) -> float:
+    """A number of requests, whole unless several skills share one."""
+    rounded = round(float(requests), 6)
+    return int(rounded) if rounded.is_integer() else rounded

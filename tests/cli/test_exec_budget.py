@@ -177,6 +177,7 @@ def test_stored_sessions_are_added_up_by_day_model_repository_and_skill(place: P
         found = json.loads(run(place, "cost", "--by", by, "--json", "--since", "1d").out)
         assert [row[by] for row in found["rows"]] == names
         assert (found["total"]["requests"], found["total"]["cost_usd"]) == (3, pytest.approx(3 * 0.00205))
+        assert isinstance(found["total"]["requests"], int)
     by_skill = json.loads(run(place, "cost", "--by", "skill", "--json").out)["rows"]
     assert [row["requests"] for row in by_skill] == [2, 1]
     assert json.loads(run(place, "cost", "--json", "--since", "2099-01-01").out)["rows"] == []
