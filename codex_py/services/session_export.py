@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.protocol import events
-from codex_py.protocol.encoding import as_object, decode_json, encode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.rollout.records import RolloutRecord, all_records, open_stored, read_meta
 from codex_py.rollout.stored_turns import HostMessage, PastItem, PastUserMessage, past_items
 from codex_py.rollout.summary import SessionSummary
@@ -36,6 +36,11 @@ _MAX_TITLE: Final = 300
 # All that a fork took over is in its export.
 _FORK_KEYS: Final = ("forked_from_id", "forked_from_ordinal_exclusive")
 _CALLS: Final = ("call", "output")
+_MESSAGE_ITEMS: Final = ("UserMessage", "AgentMessage", "Reasoning", "Plan", "ContextCompaction")
+_TOOL_EVENTS: Final = (
+    *("apply_patch_", "collab_", "dynamic_tool_", "exec_", "mcp_tool_", "patch_apply_", "raw_response_item"),
+    *("terminal_interaction", "turn_diff", "view_image_", "web_search_"),
+)
 
 
 class ExportChoice(NamedTuple):
@@ -118,12 +123,33 @@ def begin_of(path: Path, since: int) -> int:
 
 def _chosen(record: RolloutRecord, choice: ExportChoice) -> dict[str, Any] | None:
     payload = record.payload
-    if record.record_type != "response_item":
+    if choice.tools and not choice.redacts_more:
         return payload
-    is_call = any(word in str(payload.get("type", "")) for word in _CALLS)
-    if is_call and not choice.tools:
+    match record.record_type:
+        case "response_item" | "early_output":
+            return _chosen_item(payload, choice)
+        case "compacted" if "replacement_history" in payload:
+            items = [_chosen_item(as_object(item), choice) for item in as_list(payload["replacement_history"])]
+            return {**payload, "replacement_history": [item for item in items if item is not None]}
+        case "event_msg" if _is_of_tool(payload):
+            # It repeats what the items say.
+            return None
+        case _:
+            return payload
+
+
+def _chosen_item(item: dict[str, Any], choice: ExportChoice) -> dict[str, Any] | None:
+    if not choice.tools and any(word in str(item.get("type", "")) for word in _CALLS):
         return None
-    return {**payload, "output": _OMITTED} if choice.redacts_more and "output" in payload else payload
+    return {**item, "output": _OMITTED} if choice.redacts_more and "output" in item else item
+
+
+def _is_of_tool(event: dict[str, Any]) -> bool:
+    """Whether an event, of Codex CLI for the most part, shows a call of a tool or its output."""
+    event_type = str(event.get("type", ""))
+    if event_type in ("item_started", "item_completed"):
+        return as_object(event.get("item")).get("type") not in _MESSAGE_ITEMS
+    return event_type.startswith(_TOOL_EVENTS)
 
 
 def export_head(session: SessionSummary, cleaner: TextCleaner) -> ExportHead:

@@ -102,6 +102,29 @@ def test_a_secret_is_no_secret_less_where_a_text_is_cut(place: Place, form: str)
     assert KEY[:9] not in export(place, stored.stem[-36:], "--format", form)
 
 
+@pytest.mark.parametrize("option", ["--redact-more", "--no-tools"])
+def test_no_record_keeps_the_output_of_a_tool_that_is_left_out(place: Place, option: str) -> None:
+    session = talk(place)
+    [path] = place.rollouts()
+    output = {"type": "function_call_output", "call_id": "c", "output": "PRINTED"}
+    item = {"type": "CommandExecution", "id": "1", "command": "x", "aggregated_output": "PRINTED"}
+    added = [
+        ("early_output", output),
+        ("compacted", {"message": "short", "replacement_history": [output]}),
+        ("event_msg", {"type": "exec_command_end", "call_id": "c", "command": ["x"], "stdout": "PRINTED"}),
+        ("event_msg", {"type": "mcp_tool_call_end", "call_id": "c", "result": {"Ok": {"content": "PRINTED"}}}),
+        ("event_msg", {"type": "item_completed", "item": item}),
+    ]
+    begins = len(path.read_text().splitlines())
+    with path.open("a") as file:
+        for number, (record_type, payload) in enumerate(added, begins):
+            head = {"timestamp": "2026-11-23T10:00:00.000Z", "ordinal": number}
+            file.write(json.dumps({**head, "type": record_type, "payload": payload}) + "\n")
+    assert export(place, session, "--format", "json").count("PRINTED") == 5
+    for form in ("json", "jsonl", "md", "html"):
+        assert "PRINTED" not in export(place, session, "--format", form, option)
+
+
 def test_a_turn_that_is_not_there_leaves_no_half_export(place: Place) -> None:
     session = talk(place)
     for form in ("md", "html", "json", "jsonl"):
