@@ -90,7 +90,14 @@ def _candidates(request: SkillRootsRequest) -> Iterator[SkillRoot]:
     for plugin in request.plugin_roots:
         root = Path(real_path(plugin.root))
         yield SkillRoot(plugin.skills, "user", "plugin", plugin.namespace, plugin.plugin_id, root)
-    for directory in (*request.extra_roots, *request.extra_user_roots):
+    # Who names a directory of the project does not make what lies in it the user's own.
+    own_project = request.project_root is not None and not Path(real_path(request.user_home)).is_relative_to(project)
+    for directory in request.extra_roots:
+        if own_project and "\0" not in str(directory) and Path(real_path(directory)).is_relative_to(project):
+            yield SkillRoot(directory, "repo", "extra", inside=project)
+        else:
+            yield SkillRoot(directory, "user", "extra")
+    for directory in request.extra_user_roots:
         yield SkillRoot(directory, "user", "extra")
     for directory in _from_project_to(cwd, project):
         yield SkillRoot(directory / ".agents" / "skills", "repo", "agents", inside=project)

@@ -130,12 +130,15 @@ class _Chosen:
 
     def _linked(self, path: str) -> Skill | None:
         """The skill whose file a path is; a relative one starts from where the user is, and stays in the project."""
-        whole = _lexical(path, self._user_home)
-        if not whole.startswith("/") and self._base is not None:
-            whole = os.path.normpath(f"{self._base.cwd}/{whole}")
-            if not Path(whole).is_relative_to(self._base.project):
-                return None
-        return self._by_path.get(whole)
+        return self._by_path.get(self._whole(path))
+
+    def _whole(self, path: str) -> str:
+        """The absolute path of a link; a relative one that would leave the project stays relative."""
+        tidy = _lexical(path, self._user_home)
+        if tidy.startswith("/") or self._base is None:
+            return tidy
+        whole = os.path.normpath(f"{self._base.cwd}/{tidy}")
+        return whole if Path(whole).is_relative_to(self._base.project) else tidy
 
     def _named_by_link(self, path: str) -> Sequence[Skill]:
         """The skills that `skill://name`, or `skill://namespace/name`, stands for."""
@@ -249,7 +252,7 @@ class _Chosen:
             self._untold += 1
 
     def _why_no_skill_at(self, name: str, written: str) -> str:
-        path = _lexical(written, self._user_home)
+        path = self._whole(written)
         target = f"`{_shown(written)}` of `${_shown(name)}`"
         if not path.startswith("/"):
             needs = (
@@ -261,6 +264,9 @@ class _Chosen:
                 return f"the skill at {target} is switched off; {_enabling(skill.name)}"
             if path in (str(skill.path.parent), str(skill.directory)):
                 return f"{target} is the directory of a skill; write {_link_to(skill)}"
+        if os.path.isfile(path):  # noqa: PTH113 - Path.is_file raises for what nobody may look at
+            where = "no directory that is searched for skills; `codex-py skills doctor` says how to add one"
+            return f"no skill at {target}: it lies in {where}{self._hint(name)}"
         return f"no skill at {target}{self._hint(name)}"
 
     def _hint(self, name: str) -> str:

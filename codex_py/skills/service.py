@@ -74,7 +74,7 @@ class SkillService:
 
     `cache` is a directory that stores what was read, or None to keep it in memory only. Files that `may_read`
     denies are left out; unless `checks_plain`, only files reached through links are asked about. `load_checker` is
-    called where a directory has a `skills.lock`.
+    called where a directory has a `skills.lock`. After `max_seconds` of reading it gives what there is.
     """
 
     def __init__(
@@ -84,7 +84,9 @@ class SkillService:
         *,
         checks_plain: bool = True,
         load_checker: Callable[[], SkillChecker] | None = None,
+        max_seconds: float = _MAX_SECONDS,
     ) -> None:
+        self._max_seconds = max_seconds
         self._load_checker = load_checker
         self._checker: SkillChecker | None = None
         self._checked: tuple[SkillCatalog, SkillCatalog] | None = None
@@ -106,7 +108,7 @@ class SkillService:
         if force_reload:
             self._scans.clear()
             self._assembled.clear()
-        until = time.monotonic() + _MAX_SECONDS
+        until = time.monotonic() + self._max_seconds
         roots = skill_roots(request)
         # The user's own first: a project must not use up their time.
         own_first = sorted(roots, key=lambda root: root.scope == "repo")

@@ -124,7 +124,8 @@ async def test_a_link_to_home_is_written_with_a_tilde(place: Place) -> None:
     [
         (
             "use [$lint]({evil})",
-            "no skill at `{evil}` of `$lint`; you could mean `$lint` (repo)",
+            "no skill at `{evil}` of `$lint`: it lies in no directory that is searched for skills; "
+            "`codex-py skills doctor` says how to add one; you could mean `$lint` (repo)",
         ),
         (
             "[$lint](../evil/SKILL.md)",

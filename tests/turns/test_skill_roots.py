@@ -278,3 +278,16 @@ async def test_skills_of_claude_code_come_too_and_the_same_skill_counts_once(pla
     assert [shown.count(f"- {name}: ") for name in ("lint", "other", "at-home")] == [1, 1, 1]
     left_out = await talk(place, "hi", bundled=f"{NO_BUNDLED}\n[skills]\nclaude = false\n")
     assert "- other: " not in left_out.requests[0].input_bytes.decode()
+
+
+async def test_a_directory_of_the_project_that_the_settings_name_has_skills_of_the_repository(place: Place) -> None:
+    """What lies in it is not the user's own, and no link in it leads out of the project."""
+    top = place.repo / "skills"
+    add_skill(top, "own")
+    outside = add_skill(place.home / "elsewhere", "outside")
+    (top / "linked").symlink_to(outside.parent)
+    talked = await talk(
+        place, "[$x](./skills/own/SKILL.md) and [$y](skill://outside)", top=f'[skills]\nroots = ["{top}"]\n'
+    )
+    assert [(use.name, use.scope) for use in talked.uses] == [("own", "repo")]
+    assert "- outside: " not in talked.requests[0].input_bytes.decode()
