@@ -109,7 +109,6 @@ def _with_session(launch_options: LaunchOptions, launch: LaunchContext) -> Launc
 
 
 async def _run(host: _Host, launch: LaunchContext, launch_options: LaunchOptions) -> int:
-    gc.enable()
     if not is_capable(launch.env) or launch.tui.screen_reader:
         # Nothing of what draws is loaded for a terminal that cannot be drawn on.
         from codex_py.ui.repl.lines import run_in_lines
@@ -172,6 +171,10 @@ class _Host:
         """A session, closed at the end. Raise `UserError` when it cannot be opened."""
         from codex_py.core.build import open_session  # the seam: after the prompt is on the screen
 
+        # All is loaded that stays; a session may last for hours.
+        if not self._has_opened:
+            gc.freeze()
+        gc.enable()
         config = launch.loaded.config
         request = SessionRequest(
             loaded=launch.loaded,
