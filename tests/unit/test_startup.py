@@ -193,3 +193,13 @@ def test_what_explains_a_faulty_file_is_imported_for_one_alone(place: Place) -> 
     assert faults not in imported(place, "config", "get", "model")
     place.configure("model = gpt\n")
     assert faults in imported(place, "config", "get", "model")
+
+
+def test_the_settings_of_a_session_are_shown_before_what_draws_its_events_is_loaded() -> None:
+    look = (
+        "import sys\nimport codex_py.core.build, codex_py.ui.repl.opening\n"
+        "heavy = {'rich', 'markdown_it', 'pygments', 'codex_py.render.event', 'codex_py.ui.repl.commands', 'httpx'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -235,9 +235,15 @@ class FrontEnd:
         # Only now nothing is echoed.
         self.screen.emit(opening(self.launch.cwd, title=self.launch.tui.title))
         self._modes.switch_on()
-        # Only now, that the prompt is on the screen: this brings all that draws events and runs a session.
-        module = await asyncio.to_thread(import_module, "codex_py.ui.repl.session_loop")
-        await module.SessionLoop(self, host).run(options)
+        # Only now, that the prompt is on the screen: this brings what runs a session, and then all that draws events.
+        await asyncio.to_thread(import_module, "codex_py.core.build")
+        opening_module = await asyncio.to_thread(import_module, "codex_py.ui.repl.opening")
+        await self.background_known()
+        async with contextlib.AsyncExitStack() as stack:
+            if early := await opening_module.open_early(self, host, options):
+                stack.push_async_exit(early)
+            module = await asyncio.to_thread(import_module, "codex_py.ui.repl.session_loop")
+            await module.SessionLoop(self, host, early).run(options)
 
     def _on_signal(self, number: signal.Signals) -> None:
         if number == signal.SIGINT and self._has_lent:

@@ -32,9 +32,10 @@ from codex_py.ui.repl.commands import commands_now
 from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unknown_command
 from codex_py.ui.repl.first_run import reach_a_model
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions, RewindHost
+from codex_py.ui.repl.opening import banner_of
 from codex_py.ui.repl.panels.askers import LineAsker
 from codex_py.ui.repl.panels.questions import QuestionQueue
-from codex_py.ui.repl.session_start import banner_of, first_destination, settle_start, way_back
+from codex_py.ui.repl.session_start import describe_resumed, first_destination, settle_start, way_back
 from codex_py.ui.repl.slash_command import (
     CommandContext,
     Destination,
@@ -296,7 +297,8 @@ class _LineSession:
 
     def _greet(self, event: events.Event) -> None:
         if isinstance(event, events.SessionStarted):
-            banner = banner_of(event, self._context)
+            resumed = describe_resumed(self._context, event)
+            banner = banner_of(event, self._context.session, self._context.user_home, resumed=resumed)
             self._talk.write(_bare(banner_lines(banner, width=_WIDTH, theme=_MONO)))
 
 

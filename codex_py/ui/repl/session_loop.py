@@ -29,10 +29,11 @@ from codex_py.ui.repl.commands.settings import warn_of_unknown_model
 from codex_py.ui.repl.first_run import reach_a_model
 from codex_py.ui.repl.launch import LaunchHost, LaunchOptions
 from codex_py.ui.repl.live import Live
+from codex_py.ui.repl.opening import EarlySession, banner_of
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.questions import QuestionQueue
 from codex_py.ui.repl.screen import TerminalScreen
-from codex_py.ui.repl.session_start import banner_of, first_destination, settle_start, way_back
+from codex_py.ui.repl.session_start import describe_resumed, first_destination, settle_start, way_back
 from codex_py.ui.repl.session_view import SessionView, StatusKeeper, ViewServices
 from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, Quit
 from codex_py.ui.repl.status_command import StatusCommand
@@ -63,6 +64,10 @@ class Printer:
         """Show what is drawn already."""
         self._screen.print_above(["", *lines] if self._flow.gap_before(ScrollbackEntry()) else lines)
 
+    def begin_below(self) -> None:
+        """Note that something stands there already."""
+        self._flow.gap_before(ScrollbackEntry())
+
     def event(self, event: Event, *, expanded: bool = False) -> None:
         entry = render_event(event, expanded=expanded, cwd=self.cwd)
         if entry is not None:
@@ -76,7 +81,7 @@ _MAX_SHOWN_AGAIN: Final = 400
 class SessionLoop:
     """The sessions of one run of the program, one after the other."""
 
-    def __init__(self, front: FrontEnd, host: LaunchHost) -> None:
+    def __init__(self, front: FrontEnd, host: LaunchHost, early: EarlySession | None) -> None:
         self._front = front
         self._host = host
         self._launch = front.launch
@@ -84,11 +89,14 @@ class SessionLoop:
         self._printer = Printer(front.screen, lambda: front.theme, front.launch.cwd)
         self._asker = PanelAsker(front.panels.show, self._badge)
         self._questions: QuestionQueue | None = None
+        # The first session, where it is open already.
+        self._early = early
+        if early is not None and early.has_begun:
+            self._printer.begin_below()
 
     async def run(self, options: LaunchOptions) -> None:
         """Until the user quits. Raise `UserError` when the first session cannot be opened."""
         self._options = options
-        await self._front.background_known()
         settled = await settle_start(self._asker, self._host, self._front.launch)
         if settled is None:
             return
@@ -98,11 +106,12 @@ class SessionLoop:
         while isinstance(destination, OpenSession):
             try:
                 destination = await self._rewound(destination)
-                async with self._host.open(self._launch, destination.target) as session:
+                async with self._early or self._host.open(self._launch, destination.target) as session:
                     destination = await self._run_session(session)
                     before = way_back(session, is_ephemeral=self._host.is_ephemeral)
                     self._front.controls.leaving = session.interrupt
             except UserError as error:
+                self._early = None
                 if isinstance(error, LoginNeeded):
                     destination = await self._set_up(destination)
                 elif before is None:
@@ -151,8 +160,10 @@ class SessionLoop:
             )
             front.begin_with(conversation)
             side = SideTasks(tasks)
+            has_begun = self._early is not None
             view = self._build_view(context, conversation, live, side)
-            await session.submit(Begin())
+            if not has_begun:
+                await session.submit(Begin())
             self._show_again(session)
             self._front.controls.set_session(view)
             side.start(warn_of_unknown_model(context))
@@ -218,9 +229,18 @@ class SessionLoop:
             notices,
             note_asking,
         )
+        self._subscribe(session, listeners)
+        return view
+
+    def _subscribe(self, session: Session, listeners: Sequence[Callable[[Event], None]]) -> None:
+        """Have the listeners hear the session, and what it has said already. The first one greets."""
         for listener in listeners:
             session.subscribe(listener)
-        return view
+        early, self._early = self._early, None
+        for event in early.take_events() if early else ():
+            # The greeting is on the screen.
+            for listener in listeners[1:]:
+                listener(event)
 
     def _run_status_command(self, command: str, status: StatusKeeper, session: Session, side: SideTasks) -> None:
         def show(line: str) -> None:
@@ -255,7 +275,8 @@ class SessionLoop:
     def _greet(self, context: CommandContext, event: events.Event) -> None:
         if not isinstance(event, events.SessionStarted):
             return
-        banner = banner_of(event, context)
+        resumed = describe_resumed(context, event)
+        banner = banner_of(event, context.session, context.user_home, resumed=resumed)
         self._printer.show_lines(banner_lines(banner, width=self._front.screen.width, theme=self._front.theme))
 
     def _show_again(self, session: Session) -> None:

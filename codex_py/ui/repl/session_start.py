@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from codex_py import __version__
 from codex_py.config.edit import set_value, trust_project
 from codex_py.config.load import LoadedConfig
 from codex_py.config.project import project_files
@@ -15,10 +14,10 @@ from codex_py.core.build import ResumeTarget
 from codex_py.core.session import Session
 from codex_py.paths import short_path
 from codex_py.protocol.events import SessionStarted
-from codex_py.render.status import Banner
 from codex_py.render.transcript import recent_turns
 from codex_py.text.display import counted
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
+from codex_py.ui.repl.opening import asks_about_full_access
 from codex_py.ui.repl.panels.forms import FormAsker, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
 from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, Quit
@@ -95,9 +94,7 @@ async def settle_start(asker: FormAsker, host: LaunchHost, launch: LaunchContext
 
 
 async def _settle_full_access(asker: FormAsker, host: LaunchHost, launch: LaunchContext) -> LaunchContext | None:
-    config = launch.loaded.config
-    is_known = host.waives_sandbox or config.notice.get("hide_full_access_warning") is True
-    if config.sandbox_mode != "danger-full-access" or is_known:
+    if not asks_about_full_access(host, launch):
         return launch
     match await asker.choose(_FULL_ACCESS):
         case "yes":
@@ -155,27 +152,11 @@ def way_back(session: Session, *, is_ephemeral: bool) -> OpenSession:
     return OpenSession(ResumeTarget(session.thread_id, any_directory=True))
 
 
-def _describe_resumed(context: CommandContext) -> str:
-    """How many turns a resumed session has, and how much context is left."""
+def describe_resumed(context: CommandContext, started: SessionStarted) -> str:
+    """How many turns a resumed session has, and how much context is left; empty for a new one."""
+    if not started.resumed:
+        return ""
     turns = recent_turns(context.session.history.items, cwd=context.cwd, max_turns=1).turns
     use = context.session.context_use()
     left = f"{max(0.0, 1 - use.total / use.window):.0%} context left" if use.window else ""
     return " · ".join(filter(None, [counted(turns, "turn"), left]))
-
-
-def banner_of(started: SessionStarted, context: CommandContext) -> Banner:
-    """The banner of a session that has begun."""
-    notice = (started.notice,) if started.notice else ()
-    return Banner(
-        version=__version__,
-        model=started.model,
-        provider=started.provider,
-        cwd=started.cwd,
-        sandbox=started.sandbox,
-        approval=started.approval,
-        effort=started.effort,
-        skills=len(context.catalog().enabled()),
-        resumed=_describe_resumed(context) if started.resumed else "",
-        warnings=notice,
-        home=Path(context.user_home) if context.user_home else None,
-    )
