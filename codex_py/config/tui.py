@@ -134,7 +134,7 @@ NotificationMethod: TypeAlias = Literal["auto", "osc9", "bel"]
 # Those of `render.theme`, which draws them.
 THEMES: Final = ("auto", "dark", "light", "mono")
 STATUS_FIELDS: Final = ("model", "effort", "context", "directory", "branch", "sandbox", "running", "tokens", "cost")
-STATUS_FIELD: Final = re.compile(r"\{([\w-]+)\}")
+STATUS_FIELD: Final = r"\{([\w-]+)\}"
 _EVENTS: Final = ("agent-turn-complete", "approval-requested")
 TABLE_KEYS: Final = (
     TableKey("theme", "auto", "colours (auto | dark | light | mono)"),
@@ -245,7 +245,7 @@ class _Reader:
         """A text or a command; a list, as other programs have it, counts for nothing."""
         value = self._table.get("status_line", [])
         if isinstance(value, str):
-            for name in STATUS_FIELD.findall(value):
+            for name in re.findall(STATUS_FIELD, value):
                 if name not in STATUS_FIELDS:
                     guess = did_you_mean(name, STATUS_FIELDS) or f"there are {', '.join(STATUS_FIELDS)}"
                     self._note("status_line", f"there is no field `{{{name}}}`; {guess}")

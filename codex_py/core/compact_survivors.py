@@ -128,12 +128,12 @@ SkillUses: TypeAlias = "Callable[[str, Path], Sequence[SkillUse]]"
 
 # How a patch says what it did: the format of `patch.summary`, which other programs share.
 _PATCHED: Final = "Success. Updated the following files:\n"
-_FILE: Final = re.compile(r"([AMD]) (\S.*)")
+_FILE: Final = r"([AMD]) (\S.*)"
 _CHANGE_TYPES: Final = {"A": "add", "M": "update", "D": "delete"}
 _PLAN_NAME: Final = f'"{UpdatePlan.name}"'.encode()
 _FUNCTION_CALL: Final = b'{"type":"function_call",'
-_LOADED: Final = re.compile(r'<skill-loaded name="([^"\n]*)">\n<path>([^\n]*)</path>\n')
-_SKILL: Final = re.compile(r"<skill>\n<name>([^\n]*)</name>\n<path>([^\n]*)</path>\n")
+_LOADED: Final = r'<skill-loaded name="([^"\n]*)">\n<path>([^\n]*)</path>\n'
+_SKILL: Final = r"<skill>\n<name>([^\n]*)</name>\n<path>([^\n]*)</path>\n"
 
 
 def work_state_of(items: Sequence[ResponseItem], cwd: Path, skill_uses: SkillUses) -> WorkState:
@@ -189,7 +189,7 @@ def _patched(item: ResponseItem, cwd: Path) -> WorkState | None:
     text = output if isinstance(output, str) else "\n".join(part for part in texts if isinstance(part, str))
     files: dict[str, str] = {}
     for line in text.partition(_PATCHED)[2].splitlines():
-        found = _FILE.fullmatch(line)
+        found = re.fullmatch(_FILE, line)
         if found is None:
             break
         files[str(cwd / found[2])] = _CHANGE_TYPES[found[1]]
@@ -200,14 +200,14 @@ def _shown(item: ResponseItem) -> WorkState | None:
     view = item.view()
     if not isinstance(view, Message) or view.role != "user":
         return None
-    found = _SKILL.match(view.text)
+    found = re.match(_SKILL, view.text)
     return WorkState(skills={found[2]: found[1]}) if found else None
 
 
 def _loaded(item: ResponseItem) -> WorkState | None:
     if not item.type.endswith("_call_output"):
         return None
-    found = _LOADED.match(output_of(item))
+    found = re.match(_LOADED, output_of(item))
     return WorkState(skills={found[2]: found[1]}) if found else None
 
 

@@ -104,17 +104,17 @@ class Turn(Value):
 
 
 _TAGS: Final = ("<proposed_plan>", "</proposed_plan>")
-_PLAN: Final = re.compile(r"^[ \t]*<proposed_plan>[ \t]*\n", re.MULTILINE)
-_PLAN_END: Final = re.compile(r"^[ \t]*</proposed_plan>[ \t]*$", re.MULTILINE)
+_PLAN: Final = r"(?m)^[ \t]*<proposed_plan>[ \t]*\n"
+_PLAN_END: Final = r"(?m)^[ \t]*</proposed_plan>[ \t]*$"
 
 
 def proposed_plan(text: str) -> str | None:
     """The plan in a message, without its tags; None when there is none, or an empty one."""
-    begins = list(_PLAN.finditer(text))
+    begins = list(re.finditer(_PLAN, text))
     if not begins:
         return None
     # A plan that was cut short is shown as far as it goes.
-    end = _PLAN_END.search(text, begins[-1].end())
+    end = re.compile(_PLAN_END).search(text, begins[-1].end())
     return text[begins[-1].end() : end.start() if end else len(text)].strip() or None
 
 

@@ -14,9 +14,9 @@ from codex_py.process.env import bundled_tools, find_executable
 
 # Runs that one kind of quoting can hold. `^` is kept to the start of a single-quoted run and a backslash out of all of
 # them but double quotes: shells disagree about both.
-_PLAIN: Final = re.compile(r"[+\-./:@\]_0-9A-Za-z]+\Z")
-_SINGLE: Final = re.compile(r"\^?[^'^\\]*")
-_DOUBLE: Final = re.compile(r"[^`$!^]*")
+_PLAIN: Final = r"[+\-./:@\]_0-9A-Za-z]+\Z"
+_SINGLE: Final = r"\^?[^'^\\]*"
+_DOUBLE: Final = r"[^`$!^]*"
 
 
 def join_words(words: Iterable[str]) -> str:
@@ -28,7 +28,7 @@ def quote_word(word: str) -> str:
     """One word: bare when it is plain, else as few quoted runs as can hold it, single quotes preferred."""
     if not word:
         return "''"
-    if _PLAIN.match(word):
+    if re.match(_PLAIN, word):
         return word
     runs: list[str] = []
     position = 0
@@ -39,8 +39,8 @@ def quote_word(word: str) -> str:
 
 
 def _next_run(word: str, start: int) -> tuple[str, int]:
-    single = _SINGLE.match(word, start)
-    double = _DOUBLE.match(word, start)
+    single = re.compile(_SINGLE).match(word, start)
+    double = re.compile(_DOUBLE).match(word, start)
     assert single is not None and double is not None  # both match the empty string
     if single.end() >= double.end() and single.end() > start:
         return f"'{single.group()}'", single.end()

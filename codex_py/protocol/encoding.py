@@ -64,7 +64,7 @@ def as_list(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
 def uuid7(now_ms: int | None = None) -> str:
@@ -81,7 +81,7 @@ def uuid7(now_ms: int | None = None) -> str:
 
 def is_uuid(text: str) -> bool:
     """Whether a text is a UUID in the form this program writes: lower case, hyphens, nothing around it."""
-    return _UUID.fullmatch(text) is not None
+    return re.fullmatch(_UUID, text) is not None
 
 
 def timestamp(now: float | None = None) -> str:

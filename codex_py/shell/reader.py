@@ -10,7 +10,7 @@ from codex_py.shell.command_line import CommandLine, ReadFile
 from codex_py.text.files import FileRefused, read_trusted
 
 _MAX_FILE_BYTES: Final = 64 * 1024
-_SHELL_LINE: Final = re.compile(rb"#![^\n]*\b(?:ba|da|k|mk|z)?sh\b")
+_SHELL_LINE: Final = rb"#![^\n]*\b(?:ba|da|k|mk|z)?sh\b"
 
 
 def read_script_file(path: str) -> str | None:
@@ -22,7 +22,7 @@ def read_script_file(path: str) -> str | None:
         head = read_trusted(path, _MAX_FILE_BYTES)
     except FileRefused:
         return None
-    if head is None or b"\0" in head.raw or (head.raw.startswith(b"#!") and not _SHELL_LINE.match(head.raw)):
+    if head is None or b"\0" in head.raw or (head.raw.startswith(b"#!") and not re.match(_SHELL_LINE, head.raw)):
         return None
     return head.raw.decode("utf-8", "replace")
 

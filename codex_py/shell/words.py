@@ -8,11 +8,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 Words: TypeAlias = tuple[str, ...]
 
-_ESCAPE: Final = re.compile(
-    r"\\(?:x(?P<x>[0-9A-Fa-f]{1,2})|(?P<octal>[0-7]{1,3})|[uU](?P<u>[0-9A-Fa-f]{1,8})|(?P<plain>.))", re.DOTALL
-)
-_BACKSLASH: Final = re.compile(r"\\(.?)", re.DOTALL)
-_BACKSLASH_IN_STRING: Final = re.compile(r'\\(["$`\\\n])')
+_ESCAPE: Final = r"(?s)\\(?:x(?P<x>[0-9A-Fa-f]{1,2})|(?P<octal>[0-7]{1,3})|[uU](?P<u>[0-9A-Fa-f]{1,8})|(?P<plain>.))"
+_BACKSLASH: Final = r"(?s)\\(.?)"
+_BACKSLASH_IN_STRING: Final = r'\\(["$`\\\n])'
 _NAMED_ESCAPES: Final[Mapping[str, str]] = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 # What GNU's tools are called next to a system's own, without the `g`.
 _GNU: Final = frozenset(
@@ -47,17 +45,17 @@ def texts_of(words: Sequence[Word]) -> Words:
 
 def unescape(text: str) -> str:
     """A bare word without its backslashes."""
-    return _BACKSLASH.sub(_escaped, text) if "\\" in text else text
+    return re.sub(_BACKSLASH, _escaped, text) if "\\" in text else text
 
 
 def unescape_string(raw: bytes) -> str:
     """A literal piece of a `"…"` without its backslashes."""
-    return _BACKSLASH_IN_STRING.sub(_escaped, raw.decode("utf-8", "replace"))
+    return re.sub(_BACKSLASH_IN_STRING, _escaped, raw.decode("utf-8", "replace"))
 
 
 def unescape_ansi_c(text: str) -> str:
     """Unescape the text between the quotes of `$'…'`."""
-    return _ESCAPE.sub(_character, text) if "\\" in text else text
+    return re.sub(_ESCAPE, _character, text) if "\\" in text else text
 
 
 def printed_text(words: Sequence[Word]) -> str | None:

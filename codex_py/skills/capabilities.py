@@ -24,38 +24,35 @@ _SCRIPT_SUFFIXES: Final = (
     *(".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua"),
     *(".ps1", ".bat", ".cmd", ".exe", ".so", ".dll", ".jar", ".wasm", ".pyc"),
 )
-_ADDRESS: Final = re.compile(
-    r"\b(?:https?|wss?|ftps?|ssh|git|tcp|udp)://(?:[^\s/@\"'<>]{1,200}@)?(\[[0-9a-fA-F:.]+\]|[\w-]+(?:\.[\w-]+)*)(:\d{1,5})?",
-    re.IGNORECASE,
+_ADDRESS: Final = (
+    r"(?i)\b(?:https?|wss?|ftps?|ssh|git|tcp|udp)://(?:[^\s/@\"'<>]{1,200}@)?"
+    r"(\[[0-9a-fA-F:.]+\]|[\w-]+(?:\.[\w-]+)*)(:\d{1,5})?"
 )
-_CALLING: Final = re.compile(r"\b(?:curl|wget|nc|ncat|netcat|ssh|scp|sftp|rsync|telnet|ftp)\s")
-_HOST: Final = re.compile(
+_CALLING: Final = r"\b(?:curl|wget|nc|ncat|netcat|ssh|scp|sftp|rsync|telnet|ftp)\s"
+_HOST: Final = (
     r"(?<![\w./@-])(?:[\w.-]{1,64}@)?"
     r"((?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}|\d{1,3}(?:\.\d{1,3}){3})(?![\w.(-])"
 )
-_COMMAND: Final = re.compile(r"[^\n|;&]+")
+_COMMAND: Final = r"[^\n|;&]+"
 _MAX_BEFORE_HOST: Final = 200
 # Names that look like a host and are a file of the command.
-_FILE_NAME: Final = re.compile(
-    r"\.(?:sh|py|js|ts|json|md|txt|ya?ml|toml|tar|gz|tgz|zip|html?|log|csv|xml|pem|key|conf|cfg)$"
-)
-_FENCE: Final = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*(\w*)[^`\n]*\n(.*?)(?:^[ \t>]*\1|\Z)", re.MULTILINE | re.DOTALL)
+_FILE_NAME: Final = r"\.(?:sh|py|js|ts|json|md|txt|ya?ml|toml|tar|gz|tgz|zip|html?|log|csv|xml|pem|key|conf|cfg)$"
+_FENCE: Final = r"(?ms)^[ \t>]*(`{3,}|~{3,})[ \t]*(\w*)[^`\n]*\n(.*?)(?:^[ \t>]*\1|\Z)"
 # What stands outside of a fenced block and may be a command: a code span, a line after a prompt, an indented line.
-_UNFENCED: Final = re.compile(
-    r"(?<!`)`([^`\n]{3,300})`(?!`)|^[ \t>]*\$ ([^\n]+)|^(?: {4}|\t)[ \t]*([^\n]+)", re.MULTILINE
-)
+_UNFENCED: Final = r"(?m)(?<!`)`([^`\n]{3,300})`(?!`)|^[ \t>]*\$ ([^\n]+)|^(?: {4}|\t)[ \t]*([^\n]+)"
 _PROGRAMS: Final = (
     "apt apt-get apk aws az bash brew bun bunx bundle cargo chmod chown composer cp curl deno dnf docker dotnet gcloud"
     " gem gh git go gradle helm kubectl kill make mv mvn nc node npm npx openssl perl php pip pip3 pipx pnpm podman"
     " poetry psql python python3 rm rsync ruby ruff rustup scp sed sh ssh sudo systemctl tar terraform uv uvx wget yarn"
 ).split()
 # A program that is known, or a path of one, with an argument; or any word with a flag or a pipe behind it.
-_LOOKS_RUN: Final = re.compile(
-    rf"(?:(?:{'|'.join(map(re.escape, _PROGRAMS))})\s+\S|(?:\.{{0,2}}/)?[\w.-]+(?:/[\w.-]+)+\.(?:sh|py|js|rb|pl)\s+\S"
+_LOOKS_RUN: Final = (
+    rf"(?:(?:{'|'.join(map(re.escape, _PROGRAMS))})\s+\S"
+    r"|(?:\.{0,2}/)?[\w.-]+(?:/[\w.-]+)+\.(?:sh|py|js|rb|pl)\s+\S"
     r"|[a-z][\w.-]*\s(?:.*\s)?(?:-[a-zA-Z]\b|--[a-z]|[|]|&&))"
 )
 _SHELLS: Final = frozenset({"", "sh", "bash", "zsh", "shell", "console", "terminal", "fish", "powershell"})
-_CALL: Final = re.compile(r"\b(?:os\.system|subprocess\.\w+|child_process|execSync|exec|spawn|system|popen)\s*\(")
+_CALL: Final = r"\b(?:os\.system|subprocess\.\w+|child_process|execSync|exec|spawn|system|popen)\s*\("
 _MAX_NAMES: Final = 500
 _MAX_COMMANDS: Final = 200
 _MAX_CHARS: Final = 160
@@ -148,22 +145,22 @@ def is_script(file: TreeFile, content: bytes) -> bool:
 
 def find_addresses(text: str) -> Iterator[str]:
     """The hosts that a text names in addresses and in commands that connect, in lower case."""
-    for found in _ADDRESS.finditer(text):
+    for found in re.finditer(_ADDRESS, text):
         yield f"{found[1]}{found[2] or ''}".lower()
-    if _CALLING.search(text):
-        yield from (host for part in _COMMAND.finditer(text) for host in _called_hosts(part[0]))
+    if re.search(_CALLING, text):
+        yield from (host for part in re.finditer(_COMMAND, text) for host in _called_hosts(part[0]))
 
 
 def _called_hosts(command: str) -> Iterator[str]:
     """The first host behind each program that connects. Each character is looked at once, so that no text stalls."""
-    hosts = _HOST.finditer(command)
+    hosts = re.finditer(_HOST, command)
     host = next(hosts, None)
-    for program in _CALLING.finditer(command):
+    for program in re.finditer(_CALLING, command):
         while host is not None and host.start() < program.end():
             host = next(hosts, None)
         if host is None:
             return
-        if host.start() <= program.end() + _MAX_BEFORE_HOST and not _FILE_NAME.search(host[1]):
+        if host.start() <= program.end() + _MAX_BEFORE_HOST and not re.search(_FILE_NAME, host[1]):
             yield host[1].lower()
 
 
@@ -185,15 +182,15 @@ def find_commands(directory: Path, files: Sequence[TreeFile]) -> list[str]:
 def _commands_in(file: TreeFile, text: str) -> Iterator[str]:
     lower = file.path.lower()
     if lower.endswith((".md", ".markdown", ".txt")):
-        blocks = [block[3] for block in _FENCE.finditer(text) if block[2].lower() in _SHELLS]
+        blocks = [block[3] for block in re.finditer(_FENCE, text) if block[2].lower() in _SHELLS]
         yield from (line.strip().removeprefix("$ ") for block in blocks for line in block.splitlines() if _runs(line))
         yield from (found[1] for found in re.finditer(r"!`([^`\n]{1,300})`", text))
-        spans = (found[1] or found[2] or found[3] for found in _UNFENCED.finditer(_FENCE.sub("", text)))
-        yield from (span.strip() for span in spans if _LOOKS_RUN.match(span.strip()))
+        spans = (found[1] or found[2] or found[3] for found in re.finditer(_UNFENCED, re.sub(_FENCE, "", text)))
+        yield from (span.strip() for span in spans if re.match(_LOOKS_RUN, span.strip()))
     elif lower.endswith((".sh", ".bash", ".zsh")) or re.match(r"#!.*\b(?:ba|z|da)?sh\b", text):
         yield from (line for line in text.splitlines() if _runs(line))
     else:
-        yield from (line for line in text.splitlines() if _CALL.search(line[:2000]))
+        yield from (line for line in text.splitlines() if re.search(_CALL, line[:2000]))
 
 
 def _runs(line: str) -> bool:

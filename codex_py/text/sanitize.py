@@ -48,7 +48,7 @@ _ESCAPES: Final = (
     f"|[\ufe00-\ufe02\U000e0100-\U000e01ef](?<={_IDEOGRAPH}.)"
     f"|{_FLAG_TAGS}(?<=\U0001f3f4.{{6}}))"
 )
-_STYLES: Final = re.compile(r"\x1b\[[0-9;:]*m")
+_STYLES: Final = r"\x1b\[[0-9;:]*m"
 
 
 def sanitize(text: str, *, keep_newlines: bool = True) -> str:
@@ -70,7 +70,7 @@ def sanitize(text: str, *, keep_newlines: bool = True) -> str:
 
 def without_styles(text: str) -> str:
     """A text of our own without the escape sequences of weight and colour."""
-    return _STYLES.sub("", text)
+    return re.sub(_STYLES, "", text)
 
 
 def sanitize_command(text: str) -> str:
