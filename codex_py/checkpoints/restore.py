@@ -325,7 +325,12 @@ def moved_heads(target: Snapshot, now: Snapshot) -> list[str]:
     """A line for each repository whose HEAD has moved since, with the command that moves it back."""
     return [
         f"HEAD of `{root}` has moved since and stays where it is; "
-        f"`git -C {root} reset --soft {target.head(root)}` moves the branch back"
+        f"`git -C {root} {_command_to(target.head(root))}` moves the branch back"
         for root in target.roots
-        if now.has(root) and target.head(root) and target.head(root) != now.head(root)
+        if now.has(root) and target.is_git(root) and target.head(root) != now.head(root)
     ]
+
+
+def _command_to(commit: str) -> str:
+    """The command of git that moves a branch to a commit; before the first one there is none."""
+    return f"reset --soft {commit}" if commit else "update-ref -d HEAD"

@@ -118,6 +118,17 @@ def test_edits_of_the_user_between_turns_come_back_and_later_ones_are_conflicts(
     assert (place.repo / "b.txt").read_text() == "by the user after the last turn\n"
 
 
+def test_a_first_commit_since_is_named_with_the_command_that_takes_it_back(place: Place) -> None:
+    git(place, "update-ref", "-d", "HEAD")
+    turn(place, shell("echo one > a.txt"))
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "first")
+    ended = run(place, "sessions", "rewind", place.rollouts()[0].stem[-36:], "--to", "1", "--files")
+    assert "update-ref -d HEAD` moves the branch back" in ended.err
+    git(place, "update-ref", "-d", "HEAD")
+    assert (place.repo / "README.md").exists()
+
+
 def test_a_conflict_stays_one_until_it_is_settled(place: Place) -> None:
     place.write("a.txt", "one\n")
     turn(place, shell("echo two > a.txt; echo two > b.txt"))
