@@ -17,7 +17,7 @@ from codex_py.checkpoints.entries import Entry
 from codex_py.checkpoints.snapshot import Snapshot
 from codex_py.checkpoints.store import Missing
 from codex_py.shell.command_line import ShellCommand
-from codex_py.shell.dangerous import Danger
+from codex_py.shell.reader import Danger
 from codex_py.shell.runners import NAME_PASSERS
 from codex_py.shell.words import Words
 

@@ -35,7 +35,7 @@ from codex_py.checkpoints.store import (
 from codex_py.config.sections import CheckpointsConfig
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.status import FilesChanged
-from codex_py.shell.dangerous import Danger
+from codex_py.shell.reader import Danger
 from codex_py.text.display import first_names
 
 _SHOWN: Final = 3

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final
 
 from codex_py.context.compaction import is_summary, is_users_own, work_notes
 from codex_py.core.compact import Handover
+from codex_py.core.session_skills import SkillUses
 from codex_py.core.work_log import WorkState
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.events import PlanStep
@@ -18,10 +19,6 @@ from codex_py.protocol.readable import output_of, plan_of
 from codex_py.text.display import counted
 from codex_py.text.tokens import PICTURE_BYTES, estimate_text_tokens, estimate_tokens, truncate_middle
 from codex_py.tools.session_tools import UpdatePlan
-
-if TYPE_CHECKING:
-    from codex_py.skills.implicit import SkillUse
-
 
 USER_TOKENS: Final = 20_000
 # In a small window the user's messages leave room for the work.
@@ -123,8 +120,6 @@ def _cut_skill(text: str, most: int) -> str:
     head = raw[:most].decode("utf-8", "ignore")
     return f"{head}\n[cut here: these are the first {most} of {len(raw)} bytes; the rest is in the file]{_SKILL_END}"
 
-
-SkillUses: TypeAlias = "Callable[[str, Path], Sequence[SkillUse]]"
 
 # How a patch says what it did: the format of `patch.summary`, which other programs share.
 _PATCHED: Final = "Success. Updated the following files:\n"

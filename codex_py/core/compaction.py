@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from codex_py.core.compact import CompactionRequest, Compactor, Handover
 from codex_py.core.compact_survivors import is_of_model, last_plan, new_history, work_state_of
@@ -13,6 +13,7 @@ from codex_py.core.history import History
 from codex_py.core.model_pool import ModelPool
 from codex_py.core.sampling import prompt_for
 from codex_py.core.session_hooks import HookAccess
+from codex_py.core.session_skills import SkillUses
 from codex_py.core.token_usage import ContextMeter, Counted, Fill, compaction_limit, is_too_full
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import ModelSettings, TurnContext
@@ -22,10 +23,6 @@ from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import BUDGET_REACHED, CompactionReason, CompactionWay, RequestCost, TokenUsage
 from codex_py.protocol.value import Value
-
-if TYPE_CHECKING:
-    from codex_py.skills.implicit import SkillUse
-
 
 # A request that does not fit is answered by a compaction, and once more by a harsher one.
 _MAX_REFUSALS: Final = 2
@@ -46,7 +43,7 @@ class CompactionServices(Value):
     emit: Callable[[events.Event], None]
     note_cost: Callable[[RequestCost | None, int], None]
     cwd: Path
-    skill_uses: Callable[[str, Path], Sequence[SkillUse]]
+    skill_uses: SkillUses
     hooks: HookAccess
     summary_turn: Callable[[TurnContext], TurnContext]
     prompt_text: str | None = None

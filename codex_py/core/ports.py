@@ -20,7 +20,7 @@ from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import FilesChanged, ListedHook, LiveProcess, PromptCommand
 from codex_py.protocol.value import Value
-from codex_py.shell.dangerous import Danger
+from codex_py.shell.reader import Danger
 from codex_py.skills.model import McpNeed, Skill, SkillCatalog
 from codex_py.tools.registry import ForeignTools
 from codex_py.tools.spec import AgentControl, AroundCall

@@ -10,7 +10,7 @@ from codex_py.core.ports import NO_CHECKPOINT, Checkpointer, NoCheckpoints
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.policy import ReadOnly
 from codex_py.protocol.status import FilesChanged
-from codex_py.shell.dangerous import Danger
+from codex_py.shell.reader import Danger
 
 
 class SessionCheckpoints:

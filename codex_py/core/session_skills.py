@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
@@ -26,6 +26,9 @@ from codex_py.skills.usage import TurnLedger, UseWay
 if TYPE_CHECKING:
     from codex_py.core.skill_guide import SkillGuide
     from codex_py.skills.implicit import SkillIndex, SkillUse
+
+# Finds the skills that a command line uses in a directory.
+SkillUses: TypeAlias = "Callable[[str, Path], Sequence[SkillUse]]"
 
 
 class SkillSettings(Value):

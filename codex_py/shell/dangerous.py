@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from codex_py.shell.command_line import CommandLine, ShellCommand
 from codex_py.shell.destructive import TO_DISK, destroys, is_judged, reads_statements, stays_inside
+from codex_py.shell.reader import Danger
 from codex_py.shell.runners import INTERPRETERS, SHELLS, reads_script_from_input, scripts_in_arguments
 from codex_py.shell.words import Words
 
@@ -32,17 +33,6 @@ _BOMB: Final = "it starts copies of itself without end (a fork bomb)"
 _FETCHED: Final = "it runs what it downloads"
 _DECODED: Final = "it runs what it decodes"
 _PRINTED: Final = "it runs what another command prints as a script"
-
-
-class Danger(NamedTuple):
-    """Why a command line is dangerous, as a clause that begins with `it`, and which of its commands are.
-
-    There are none where more than files is in danger.
-    """
-
-    reason: str
-    dangerous: tuple[ShellCommand, ...] = ()
-    commands: tuple[ShellCommand, ...] = ()
 
 
 def find_danger(line: CommandLine, home: str | None = None) -> Danger | None:

@@ -1,16 +1,32 @@
-"""Reads command lines, each once for all who judge it, and the scripts that they run."""
+"""Reads command lines, each once for all who judge it, and the scripts that they run.
+
+Every session loads this; what reads and judges is loaded for the first command.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from codex_py.shell.command_line import CommandLine, ReadFile
 from codex_py.text.files import FileRefused, read_trusted
+
+if TYPE_CHECKING:
+    from codex_py.shell.command_line import CommandLine, ReadFile, ShellCommand
 
 _MAX_FILE_BYTES: Final = 64 * 1024
 _SHELL_LINE: Final = rb"#![^\n]*\b(?:ba|da|k|mk|z)?sh\b"
+
+
+class Danger(NamedTuple):
+    """Why a command line is dangerous, as a clause that begins with `it`, and which of its commands are.
+
+    There are none where more than files is in danger.
+    """
+
+    reason: str
+    dangerous: tuple[ShellCommand, ...] = ()
+    commands: tuple[ShellCommand, ...] = ()
 
 
 def read_script_file(path: str) -> str | None:

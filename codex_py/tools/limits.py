@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from codex_py.protocol.value import Value
-from codex_py.shell.words import Words
 from codex_py.tools.spec import CommandField, EditedFile, OtherFields, PatchText, Tool, TypedText
 
 _READING: Final = frozenset(("Read", "Grep", "Glob", "LS", "NotebookRead"))
@@ -58,7 +57,7 @@ class ToolLimit(Value):
                 is_allowed = is_harmless or is_read or not known.isdisjoint(self.names) or self._has_server(name)
         return None if is_allowed or "*" in self.names else self._refusal(f"`{name}`")
 
-    def refuse_command(self, segments: Sequence[Words] | None, safe: Sequence[Words]) -> str | None:
+    def refuse_command(self, segments: Sequence[tuple[str, ...]] | None, safe: Sequence[tuple[str, ...]]) -> str | None:
         """Why a command must not run: `segments` are its parts, None if unknown; `safe` those that read."""
         if self._runs_all or "*" in self.names:
             return None
@@ -71,7 +70,7 @@ class ToolLimit(Value):
         is_allowed = not self.names.isdisjoint({*_WRITING, *_PATCHING, "*"})
         return None if is_allowed else self._refusal("a patch")
 
-    def _permits(self, words: Words, safe: Sequence[Words]) -> bool:
+    def _permits(self, words: tuple[str, ...], safe: Sequence[tuple[str, ...]]) -> bool:
         if (self.programs and words[0] == "cd") or (self._reads and words in safe):
             return True
         return any(_fits(pattern, words) for pattern in self.programs)
@@ -110,7 +109,7 @@ def _is_known(name: str) -> bool:
     return name == "*" or name in _READING | _WRITING | _OTHERS or name[:1].islower()
 
 
-def _fits(pattern: str, words: Words) -> bool:
+def _fits(pattern: str, words: tuple[str, ...]) -> bool:
     """Whether a command is one of a pattern: `git add:*` and `git add *` begin with these words, others are whole."""
     if pattern.endswith((":*", " *")):
         start = pattern[:-2].split()

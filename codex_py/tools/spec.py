@@ -15,8 +15,7 @@ from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
-from codex_py.shell.dangerous import Danger
-from codex_py.shell.words import Words
+from codex_py.shell.reader import Danger
 from codex_py.tools.arguments import read_arguments
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from codex_py.sandbox.command import Sandbox
     from codex_py.shell.command_line import CommandLine
     from codex_py.shell.reader import CommandLineReader
+    from codex_py.shell.words import Words
     from codex_py.tools.approval import Approvals
 
 

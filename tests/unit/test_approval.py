@@ -15,7 +15,7 @@ from codex_py.protocol.policy import (
     SandboxPolicy,
     WorkspaceWrite,
 )
-from codex_py.shell.dangerous import Danger
+from codex_py.shell.reader import Danger
 from codex_py.tools.approval import (
     NO_SANDBOX,
     AskVerdict,

@@ -203,3 +203,12 @@ def test_the_settings_of_a_session_are_shown_before_what_draws_its_events_is_loa
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_what_judges_commands_is_not_imported_before_there_is_one(place: Place) -> None:
+    with FakeResponses(api_error(400, "enough")) as model:
+        place.use_model(model.base_url)
+        names = imported(place, "exec", "go")
+
+    assert {name for name in names if name.startswith("codex_py.shell.")} == {"codex_py.shell.reader"}
+    assert names & {"httpx", "urllib.request", "email.utils", "shutil"} == set()
