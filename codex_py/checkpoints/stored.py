@@ -196,9 +196,15 @@ class _Wanted(NamedTuple):
 def _wanted(session: _Session, to: str, *, files: bool, conversation: bool) -> _Wanted:
     """The state that a rewind goes back to. Raises `UserError` if it does not exist."""
     if to == _LATEST:
-        last = find_latest(session.store) or LastRewind(None, conversation=True)
+        found = find_latest(session.store)
+        last = found or LastRewind(None, conversation=True)
         if files and not conversation and last.files is None:
-            raise UserError("the last rewind of this session was none of files")
+            what = (
+                "the last rewind of this session was of the conversation alone"
+                if found
+                else "there is no rewind to undo"
+            )
+            raise UserError(what)
         goes_back = conversation and (last.conversation or not files)
         return _Wanted(last.files if files else None, undo_conversation(session.path) if goes_back else None)
     turns = read_turns(session.path)

@@ -498,6 +498,17 @@ def test_sessions_that_write_nothing_have_no_checkpoints(place: Place) -> None:
     assert not store.exists()
 
 
+def test_a_rewind_of_files_that_never_was_cannot_be_undone(place: Place) -> None:
+    turn(place, shell("echo x > x"))
+    [session] = place.rollouts()
+    latest = ("sessions", "rewind", session.stem[-36:], "--to", "latest", "--files")
+    ended = run(place, *latest)
+    assert (ended.status, ended.err) == (1, "error: there is no rewind to undo\n")
+    rewind(place, 1, "--conversation")
+    assert "was of the conversation alone" in run(place, *latest).err
+    assert (place.repo / "x").exists()
+
+
 @pytest.mark.parametrize("to", ["0", "9", "x", "-1", "LATEST"])
 def test_a_turn_that_is_not_there_is_a_mistake(place: Place, to: str) -> None:
     turn(place, shell("echo x > x"))
