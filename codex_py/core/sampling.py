@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -26,7 +25,7 @@ from codex_py.model.client import (
     TurnState,
 )
 from codex_py.model.failures import FILTERED, IncompleteAnswer
-from codex_py.model.retry import Retry, RetryBudget
+from codex_py.model.retry import Retry, RetryBudget, number_between
 from codex_py.protocol import events
 from codex_py.protocol.items import (
     Message,
@@ -177,7 +176,7 @@ async def retried(
         try:
             return await attempt()
         except ModelError as error:
-            retry = budget.next_delay(error, now=time.monotonic(), jitter=random.uniform(0.9, 1.1))
+            retry = budget.next_delay(error, now=time.monotonic(), jitter=number_between(0.9, 1.1))
             if retry is None:
                 raise
             on_retry(error, retry)

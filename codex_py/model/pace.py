@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import random
 import struct
 import time
 from pathlib import Path
 from typing import Final
 
+from codex_py.model.retry import number_between
 from codex_py.protocol.value import Value
 
 PACE_VARIABLE: Final = "CODEX_PY_PACE_FILE"
@@ -61,7 +61,7 @@ class Pace:
     async def wait(self) -> None:
         """Return when a request may be sent: not all at the same moment, which would be the next rate limit."""
         while (pause := self.read().not_before - time.time()) > 0:
-            await asyncio.sleep(min(pause, _MAX_PAUSE) + random.uniform(0.0, _SPREAD))
+            await asyncio.sleep(min(pause, _MAX_PAUSE) + number_between(0.0, _SPREAD))
             if pause > _MAX_PAUSE:
                 return
 
