@@ -17,17 +17,26 @@ _MAX_NAMED: Final = 8
 
 # Without one of these a message names nothing, whatever skills there are.
 _HINTS: Final = tuple(
-    "use using run apply invoke follow skill benutz verwend nutz utilis emplo usa use util aplica skill 用 按 技能"
-    " 使って スキル 스킬".split()
+    "use using run apply invoke follow skill benutz verwend nutz utilis emplo usa use util aplica gebruik использу"
+    " skill 用 按 技能 使って スキル 스킬".split()
 )
 _USES: Final = frozenset(
     "use using run apply invoke follow benutze benutzen verwende verwenden nutze nutzen utilise utiliser utilisez"
-    " emploie usa usar use utiliza utilizar aplica ejecuta".split()
+    " emploie usa usar use utiliza utilizar aplica ejecuta gebruik используй используйте".split()
 )
-_SKILL: Final = frozenset(("skill", "skills", "fähigkeit", "compétence", "habilidad"))
+_SKILL: Final = frozenset("skill skills fähigkeit compétence habilidad скилл навык".split())
+# What may stand between the word for a skill and its name.
+_CALLED: Final = frozenset("called named namens appelé llamado llamada".split())
 # What may stand between the verb and the name.
 _ARTICLES: Final = frozenset(
-    "the our my your this that a an bitte den die das dem unseren mit le la les notre el los nuestra nuestro".split()
+    "the our my your this that a an bitte den die das dem unseren le la les notre el los nuestra"
+    " nuestro o os de".split()
+)
+_WITH: Final = frozenset("with mit con avec com via".split())
+# Who speaks of one of these with a skill does not want it used.
+_TROUBLE: Final = frozenset(
+    "problem problems issue issues trouble wrong bug bugs error errors conflict conflicts compare happy unhappy"
+    " familiar problème problèmes problema problemas fehler ärger vergleiche".split()
 )
 # What may follow a name that is not called a skill: anything else could make the name a part of something longer.
 _FOLLOWERS: Final = frozenset(
@@ -35,37 +44,46 @@ _FOLLOWERS: Final = frozenset(
     " auf für und dann mit im in am bitte sur pour et avec dans sobre para y con en".split()
 )
 _NEGATIONS: Final = frozenset(
-    "not no never without don't dont doesn't didn't won't can't cannot stop avoid skip instead rather nor neither"
-    " nicht kein keine keinen nie niemals ohne statt pas jamais sans sin nunca ni".split()
+    "not no never without don't dont doesn't didn't won't can't cannot stop avoid skip refrain forget forbid forbidden"
+    " instead rather nor neither"
+    " nicht kein keine keinen nie niemals ohne statt pas jamais sans sin nunca ni não niet geen не без".split()
 )
 # These may also follow the name.
 _TRAILING_NEGATIONS: Final = frozenset("nicht nie niemals niet".split())
-_JAPANESE_NEGATION: Final = "^[^。、！？\\n]{0,12}(?:わない|わず|しない|せずに|ないで)"
+_JAPANESE_NEGATION: Final = "^[^。、！？\\n]{0,12}(?:わない|わず|しない|せずに|ないで|지 ?마|지 ?말|말고|않)"
 # Between two names of which the first is used.
 _AND: Final = (
     r"(?: skills?)?(?:,| and| und| et| y|, and|,? then)(?: also| then)?(?: with| the| my| our| den| die| le| la| el)* "
     r"|[ 　]*(?:技能|skill)?[ 　]*(?:和|、|以及|与)[ 　]*"
 )
 # Between the subject and the verb these change nothing.
-_ADVERBS: Final = frozenset("already always usually often sometimes still just also currently mostly only now".split())
+_ADVERBS: Final = frozenset(
+    "already always usually often sometimes still just also currently mostly only now but and so".split()
+)
 # A clause that begins so asks or tells about a skill.
 _ASKING: Final = frozenset(
-    "how why what when where which who whose did does do was were is are should would if whether has had wie warum"
+    "how why what when where which who whose did does do was were is are should would if whether has had before unless"
+    " wenn falls bevor quand lorsque cuando antes wie warum"
     " wann wo welche wer hat soll comment pourquoi quand où qui cómo por qué cuándo dónde quién".split()
 )
-_SUBJECTS: Final = frozenset("i we they he she it people users who which that ich wir sie er es on ils elles".split())
+_SUBJECTS: Final = frozenset(
+    "i we they he she it people users who which that ich wir sie er es on ils elles there something nothing".split()
+)
 _HELPING: Final = frozenset("can could let let's lets must will shall please to".split())
 
 _CLAUSE_END: Final = ".!?;:。！？；，,\n"
 _TOKEN: Final = (
-    r"[A-Za-zÀ-ɏ0-9_'’]+(?:[-:/][A-Za-zÀ-ɏ0-9_]+)*|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]+|"
+    r"[A-Za-zÀ-ɏ\u0400-\u04ff0-9_'’]+(?:[-:/][A-Za-zÀ-ɏ0-9_]+)*|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]+|"
     r"[.!?;:。！？；，,\n]"
 )
 _CJK_USES: Final = "(?:使用|用|按照|按|运行|调用|套用)[ 　]*$"
 _CJK_NEGATIONS: Final = "(?:不要|不用|别|不|没|无需|勿|怎么|如何|为什么|谁|有人|已经|之前)[^。，！？；]{0,4}$"
 _CJK_SKILL: Final = "^[ 　]*(?:这个|这項|这项|该|的)?[ 　]*(?:skill|技能|スキル|스킬)"
 _CJK_AFTER: Final = "^[ 　]*(?:来|去|做|处理|检查|写|改|$|。|！|，)"
-_JAPANESE_USE: Final = "^[ 　]*(?:という|の)?(?:skill|スキル)?[ 　]*(?:を使って|で(?:やって|お願い|書いて)|を使い)"
+_JAPANESE_USE: Final = (
+    "^[ 　]*(?:という|の)?(?:skill|スキル)?[ 　]*(?:を使って|で(?:やって|お願い|書いて)|を使い)"
+    "|^[ 　]*스킬(?:을|로)?[ 　]*(?:사용해|이용해|써)"
+)
 
 
 class NaturalName(Value):
@@ -155,11 +173,13 @@ def _is_used(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
     before = _clause_before(text[:start])
     after = text[end:]
     tokens = [token.lower().replace("’", "'") for token in re.findall(_TOKEN, before)]
-    if _NEGATIONS.intersection(tokens[-6:]) or re.search(_CJK_NEGATIONS, before) or _is_negated_behind(after):
+    if _is_negated(tokens[-6:]) or re.search(_CJK_NEGATIONS, before) or _is_negated_behind(after):
         return False
     if _is_used_in_cjk(before, after, words):
         return True
     following = [token.lower() for token in re.findall(_TOKEN, after[:80])]
+    if tokens and tokens[-1] in _CALLED:
+        tokens.pop()
     is_called_skill = following[:1] in (["skill"], ["skills"]) or bool(tokens and tokens[-1] in _SKILL)
     while tokens and (tokens[-1] in _ARTICLES or tokens[-1] in _SKILL) and (is_called_skill or "-" in text[start:end]):
         tokens.pop()
@@ -184,7 +204,12 @@ def _is_joined(text: str, start: int, end: int, words: Sequence[str], taken: Seq
 
 
 def _clause_before(text: str) -> str:
+    text = re.sub(r"\b(skill):[ ]*$", r"\1 ", text, flags=re.IGNORECASE)
     return text[max((text.rfind(mark) for mark in _CLAUSE_END), default=-1) + 1 :]
+
+
+def _is_negated(tokens: Sequence[str]) -> bool:
+    return any(token in _NEGATIONS or token.endswith("n't") for token in tokens)
 
 
 def _is_negated_behind(after: str) -> bool:
@@ -195,8 +220,10 @@ def _is_negated_behind(after: str) -> bool:
 def _is_request(tokens: Sequence[str], *, is_called: bool) -> bool:
     """Whether the words before a name end in a verb for using, asked for rather than asked or told about."""
     verb = len(tokens) - 1
-    if tokens[verb] == "with" and is_called:
-        return not _ASKING.intersection(tokens[:2])
+    if tokens[verb] in _WITH and is_called:
+        first = next((token for token in tokens if token not in _ADVERBS), "")
+        is_report = first in _SUBJECTS and _HELPING.isdisjoint(tokens)
+        return not is_report and _ASKING.isdisjoint(tokens[:2]) and _TROUBLE.isdisjoint(tokens)
     if tokens[verb] not in _USES:
         return False
     before = [token for token in tokens[:verb] if token not in _ADVERBS]
@@ -207,7 +234,7 @@ def _is_request(tokens: Sequence[str], *, is_called: bool) -> bool:
 
 def _is_used_in_cjk(before: str, after: str, words: tuple[str, ...]) -> bool:
     if re.match(_JAPANESE_USE, after, re.IGNORECASE):
-        return len(words) > 1 or "スキル" in after[:12] or "skill" in after[:12].lower()
+        return len(words) > 1 or any(word in after[:12] for word in ("スキル", "스킬")) or "skill" in after[:12].lower()
     if not re.search(_CJK_USES, before):
         return False
     if re.match(_CJK_SKILL, after, re.IGNORECASE):
