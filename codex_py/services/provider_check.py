@@ -34,6 +34,8 @@ from codex_py.protocol.usage import TokenUsage
 from codex_py.text.address import shown_url
 
 _SECONDS: Final = 120.0
+# How long the server may send nothing of an answer.
+_SILENCE: Final = 20.0
 _MAX_TOKENS: Final = 8192
 _INSTRUCTIONS: Final = "This checks a connection. Do what the user asks, and nothing else."
 _TASK: Final = (
@@ -91,11 +93,12 @@ class _Answer:
 
 
 async def check_provider(
-    config: Config, name: str, *, model: str | None, env: Mapping[str, str], home: Path
+    config: Config, name: str, *, model: str | None, env: Mapping[str, str], home: Path, patience: float = _SILENCE
 ) -> list[Capability]:
     """Ask the provider `name` once; its client asks once more without a picture if it refuses that.
 
-    Raises `UserError` when there is nothing to ask it with.
+    A server that sends nothing of an answer for `patience` seconds is a fault. Raises `UserError` when there is
+    nothing to ask it with.
     """
     provider = resolve_provider(
         name, configured=config.model_providers, env=env, openai_base_url=config.openai_base_url
@@ -107,7 +110,7 @@ async def check_provider(
     client = connect_model(provider, credentials, rules=rules, env=env, home=home, originator="codex_doctor")
     where = f"`{chosen}` of `{name}` at {shown_url(provider.base_url)}, by the {open_wire(provider).api}"
     try:
-        return [*await _ask(client, _prompt(config, chosen, facts), facts, where)]
+        return [*await _ask(client, _prompt(config, chosen, facts), facts, where, patience)]
     finally:
         await client.aclose()
 
@@ -142,9 +145,9 @@ def _message(*, picture: bool) -> bytes:
     return message_of_content("user", [*pictures, text]).encoded
 
 
-async def _ask(client: ModelClient, prompt: Prompt, facts: ModelFacts, where: str) -> list[Capability]:
+async def _ask(client: ModelClient, prompt: Prompt, facts: ModelFacts, where: str, patience: float) -> list[Capability]:
     try:
-        answer = await _answer_to(client, prompt)
+        answer = await _answer_to(client, prompt, patience)
     except ModelError as error:
         return [Capability("answer", f"{where}: {error}", False)]
     ended = f"; {answer.early_end}" if answer.early_end else ""
@@ -152,17 +155,22 @@ async def _ask(client: ModelClient, prompt: Prompt, facts: ModelFacts, where: st
     return [Capability("answer", f"{where}, in {answer.seconds:.1f} s{ended}", True), *_findings(answer, refusal)]
 
 
-async def _answer_to(client: ModelClient, prompt: Prompt) -> _Answer:
+async def _answer_to(client: ModelClient, prompt: Prompt, patience: float) -> _Answer:
     """The answer, also one that a model has not brought to an end: its server works all the same."""
-    answer, began = _Answer(), time.monotonic()
+    answer, began, clock = _Answer(), time.monotonic(), asyncio.get_running_loop().time
+    end = clock() + _SECONDS
 
     def warn(message: str) -> None:
         answer.refused_picture = message
 
     client.watch(add_secrets=lambda _: None, warn=warn)
     try:
-        async with asyncio.timeout(_SECONDS), aclosing(client.stream(prompt, turn_state=TurnState())) as events:
+        async with (
+            asyncio.timeout(patience) as limit,
+            aclosing(client.stream(prompt, turn_state=TurnState())) as events,
+        ):
             async for event in events:
+                limit.reschedule(min(clock() + patience, end))
                 match event:
                     case StreamTextDelta() | ArgumentsDelta():
                         answer.pieces += 1
@@ -178,8 +186,9 @@ async def _answer_to(client: ModelClient, prompt: Prompt) -> _Answer:
                     case _:
                         pass
     except TimeoutError as error:
-        if not answer.pieces:
-            raise ModelError(f"the answer took more than {_SECONDS:g} s", retryable=True, streaming=True) from error
+        if clock() < end:
+            silence = f"the server accepts the request and sends nothing more of an answer for {patience:g} s"
+            raise ModelError(silence, retryable=True, streaming=True) from error
         answer.early_end = f"the model went on for more than {_SECONDS:g} s and was stopped"
     except ModelError as error:
         if not isinstance(error, IncompleteAnswer) and error.code != REPETITION:

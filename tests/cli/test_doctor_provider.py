@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from codex_py.config.load import ConfigRequest, load_config
+from codex_py.services.provider_check import check_provider
 from tests.support.fake_messages import FakeMessages, answer, api_refusal, thinks, uses
 from tests.support.fake_responses import (
     FakeResponses,
@@ -15,6 +17,7 @@ from tests.support.fake_responses import (
     completed,
     cut,
     delta,
+    hang,
     html,
     raw,
     reasoning,
@@ -189,3 +192,23 @@ def test_a_bad_server_is_named_on_every_api(place: Place, wire: Dialect) -> None
         assert words in checked.out + checked.err
         assert "Traceback" not in checked.err + listed.err
         assert len(listed.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.wire)
+@pytest.mark.parametrize("where", ["before the headers", "behind the headers", "in the answer", "after a refusal"])
+async def test_a_server_that_falls_silent_is_given_up_and_named(place: Place, wire: Dialect, where: str) -> None:
+    silent = [stall_headers(1000.0)]
+    plays: dict[str, Any] = {
+        "before the headers": [silent],
+        "behind the headers": [[raw(b": ping\n\n"), hang(1000.0)]],
+        "in the answer": [[*wire.half("Once upon"), hang(1000.0)]],
+        "after a refusal": [api_error(400, "image input is not supported"), silent],
+    }
+    with wire.server(*plays[where], excuse={"replay", "prefix"}) as model:
+        place.use_model(model.base_url, wire_api=wire.wire)
+        config = load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env)).config
+        found = await check_provider(
+            config, "fake", model="some-model", env=place.env, home=place.codex_home, patience=0.3
+        )
+    assert [(one.name, one.works) for one in found] == [("answer", False)]
+    assert "sends nothing more of an answer for 0.3 s" in found[0].text
