@@ -64,9 +64,9 @@ class ModelFallback:
                 continue
             try:
                 after, tools = self._services.override(OverrideTurnContext(model=model, provider=provider), now)
+                self._services.model.require_price(provider, model, after.model.service_tier)
             except UserError as problem:
-                message = f"{error}; `{provider}/{model}` cannot be asked either: {problem}"
-                error = ModelError(message, retryable=False).counted_as(error.failure)
+                self._warn(f"`{provider}/{model}` cannot go on with this turn: {problem}")
                 continue
             if tools is not None:
                 self._usual_tools = self._usual_tools or self._runs.own

@@ -15,9 +15,9 @@ from codex_py.core.model_pool import Connected, ModelPool
 from codex_py.core.model_setup import connect_model, login_rules
 from codex_py.core.session_request import SessionRequest
 from codex_py.core.session_settings import choose_policy
-from codex_py.errors import ConfigError, ModelError
+from codex_py.errors import ModelError
 from codex_py.model.credentials import Credentials
-from codex_py.model.metering import BudgetLimits, DayLog, Meter, Span
+from codex_py.model.metering import BudgetLimits, DayLog, Meter, Span, unknown_price
 from codex_py.model.pace import PACE_VARIABLE, Pace
 from codex_py.model.prices import TABLE, ModelPrice, PriceQuery, PriceTable, Rate, own_price
 from codex_py.model.providers import LOCAL_PROVIDERS, Provider, resolve_provider
@@ -58,10 +58,7 @@ def open_pool(
     meter = Meter(budgets, earlier=earlier, day=day)
     prices = PriceBook(request.home, request.loaded.config.models)
     if meter.has_limit("usd") and prices.find(provider, model, request.loaded.config.service_tier) is None:
-        raise ConfigError(
-            f"a budget in dollars cannot be held: the price of `{model}` is unknown",
-            hint=f'set `[models."{model}"] input_usd` and `output_usd`, or limit the tokens',
-        )
+        raise unknown_price(model)
 
     def connect(provider_id: str) -> Connected:
         other = session_provider(request, provider_id)

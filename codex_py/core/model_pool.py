@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from codex_py.errors import ModelError
 from codex_py.model.client import Admit, Completed, ModelClient, Prompt, ResponseEvent, TurnState, admit_always
 from codex_py.model.failures import IncompleteAnswer
-from codex_py.model.metering import Meter, request_cost
+from codex_py.model.metering import Meter, request_cost, unknown_price
 from codex_py.model.pace import Pace
 from codex_py.model.prices import ModelPrice
 from codex_py.model.providers import Provider
@@ -57,6 +57,11 @@ class ModelPool:
     def provider(self, provider_id: str) -> Provider:
         """A provider that can be asked from now on. Raises `UserError`."""
         return self._opened(provider_id).provider
+
+    def require_price(self, provider_id: str, model: str, service_tier: str | None) -> None:
+        """Raises `UserError` for a model without a known price, where a budget in dollars must be held."""
+        if self.meter.has_limit("usd") and self._price_of(self.provider(provider_id), model, service_tier) is None:
+            raise unknown_price(model)
 
     @property
     def compaction(self) -> CompactionWay:

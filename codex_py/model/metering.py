@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, Literal, TypeAlias
 
-from codex_py.errors import ModelError
+from codex_py.errors import ConfigError, ModelError
 from codex_py.model.client import Prompt
 from codex_py.model.prices import ModelPrice
 from codex_py.protocol.usage import BUDGET_REACHED, Costs, RequestCost, Spending, TokenUsage, describe_usd
@@ -236,6 +236,14 @@ class Meter:
             if use.limit * _WARNED_FROM <= use.used < use.limit and key not in self._warned:
                 self._warned.add(key)
                 self.warn(f"{use.used / use.limit:.0%} of a budget is used: {use.in_words()}")
+
+
+def unknown_price(model: str) -> ConfigError:
+    """The error of a model that a budget in dollars lets nobody ask."""
+    return ConfigError(
+        f"a budget in dollars cannot be held: the price of `{model}` is unknown",
+        hint=f'set `[models."{model}"] input_usd` and `output_usd`, or limit the tokens',
+    )
 
 
 def reached(use: Use) -> ModelError:

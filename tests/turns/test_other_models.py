@@ -262,3 +262,31 @@ def test_a_fallback_without_a_provider_is_a_wrong_setting(place: Place, name: st
     place.use_model("http://127.0.0.1:9/v1", f'fallback_models = ["{name}"]')
     ended = run(place, "exec", "go")
     assert (ended.status, f"`{name}` in `fallback_models` names no provider" in ended.err) == (2, True)
+
+
+BUDGET = '[models."gpt-5.1-codex"]\ninput_usd = 1\noutput_usd = 1\n[models.priced]\ninput_usd = 1\noutput_usd = 1\n'
+
+
+@pytest.mark.parametrize("names", [("dear", "priced"), ("dear",)])
+def test_a_fallback_without_a_price_is_passed_over_under_a_budget_in_dollars(
+    place: Place, names: tuple[str, ...]
+) -> None:
+    fallbacks = ", ".join(f'"other/{name}"' for name in names)
+    answers = [fake_chat.answer("by the backup")] if "priced" in names else []
+    with FakeChat(*answers) as backup, FakeResponses(status(503)) as model:
+        top = f"fallback_models = [{fallbacks}]"
+        place.use_model(model.base_url, top, request_max_retries=0, stream_max_retries=0)
+        config = place.codex_home / "config.toml"
+        config.write_text(f"{config.read_text()}\n{beside(backup)}\n{BUDGET}")
+        ended = run(place, "exec", "--max-usd", "1", "go")
+    reason = "`other/dear` cannot go on with this turn: a budget in dollars cannot be held: the price of `dear` is"
+    assert ended.err.count(reason) == 1
+    if "priced" in names:
+        assert (ended.status, ended.out, [body["model"] for body in backup.bodies]) == (
+            0,
+            "by the backup\n",
+            ["priced"],
+        )
+    else:
+        assert (ended.status, backup.bodies) == (69, [])
+        assert "503" in ended.err
