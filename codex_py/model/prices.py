@@ -122,11 +122,6 @@ class PriceTable:
                 break
         return _price(rates)
 
-    def context_window(self, query: PriceQuery) -> int | None:
-        """How many tokens a model reads, where the table says so."""
-        entry = self._entry(query)
-        return entry[1] if entry is not None and isinstance(entry[1], int) and entry[1] > 0 else None
-
     def _entry(self, query: PriceQuery) -> list[Any] | None:
         # Asked for at every request.
         if query not in self._entries:
