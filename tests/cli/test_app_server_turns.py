@@ -255,6 +255,24 @@ def test_pictures_and_skills_go_into_a_turn(place: Place) -> None:
     assert missing == (-32600, "cannot attach image `/no/such.png`: no such file")
 
 
+def test_a_message_brings_suggestions_here_too(place: Place) -> None:
+    for number in range(60):
+        name = f"museum-{number:02}"
+        place.write(f".agents/skills/{name}/SKILL.md", f"---\nname: {name}\ndescription: Guard museum {number}.\n---\n")
+    place.write(
+        ".agents/skills/zz-bill/SKILL.md", "---\nname: zz-bill\ndescription: Make a bill for a customer.\n---\n"
+    )
+    with FakeResponses([say("ok")]) as model:
+        place.use_model(model.base_url, "[skills]\nmax_context_tokens = 300\n")
+        with app_server(place) as client:
+            thread = client.open(place)
+            text = {"type": "text", "text": "make a bill for the customer"}
+            client.ended(client.ask("turn/start", threadId=thread, input=[text])["turn"]["id"])
+            client.close()
+    [item] = [text for text in model.requests[0].texts("developer") if text.startswith("<skill_suggestions>")]
+    assert "- zz-bill: " in item
+
+
 def test_the_settings_a_client_gives_count_like_flags(place: Place) -> None:
     with FakeResponses([say("ok")]) as model:
         place.use_model(model.base_url)

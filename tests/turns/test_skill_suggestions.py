@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codex_py.protocol import events
+from tests.support.agents import cast, spawn, wait
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, say
 from tests.support.home import Place
 from tests.support.session import Watched, watched_session
@@ -215,3 +216,19 @@ async def test_a_skill_with_paths_is_suggested_only_for_these_files(place: Place
             await watched.say(message)
     # A file that the session has changed counts, whatever the message says.
     assert [bool(suggestions(request)) for request in model.requests] == [False, False, True]
+
+
+async def test_the_task_of_an_agent_brings_suggestions_too(place: Place) -> None:
+    add_many(place)
+    add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE))
+    task = "charge the customer, make a bill for the work"
+    parts = {
+        "go": [[spawn("s1", task)], [wait("w1", "agent-1", timeout_ms=60000)], [say("done")]],
+        task: [[say("billed")]],
+    }
+    with cast(parts) as model:
+        async with watched_session(place, model, TIGHT) as watched:
+            await watched.say("go")
+    [item] = suggestions(model.of(task)[0])
+    assert "- zz-invoice: " in item
+    assert all(suggestions(request) == [] for request in model.of("go"))
