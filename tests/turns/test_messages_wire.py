@@ -111,6 +111,22 @@ async def test_a_paused_answer_goes_on(place: Place) -> None:
     assert [message["role"] for message in model.bodies[1]["messages"]] == ["user", "assistant", "user"]
 
 
+@pytest.mark.parametrize("paused", [[says("looking")], [thinks("hm"), says("looking")], [thinks("hm")], []])
+async def test_a_paused_answer_is_sent_the_same_way_by_a_resumed_session(place: Place, paused: list[Any]) -> None:
+    # The fake server complains about a request that does not extend the one before.
+    plays = [answer(*paused, stop="pause_turn"), answer(says("done")), answer(says("more"))]
+    with FakeMessages(*plays) as model:
+        async with messages_session(place, model) as watched:
+            await watched.say("go")
+            thread = watched.session.thread_id
+        async with messages_session(place, model, resume=thread) as watched:
+            assert isinstance(await watched.say("again"), events.TurnCompleted)
+    with FakeResponses([say("fine")]) as other:
+        async with watched_session(place, other, resume=thread) as watched:
+            assert isinstance(await watched.say("last"), events.TurnCompleted)
+    assert other.requests[0].texts("user")[-1] == "last"
+
+
 @pytest.mark.parametrize(
     ("stop", "details", "message"),
     [

@@ -33,9 +33,10 @@ from codex_py.model.failures import (
     stream_failure,
 )
 from codex_py.model.sent_errors import sent_error
+from codex_py.model.wires.messages_log import GO_ON
 from codex_py.model.wires.tools import ToolTable, read_index
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
-from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.items import ResponseItem, message_of_content
 from codex_py.protocol.usage import TokenUsage
 
 _KNOWN_ENDS: Final = frozenset({"", "end_turn", "tool_use", "stop_sequence", "pause_turn"})
@@ -275,7 +276,11 @@ class MessagesDecoder:
                 if self._stop not in _KNOWN_ENDS:
                     note = f"the server ended the answer for a reason of its own: `{on_one_line(self._stop, 60)}`"
                     rest.append(AnswerNote(note))
-                return [*rest, Completed(self._id, self._usage(), False if self._stop == "pause_turn" else None)]
+                is_paused = self._stop == "pause_turn"
+                if is_paused and self._started and not self._calls:
+                    # Stored, so that a resumed session sends the same messages.
+                    rest.append(ItemDone(message_of_content("developer", [{"type": "input_text", "text": GO_ON}])))
+                return [*rest, Completed(self._id, self._usage(), False if is_paused else None)]
 
     def _note_usage(self, usage: object) -> None:
         """Counts come with the first event and, added up, with the last ones; some servers know them only then."""

@@ -26,7 +26,7 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_j
 Role: TypeAlias = Literal["user", "assistant"]
 
 # What the user says where a request would begin or end with what the model has said.
-_GO_ON: Final = "Continue."
+GO_ON: Final = "Continue."
 CACHE_MARK: Final = b'"cache_control":{"type":"ephemeral"}'
 _PICTURE: Final = re.compile(r"data:(image/(?:png|jpe?g|gif|webp));base64,(.*)", re.DOTALL)
 _NO_TEXT: Final = "(no text)"
@@ -74,7 +74,7 @@ class MessageLog:
         # Thinking that led to nothing, because the answer broke off.
         self._thinking.clear()
         if self._role != "user":
-            self._add("user", _text(_GO_ON))
+            self._add("user", _text(GO_ON))
         if self._newest < 0:
             self._stable = self._before_answer
         elif self._newest != self._last_user:
@@ -112,7 +112,7 @@ class MessageLog:
 
     def _add(self, role: Role, block: bytes) -> None:
         if self._role is None and role == "assistant":
-            self._add("user", _text(_GO_ON))
+            self._add("user", _text(GO_ON))
         thinking = self._thinking if role == "assistant" else []
         self._thinking = []
         self._thoughts += len(thinking)
