@@ -38,6 +38,7 @@ _CHUNK_BYTES: Final = 256 * 1024
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _ENDS_BYTES: Final = 4096
 _ID: Final = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*[,}]')
+_END_SECONDS: Final = 1.0
 TOO_LONG: Final = f"its answer is over {MAX_ANSWER_BYTES // 2**20} MiB"
 
 
@@ -57,10 +58,13 @@ async def stdio_streams(child: ServerChild, on_end: Callable[[str], None]) -> As
     to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_server, from_session = anyio.create_memory_object_stream[SessionMessage](0)
 
+    has_ended = anyio.Event()
+
     async def receive() -> None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             async with to_session:
                 on_end(await _pass_on(child, to_session.send))
+                has_ended.set()
 
     async def write() -> None:
         async with from_session:
@@ -70,7 +74,9 @@ async def stdio_streams(child: ServerChild, on_end: Callable[[str], None]) -> As
                 try:
                     await child.stdin.drain()
                 except (OSError, RuntimeError):
-                    # Whoever waits for an answer must not wait for ever.
+                    # Why it reads no more is known in a moment; whoever waits for an answer must not wait for ever.
+                    with anyio.move_on_after(_END_SECONDS):
+                        await has_ended.wait()
                     to_session.close()
                     return
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 import tomllib
 from pathlib import Path
 
@@ -91,6 +92,24 @@ def test_a_wrong_command_line_is_one_line(place: Place, arguments: list[str], st
     assert ended.status == status
     assert message in ended.err
     assert (place.codex_home / "config.toml").read_text().rstrip() == CONFIG.rstrip()
+
+
+def test_a_server_that_closes_its_input_before_it_ends_has_its_status_told(place: Place) -> None:
+    script = place.write(
+        "server.py",
+        "import json, os, time\n"
+        "asked = json.loads(os.read(0, 65536))\n"
+        "result = {'protocolVersion': asked['params']['protocolVersion'], 'capabilities': {'tools': {}},\n"
+        "          'serverInfo': {'name': 'x', 'version': '1'}}\n"
+        "os.close(0)\n"
+        "os.write(1, json.dumps({'jsonrpc': '2.0', 'id': asked['id'], 'result': result}).encode() + b'\\n')\n"
+        "time.sleep(0.3)\n"
+        "os._exit(3)\n",
+    )
+    place.configure(f'[mcp_servers.bad]\ncommand = "{sys.executable}"\nargs = ["{script}"]\n')
+    ended = run(place, "mcp", "test", "bad")
+    assert ended.status == 1
+    assert "it has ended with status 3" in ended.err
 
 
 def test_a_server_is_tried_out(place: Place) -> None:
