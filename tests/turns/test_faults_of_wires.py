@@ -136,20 +136,6 @@ async def test_a_command_of_an_answer_that_breaks_off_runs_once(place: Place, wi
 
 
 @every_wire
-async def test_ids_that_a_server_uses_again_are_told_apart(place: Place, wire: Dialect) -> None:
-    answers = [wire.answer("", [shell("call_0", f"echo {number}")]) for number in range(3)]
-    plays = [play for number, answer in enumerate(answers) for play in (answer, wire.say(f"did {number}"))]
-    with wire.server(*plays, wire.say("bye"), excuse={"replay"}) as model:
-        async with watched_session(place, model, wire_api=wire.wire) as watched:
-            for _ in answers:
-                assert isinstance(await watched.say("go"), events.TurnCompleted)
-            thread = watched.session.thread_id
-        async with watched_session(place, model, wire_api=wire.wire, resume=thread) as watched:
-            assert isinstance(await watched.say("last"), events.TurnCompleted)
-    assert sorted(wire.asked(model.requests[-1]).values()) == ["0", "1", "2"]
-
-
-@every_wire
 async def test_cut_for_ever_is_one_error_after_the_retries(place: Place, wire: Dialect) -> None:
     with wire.server(*[[*wire.half("half"), cut()]] * 3, wire.say("fine")) as model:
         options = {"request_max_retries": 2, "stream_max_retries": 2}

@@ -212,7 +212,7 @@ async def test_end_turn_false_asks_once_more(place: Place) -> None:
 
 
 async def test_calls_with_the_same_id_are_both_run_and_both_answered(place: Place) -> None:
-    with FakeResponses([shell("c", "echo 1"), shell("c", "echo 2")], [say("done")], excuse={"replay"}) as model:
+    with FakeResponses([shell("c", "echo 1"), shell("c", "echo 2")], [say("done")], excuse={"pairs"}) as model:
         async with watched_session(place, model) as watched:
             await watched.say("go")
     outputs = [after_output(one["output"]) for one in model.requests[1].input if one["type"] == "function_call_output"]

@@ -27,7 +27,7 @@ from codex_py.model.failures import IncompleteAnswer, incomplete_answer, stream_
 from codex_py.model.pictures import without_pictures
 from codex_py.model.providers import Provider
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
-from codex_py.protocol.items import ResponseItem, exchange_of
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.origin import Origin, sendable
 from codex_py.protocol.usage import TokenUsage
 
@@ -49,31 +49,6 @@ class _SentHistory:
         self.sendable: list[bytes] = []
         self.origin: Origin | None = None
         self.pictures = True
-        self._uses: dict[str, int] = {}
-        self._open: dict[str, list[str]] = {}
-
-    def clear(self) -> None:
-        """Forget what was sent: the history begins again."""
-        self.sendable.clear()
-        self._uses.clear()
-        self._open.clear()
-
-    def with_unique_id(self, encoded: bytes) -> bytes:
-        """An item whose call id no earlier call has: some servers count from the start in each answer, others pair a
-        call with its output by the id alone.
-        """
-        exchange = exchange_of(ResponseItem(encoded))
-        if exchange is None:
-            return encoded
-        unique = call_id = exchange.call_id
-        if exchange.is_output:
-            # Calls with one id are answered in their order.
-            unique = waiting.pop(0) if (waiting := self._open.get(call_id)) else call_id
-        else:
-            use = self._uses[call_id] = self._uses.get(call_id, 0) + 1
-            unique = call_id if use == 1 else _short_id(f"{call_id}\n{use}")
-            self._open.setdefault(call_id, []).append(unique)
-        return encoded if unique == call_id else encode_json({**ResponseItem(encoded).decode(), "call_id": unique})
 
 
 class ResponsesWire:
@@ -127,12 +102,8 @@ class ResponsesWire:
         known = len(sent.history)
         if origin != sent.origin or prompt.pictures != sent.pictures or history[:known] != sent.history:
             known = 0
-            sent.clear()
-        new = [
-            _fitting(sent.with_unique_id(item))
-            for encoded in history[known:]
-            if (item := sendable(encoded, origin)) is not None
-        ]
+            sent.sendable.clear()
+        new = [_fitting(item) for encoded in history[known:] if (item := sendable(encoded, origin)) is not None]
         sent.sendable.extend(new if prompt.pictures else map(without_pictures, new))
         sent.origin, sent.history, sent.pictures = origin, history, prompt.pictures
         return sent.sendable.copy()
@@ -190,14 +161,10 @@ def _fitting(encoded: bytes) -> bytes:
     item = ResponseItem(encoded).decode()
     call_id, name = item.get("call_id"), item.get("name")
     if isinstance(call_id, str) and len(call_id) > _MAX_ID:
-        item["call_id"] = _short_id(call_id)
+        item["call_id"] = sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_LENGTH]
     if isinstance(name, str):
         item["name"] = re.sub("[^a-zA-Z0-9_-]", "_", name)
     return encode_json(item)
-
-
-def _short_id(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_LENGTH]
 
 
 def _turn_metadata(prompt: Prompt, installation_id: str) -> str:
