@@ -26,7 +26,10 @@ from codex_py.skills.term_weights import SkillTerms, described_by, described_crc
 from codex_py.skills.words import Words
 
 INDEX_FILE: Final = "search.sqlite"
-_FORMAT: Final = 5
+_FORMAT: Final = 6
+# No passage of a text that somebody wrote to be read has this few words of its own.
+_MIN_REPEATED: Final = 60
+_MIN_REPEATS: Final = 10
 _MAX_HEADING_CHARS: Final = 4000
 _MAX_FILE_CHARS: Final = 4000
 # What FTS5 gathers in memory before it writes.
@@ -242,7 +245,8 @@ class SkillSearchIndex:
         above = self._stems.look_up([f"{title} {chunk.heading}" for chunk in chunks])
         words = self._stems.look_up([chunk.text for chunk in chunks])
         stems = zip(chunks, " ".join(above).split(BREAK), " ".join(words).split(BREAK), strict=False)
-        return [TextChunk(chunk.start, chunk.end, *both) for chunk, *both in stems], words
+        found = (TextChunk(chunk.start, chunk.end, *both) for chunk, *both in stems)
+        return [chunk for chunk in found if not _repeats_itself(chunk.text)], words
 
     def _add_chunks(self, skill: int, file: str, chunks: Sequence[TextChunk]) -> None:
         run = self._database
@@ -323,6 +327,12 @@ class SkillSearchIndex:
     def _remove(self) -> None:
         for suffix in ("", "-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+
+def _repeats_itself(stems: str) -> bool:
+    """Whether a text is the same few words over and over, which would make it the best passage for each of them."""
+    words = stems.split()
+    return len(words) >= _MIN_REPEATED and len(set(words)) * _MIN_REPEATS < len(words)
 
 
 def _listed(numbers: Iterable[int]) -> str:

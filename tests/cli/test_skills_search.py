@@ -303,6 +303,7 @@ def test_a_hostile_document_neither_wins_nor_crashes_nor_stalls(place: Place, sk
     (own_root(place) / "syntax" / "huge.md").write_text("word " * 400_000)
     assert listed(place, "rank", QUERY)[0]["skill"] == "zz-invoice"
     assert "always-first" not in [entry["skill"] for entry in listed(place, "rank", "fix the failing parser")]
+    assert "repeated" not in [entry["skill"] for entry in listed(place, "search", "charge customer work")]
     for query in ('"', "' OR 1=1 --", "name:* OR NEAR(", "\u200b", "*", "a" * 100_000, "{x} : y"):
         assert isinstance(listed(place, "rank", query), list)
         assert isinstance(listed(place, "search", query), list)
