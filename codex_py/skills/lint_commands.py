@@ -25,6 +25,8 @@ _BUILTINS: Final = frozenset(
 _BEFORE: Final = frozenset("sudo env time nohup command exec xargs then do else ! if while until".split())
 _PROGRAM: Final = re.compile(r"[a-z][a-z0-9]*(?:[_.+-][a-z0-9]+)*")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+# `--tool claude|codex`: one of several, and no pipe.
+_ALTERNATIVE: Final = re.compile(r"(?<=[\w>\]])\|(?=[\w<\[])")
 _SPLIT: Final = frozenset(("&&", "||", "|", ";", "&", "(", ")"))
 # A text that tells how to get a program has not lost it.
 _GETS: Final = r"(?:install|add|tap|download|get|setup|clone)\b[^\n]{{0,200}}(?<![\w-]){}(?![\w])"
@@ -61,7 +63,7 @@ def check_commands(
 def split_commands(text: str) -> list[list[str]]:
     """The words of each command of a line; none of a line that is not plain."""
     try:
-        lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&")
+        lexer = shlex.shlex(_ALTERNATIVE.sub("/", text), posix=True, punctuation_chars="();<>|&")
         lexer.whitespace_split = True
         tokens = list(lexer)
     except ValueError:

@@ -30,7 +30,7 @@ PLANTED: Final[dict[str, tuple[dict[str, str], list[tuple[str, int, str]]]]] = {
          ("a-file.md", 2, "other-file.md")],
     ),
     "commands": (
-        {"SKILL.md": "```bash\ncd x && frobnicate-all --now | sort\n```\n"},
+        {"SKILL.md": "```bash\ncd x && frobnicate-all --now | sort\nsort --tool one-tool|other-tool\n```\n"},
         [("SKILL.md", 6, "`frobnicate-all` is not on `PATH`")],
     ),
     "flags": (
