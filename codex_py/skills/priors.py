@@ -18,6 +18,7 @@ from codex_py.skills.ranking import Postings, Prior
 from codex_py.skills.stems import stem
 from codex_py.skills.term_weights import DESCRIBED
 from codex_py.skills.usage import read_uses
+from codex_py.text.display import counted
 
 # Between 0 and 1 together.
 _SCOPES: Final[Mapping[SkillScope, float]] = {"repo": 0.12, "user": 0.08, "admin": 0.04, "system": 0.0}
@@ -158,7 +159,8 @@ class SkillPriors:
         skill = self._skills[number]
         reasons = [f"scope {skill.scope}"]
         if past := self._past.get(str(skill.canonical_path)):
-            reasons.append(f"used {past.everywhere} times, {past.here} here, last {past.days} days ago")
+            last = {0: "today", 1: "yesterday"}.get(past.days, f"{past.days} days ago")
+            reasons.append(f"used {counted(past.everywhere, 'time')}, {past.here} here, last {last}")
         if shared := self._shared.get(number):
             reasons.append(f"the repository has {', '.join(shared)}")
         return Prior(self.value(number), tuple(reasons))

@@ -59,6 +59,13 @@ def test_rank_says_which_skill_fits_and_why(place: Place, skills: Path) -> None:
     assert "`custom` for `buyer`" in found["reasons"][0]
 
 
+def test_rank_says_how_often_a_skill_was_used_and_when(place: Place, skills: Path) -> None:
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url, NO_BUNDLED)
+        assert run(place, "exec", "use $zz-invoice").status == 0
+    assert "used 1 time, 1 here, last today" in listed(place, "rank", QUERY)[0]["reasons"]
+
+
 def test_search_gives_passages_by_their_lines(place: Place, skills: Path) -> None:
     first = listed(place, "search", "percent for printed books")[0]
     assert list(first) == ["skill", "path", "start_line", "end_line", "score", "text"]
