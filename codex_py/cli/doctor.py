@@ -38,7 +38,7 @@ _MARKS: Final = {True: "ok", False: "FAULT", None: "note"}
 
 
 class DoctorFinding(NamedTuple):
-    """One line of the report. `fine` is None for information that is no fault; `next` says how to fix a fault."""
+    """One line of the report. `fine` is None for information that is no fault; `next` says what to do about it."""
 
     subject: str
     text: str
@@ -84,12 +84,13 @@ def doctor(
     }
     faults = [finding.next or finding.text for finding in findings if finding.fine is False]
     faults += [_REPORT_IT for outcomes in results.values() for outcome in outcomes if outcome.is_fault]
+    steps = [*faults, *(finding.next for finding in findings if finding.next)]
     if as_json:
-        print_json({**_as_object(findings, results), "next": faults[0] if faults else None}, sys.stdout)
+        print_json({**_as_object(findings, results), "next": steps[0] if steps else None}, sys.stdout)
     else:
         _show(findings, results, sys.stdout)
-        if faults:
-            print(f"\nnext: {sanitize_line(faults[0])}")
+        if steps:
+            print(f"\nnext: {sanitize_line(steps[0])}")
     return 1 if faults else 0
 
 
@@ -160,7 +161,7 @@ def _login(loaded: LoadedConfig, home: Path) -> DoctorFinding:
         source = find_credentials(provider, env=os.environ, home=home, rules=login_rules(config)).source
     except LoginNeeded as error:
         # Not a fault: the offline model needs no key.
-        return DoctorFinding("login", str(error), None)
+        return DoctorFinding("login", str(error), None, error.hint or "")
     except UserError as error:
         return DoctorFinding("login", str(error), False, error.hint or "")
     return DoctorFinding("login", f"{about}: key from {source}" if source else f"{about}: no key is sent")

@@ -316,8 +316,11 @@ def test_the_doctor_probes_the_sandbox_and_each_probe_is_denied(place: Place, tm
     assert ended.status == 0, ended.out
     assert "ok     sandbox   bubblewrap: in use" in ended.out
     assert "  denied   write into `.git`  (EROFS)" in ended.out
-    assert ended.out.endswith("\n13 of 13 denied\n")
     assert "no API key" in ended.out
+    next_step = "next: sign in with `codex-py login`, or set OPENAI_API_KEY\n"
+    assert ended.out.endswith(f"\n13 of 13 denied\n\n{next_step}")
+    with_key = run(place.with_env(TMPDIR=str(temporary), OPENAI_API_KEY="sk-test"), "doctor")
+    assert with_key.out.endswith("\n13 of 13 denied\n")
 
 
 def test_the_doctors_report_for_programs(place: Place, tmp_path: Path) -> None:
