@@ -228,6 +228,7 @@ def _run_sandboxed(setup: _Setup, command: Sequence[str]) -> int:
         if unsearched := sandbox.unsearched(policy, cwd):
             print_warnings([unsearched])
         status, has_begun = _run(wrapped, sandboxed=wrapped.argv != tuple(command))
+        sandbox.look_at_repositories()
         print_warnings(sandbox.take_notices())
         if has_begun:
             break

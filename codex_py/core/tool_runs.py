@@ -64,10 +64,10 @@ class ToolServices(Value):
     """The tools of a session. `can_ask` says that the front end answers questions, `chose_never` that an approval
     policy `never` is the user's own choice.
 
-    `load_hands` is called once, in a thread, when the first call is on its way: many a session makes none. `users_env`
-    is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used by name,
-    where not all of them may. `env_notice` is a line for the user about what `env` lacks, shown at the first call.
-    `checkpoints` are those of the user's session, also in an agent's.
+    `load_runtime` is called once, in a thread, when the first call is on its way: many a session makes none.
+    `users_env` is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used
+    by name, where not all of them may. `env_notice` is a line for the user about what `env` lacks, shown at the first
+    call. `checkpoints` are those of the user's session, also in an agent's.
     `limits` hold for the whole session, which is that of an agent.
     `rule_warnings` reads the files of rules for their faults, which are reported even where no command runs.
     """
@@ -159,17 +159,23 @@ class ToolRuns:
         self._searches_skills = self._searches_skills or self.skills().is_searchable()
         self._registry = self._joined()
 
-    async def report_rules(self) -> None:
-        """Warn of rules that cannot be used, in a session in which no command has run too, and of what commands have
-        made since the last call."""
+    async def reported(self, work: Awaitable[R]) -> R:
+        """The result of the work of a turn. However it ends, rules that cannot be used are warned of, in a session in
+        which no command has run too, and so is what commands have made."""
+        try:
+            return await work
+        finally:
+            for warning in await self._end_warnings():
+                self._emit(events.Warned(warning))
+
+    async def _end_warnings(self) -> Sequence[str]:
         if self._runtime is None:
-            warnings = await asyncio.to_thread(self._services.rule_warnings)
-        else:
-            runtime = await asyncio.shield(self._runtime)
-            self._report_changes(runtime)
-            warnings = runtime.approvals.warnings
-        for warning in warnings:
-            self._emit(events.Warned(warning))
+            return await asyncio.to_thread(self._services.rule_warnings)
+        if not self._runtime.done() or self._runtime.cancelled() or self._runtime.exception() is not None:
+            return ()
+        runtime = self._runtime.result()
+        await asyncio.to_thread(runtime.sandbox.look_at_repositories)
+        return (*runtime.sandbox.take_notices(), *runtime.approvals.warnings)
 
     def _report_changes(self, runtime: ToolRuntime) -> None:
         for notice in runtime.sandbox.take_notices():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -32,7 +32,7 @@ from codex_py.sandbox.linux import (
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, plan_mounts
 from codex_py.sandbox.placeholders import Pins, Placeholders, go_variables
-from codex_py.sandbox.planted import PlantedPaths, describe_repositories
+from codex_py.sandbox.planted import PlantedPaths, RunTimes, judge_repositories
 from codex_py.sandbox.policy import WritableRoot, writable_roots
 from codex_py.sandbox.protected_names import MAX_DIRECTORIES, NestedNames
 from codex_py.sandbox.unreadable import (
@@ -92,6 +92,7 @@ class Sandbox:
         self._nested: dict[tuple[SandboxPolicy, Path], list[NestedNames]] = {}
         self._repositories: dict[tuple[SandboxPolicy, Path], set[Path]] = {}
         self._planted = PlantedPaths()
+        self._times = RunTimes()
         self._lines: list[str] = []
         self._hidden_pins: dict[Path, Pins] = {}
         self._listings: dict[Path, Listings] = {}
@@ -201,6 +202,11 @@ class Sandbox:
         lines += [line for root in self._roots.get((policy, cwd), ())[:1] for line in root.unread]
         return "; ".join(lines) or None
 
+    def look_at_repositories(self) -> None:
+        """Look at what the last commands have made; `take_notices` then has it too. Reads directories, for a thread."""
+        for policy, cwd in list(self._nested):
+            self._look_at_new(policy, cwd)
+
     def take_notices(self) -> list[str]:
         """For the user: what commands have made that git would believe, each line once."""
         lines, self._lines = [*self._lines, *self._planted.take_lines()], []
@@ -272,6 +278,7 @@ class Sandbox:
             ends.callback(wrapped.cleanup)
             # Ends before the status is closed.
             if self._limits.moves_planted:
+                ends.callback(self._times.begin())
                 unheld = (path for root in roots for path in root.unheld)
                 ends.callback(self._planted.watch(unheld, status.kill_child))
             return wrapped.replace(env=env, cleanup=ends.pop_all().close)
@@ -298,22 +305,23 @@ class Sandbox:
         _check_paths(roots, unreadable)
         hidden = [*unreadable, *self._hidden_pins[cwd].paths()]
         pins = self._pins[policy, cwd]
-        found = [path for nested in self._nested[policy, cwd] for path in nested.find()]
-        pins.add(found)
-        self._look_at_new(policy, cwd, found)
+        pins.add(self._look_at_new(policy, cwd))
         mounts = plan_mounts(roots, moved=pins.paths(), hidden=hidden)
         screens = self._screens.get(cwd)
         if screens is None:
             screens = self._screens[cwd] = Screens(cwd / secret for secret in self._secrets)
         return screens.lay(mounts)
 
-    def _look_at_new(self, policy: SandboxPolicy, cwd: Path, found: Iterable[Path]) -> None:
-        """Note what the user should know about repositories that have come since the first time."""
+    def _look_at_new(self, policy: SandboxPolicy, cwd: Path) -> list[Path]:
+        """The protected paths in directories below; what the user should know of repositories among them is noted."""
+        found = [path for nested in self._nested[policy, cwd] for path in nested.find()]
         repositories = {path for path in found if path.name in (".git", "config")}
         known = self._repositories.setdefault((policy, cwd), repositories)
         if new := repositories - known:
-            known |= new
-            self._lines += describe_repositories(sorted(new))
+            self._lines += judge_repositories(sorted(new), self._times)
+            found = [path for path in found if path not in new or os.path.lexists(path)]
+            known |= new.intersection(found)
+        return found
 
     def _make_directories(self, cwd: Path) -> None:
         """A directory that is made while the command runs would be seen in there with all that is put into it."""

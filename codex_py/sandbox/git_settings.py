@@ -1,8 +1,6 @@
 """What git runs or believes because settings or the index name it: hooks, included files, submodules.
 
-Reads no more of git's index format (gitformat-index) than that takes.
-
-Reads no more of git's configuration format than that takes.
+Reads no more of the formats of git's index (gitformat-index) and configuration than that takes.
 """
 
 from __future__ import annotations
@@ -103,8 +101,6 @@ def submodule_directories(git: Path, work: Path, unread: list[str]) -> list[Path
     """
     settings = parse_settings(_text(work / ".gitmodules"))
     values = [value for key, value in settings if key.startswith("submodule.") and key.endswith(".path")]
-    own = dict(parse_settings(_text(git / "config")))
-    hash_bytes = 32 if own.get("extensions.objectformat") == "sha256" else 20
     if _is_large(work / ".gitmodules"):
         unread.append(
             f"`{work / '.gitmodules'}` is larger than 1 MiB: commands can make repositories of submodules in it"
@@ -112,8 +108,21 @@ def submodule_directories(git: Path, work: Path, unread: list[str]) -> list[Path
     index = _read(git / "index", _MAX_INDEX_BYTES)
     if len(index) == _MAX_INDEX_BYTES:
         unread.append(f"`{git / 'index'}` is larger than 64 MiB: commands can make repositories of submodules in it")
-    values += map(os.fsdecode, read_gitlinks(index, hash_bytes=hash_bytes))
+    values += map(os.fsdecode, read_gitlinks(index, hash_bytes=_hash_bytes(git)))
     return [path for path in _paths(work, values, {}) if path.is_relative_to(work)]
+
+
+def has_tracked_files(git: Path, directory: bytes) -> bool:
+    """Whether the index of a repository has files below a directory, a path from the top of its working tree."""
+    index, prefix = _read(git / "index", _MAX_INDEX_BYTES), directory + b"/"
+    with suppress(struct.error, ValueError, IndexError):
+        return any(path.startswith(prefix) for path, _ in _entries(index, _hash_bytes(git)))
+    return False
+
+
+def _hash_bytes(git: Path) -> int:
+    own = dict(parse_settings(_text(git / "config")))
+    return 32 if own.get("extensions.objectformat") == "sha256" else 20
 
 
 # Sections, and settings by name, by which git starts nothing. All others may, or lead to files in which some do.

@@ -2,24 +2,31 @@
 
 Where an empty `.git` in the place of a missing one would disturb other programs, a command can make one. It is moved
 away within a twentieth of a second, before an editor or a prompt asks git about the directory, and the command is
-stopped: it would win in the end if it could try again and again.
+stopped: it would win in the end if it could try again and again. In other directories with files of the repository
+around them, too many to be watched, one is moved away before the next command and at the end of a turn.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_placeholder
-from codex_py.sandbox.git_settings import find_program_setting
+from codex_py.paths import is_placeholder, opened_directory
+from codex_py.sandbox.git_settings import find_program_setting, has_tracked_files
 from codex_py.sandbox.policy import find_targets
 
 _SECONDS: Final = 0.05
+# The kernel's time of a change may be this much behind.
+_COARSE_NS: Final = 20_000_000
+_MAX_RUNS: Final = 10_000
 
 
 class PlantedPaths:
@@ -69,24 +76,47 @@ class PlantedPaths:
             if not os.path.lexists(path) or is_placeholder(path):
                 continue
             stopped = [stop() for watched, stop in self._watched.values() if path in watched]
-            aside = path.with_name(f"{path.name}.moved-{os.urandom(3).hex()}")
-            try:
-                path.rename(aside)
-            except OSError as error:
-                outcome = f"could not be moved away ({error.strerror}): do not use git there"
-            else:
-                outcome = f"is now `{aside.name}`"
-            if any(stopped):
-                outcome += ", and the command was stopped"
-            self._lines.append(f"a command made `{path}`, by which git takes settings from there; it {outcome}")
+            line = _move_away(path)
+            self._lines.append(f"{line}, and the command was stopped" if any(stopped) else line)
 
 
-def describe_repositories(paths: Iterable[Path]) -> list[str]:
-    """Lines for the user about repositories that commands have made, by their git directories or `config` files: those
-    by which git would run something."""
+class RunTimes:
+    """When commands ran, which tells what they made from what the user made between them."""
+
+    def __init__(self) -> None:
+        self._spans: deque[list[int]] = deque(maxlen=_MAX_RUNS)
+
+    def begin(self) -> Callable[[], None]:
+        """A command begins; call what is given back when it has ended."""
+        span = [time.time_ns() - _COARSE_NS, sys.maxsize]
+        self._spans.append(span)
+
+        def end() -> None:
+            span[1] = time.time_ns()
+
+        return end
+
+    def cover(self, path: Path) -> bool:
+        """Whether a path, links not followed, was last changed while a command ran."""
+        try:
+            changed = os.lstat(path).st_ctime_ns
+        except OSError:
+            return False
+        return any(start <= changed <= end for start, end in self._spans)
+
+
+def judge_repositories(paths: Iterable[Path], times: RunTimes) -> list[str]:
+    """Lines for the user about new repositories, by their git directories or `config` files.
+
+    Those that a command made among files of the repository around them are moved away; of the others, those by which
+    git would run something are named.
+    """
     lines: list[str] = []
     seen: set[Path] = set()
     for path in paths:
+        if path.name == ".git" and times.cover(path) and _is_among_tracked_files(path.parent):
+            lines.append(_move_away(path))
+            continue
         git = path.parent if path.name == "config" else path
         directories = [target for target in find_targets(git) or [git] if target not in seen]
         seen.update(directories)
@@ -96,6 +126,28 @@ def describe_repositories(paths: Iterable[Path]) -> list[str]:
         if reason:
             lines.append(f"a command made the repository `{git}`, and git in there may run a program: {reason}")
     return lines
+
+
+def _move_away(path: Path) -> str:
+    """Give what git would believe another name; a line for the user."""
+    aside = f"{path.name}.moved-{os.urandom(3).hex()}"
+    try:
+        with opened_directory(path.parent) as directory:
+            os.rename(path.name, aside, src_dir_fd=directory, dst_dir_fd=directory)
+    except OSError as error:
+        outcome = f"could not be moved away ({error.strerror}): do not use git there"
+    else:
+        outcome = f"is now `{aside}`"
+    return f"a command made `{path}`, by which git takes settings from there; it {outcome}"
+
+
+def _is_among_tracked_files(directory: Path) -> bool:
+    for top in directory.parents:
+        git = top / ".git"
+        if os.path.lexists(git) and not is_placeholder(git):
+            own = [*find_targets(git), git][0]
+            return has_tracked_files(own, os.fsencode(directory.relative_to(top)))
+    return False
 
 
 def _find_hook(git: Path) -> str | None:

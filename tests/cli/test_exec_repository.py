@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, Request, call, completed, custom_call, reasoning, say, tokens
+from tests.support.fake_responses import (
+    FakeResponses,
+    Request,
+    api_error,
+    call,
+    completed,
+    custom_call,
+    reasoning,
+    say,
+    tokens,
+)
 from tests.support.home import Place, make_place
 from tests.support.process import run
 
@@ -110,6 +121,21 @@ def test_workspace_write_keeps_git_and_the_world_outside_as_they_are(shop: Place
     assert (shop.repo / "inside.txt").read_text() == "x\n"
     assert not (shop.repo / ".codex/config.toml").exists()
     assert not (shop.repo / ".codex").exists()
+
+
+@pytest.mark.parametrize("answer", [say("done"), api_error(400, "no")], ids=["done", "failed"])
+def test_repositories_that_the_last_command_made_are_told_of_at_the_end(shop: Place, answer: Any) -> None:
+    make = "git init -q shop && git init -q new && git -C new config core.fsmonitor ./run"
+    with FakeResponses([call("c1", "exec_command", {"cmd": make})], [answer]) as model:
+        shop.use_model(model.base_url)
+        ended = run(shop, "exec", "-s", "workspace-write", "make repositories")
+    shown = [line for line in ended.err.splitlines() if line.startswith("warning: a command made")]
+    assert [line.partition("; it is now")[0] for line in shown] == [
+        f"warning: a command made the repository `{shop.repo}/new/.git`, and git in there may run a program: "
+        "its `config` sets `core.fsmonitor`",
+        f"warning: a command made `{shop.repo}/shop/.git`, by which git takes settings from there",
+    ]
+    assert not (shop.repo / "shop/.git").exists()
 
 
 def test_a_flood_is_cut_and_the_turn_goes_on(shop: Place) -> None:

@@ -106,6 +106,31 @@ async def test_a_repository_that_the_user_makes_there_stays(session: Session, ba
     assert session.sandbox.take_notices() == []
 
 
+@pytest.mark.parametrize("plant", ["git init -q deep", "echo 'gitdir: x' > deep/.git", "ln -s ../x deep/.git"])
+@every_backend
+async def test_a_repository_among_tracked_files_is_moved_away_after_the_command(
+    session: Session, backend: BackendName, plant: str
+) -> None:
+    (session.cwd / "deep").mkdir()
+    (session.cwd / "deep" / "file").write_text("one\n")
+    git(session.cwd, "add", ".")
+    hold(session, backend)
+    # What a command makes elsewhere is its own.
+    assert await out(session, f"mkdir new; {plant}; git init -q new; echo done") == "done"
+    session.sandbox.look_at_repositories()
+    [line] = session.sandbox.take_notices()
+    [(made, aside, _)] = MOVED.findall(line)
+    assert made == str(session.cwd / "deep/.git")
+    assert found(session.cwd / "deep") == [aside, "file"] and ".git" in found(session.cwd / "new")
+    # Before the next command, too.
+    assert await out(session, f"{plant}; echo again") == "again"
+    assert await out(session, "ls -a deep | grep -c '^.git$'") == "0"
+    assert len(session.sandbox.take_notices()) == 1
+    git(session.cwd, "init", "-q", "deep")
+    assert await out(session, "git -C deep rev-parse --git-dir") == ".git"
+    assert session.sandbox.take_notices() == []
+
+
 async def test_a_repository_that_the_user_makes_beside_a_server_stays(session: Session) -> None:
     user = {"PATH": os.environ["PATH"], "HOME": str(session.cwd.parent.parent)}
     session.sandbox = Sandbox(user, limits=Limits(moves_planted=False), backends=("bubblewrap",))
