@@ -123,6 +123,16 @@ def is_placeholder(path: Path) -> bool:
 
     During a session such a `.git` stands in the temporary directory of the whole machine: it is no repository.
     """
+    return _look_for_placeholder(path) is True
+
+
+def is_lasting(path: Path) -> bool:
+    """Whether something is there, links not followed, and no placeholder: those may come and go at any moment."""
+    return _look_for_placeholder(path) is False
+
+
+def _look_for_placeholder(path: Path) -> bool | None:
+    """Whether what is there is a placeholder; None when nothing is there. They have their mode from the beginning."""
     try:
         status = os.lstat(path)
         if status.st_mode & 0o1022 != stat.S_ISVTX:
@@ -131,6 +141,8 @@ def is_placeholder(path: Path) -> bool:
             return not os.listdir(path)  # noqa: PTH208
         text = placeholder_text(path.name)
         return not status.st_size or (status.st_size == len(text) and path.read_bytes() == text)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except OSError:
         return False
 

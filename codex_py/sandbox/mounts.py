@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from codex_py.paths import draft_prefix, is_placeholder, is_there
+from codex_py.paths import draft_prefix, is_lasting, is_there
 from codex_py.protocol.value import Value
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot
 from codex_py.sandbox.protected_names import is_young
@@ -84,7 +84,9 @@ def plan_mounts(
         if mount_type is not None:
             mounts[path] = Mount(mount_type, path)
     there = [path for path in unseen if os.access(path, os.F_OK, follow_symlinks=False)]  # most of them are missing
-    mounts |= {path: Mount(_hiding(path), path) for path in there if _is_lasting(path) and path not in own}
+    mounts |= {
+        path: Mount(_hiding(path), path) for path in there if is_lasting(path) and is_there(path) and path not in own
+    }
     return in_order(mounts.values())
 
 
@@ -101,14 +103,9 @@ def _depth(mount: Mount) -> tuple[int, str]:
 def _protection(path: Path, *, missing: MountType | None) -> MountType | None:
     if path.is_symlink():
         return "link"  # where it leads is protected on its own
-    if _is_lasting(path):
+    if is_lasting(path):
         return "read-only"
     return missing
-
-
-def _is_lasting(path: Path) -> bool:
-    """Whether something is there, and no placeholder: one of another command's may come and go at any moment."""
-    return is_there(path) and not is_placeholder(path) and is_there(path)
 
 
 def _hiding(path: Path) -> MountType:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_placeholder, opened_directory
+from codex_py.paths import is_lasting, opened_directory
 from codex_py.sandbox.git_settings import find_program_setting, has_tracked_files
 from codex_py.sandbox.policy import find_targets
 
@@ -73,7 +73,7 @@ class PlantedPaths:
 
     def _move(self, paths: Collection[Path]) -> None:
         for path in paths:
-            if not os.path.lexists(path) or is_placeholder(path):
+            if not is_lasting(path):
                 continue
             stopped = [stop() for watched, stop in self._watched.values() if path in watched]
             line = _move_away(path)
@@ -144,7 +144,7 @@ def _move_away(path: Path) -> str:
 def _is_among_tracked_files(directory: Path) -> bool:
     for top in directory.parents:
         git = top / ".git"
-        if os.path.lexists(git) and not is_placeholder(git):
+        if is_lasting(git):
             own = [*find_targets(git), git][0]
             return has_tracked_files(own, os.fsencode(directory.relative_to(top)))
     return False

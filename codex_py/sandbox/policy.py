@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_directory, is_file, is_placeholder, is_there, real_path
+from codex_py.paths import is_directory, is_file, is_lasting, is_there, real_path
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denials import expand_home
@@ -213,7 +213,7 @@ def _first_missing(path: Path) -> Path:
 
 def _is_missing(path: Path) -> bool:
     """Whether nothing is there, or only what this or another session has put there."""
-    return not os.path.lexists(path) or is_placeholder(path)
+    return not is_lasting(path)
 
 
 def _ways(root: Path, paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -244,7 +244,7 @@ def _unheld(directory: Path) -> list[Path]:
     `git diff HEAD` is ambiguous. In a repository without a working tree, git fails at an empty `commondir`.
     """
     believed = _of_bare(directory)
-    if any(is_there(parent / ".git") and not is_placeholder(parent / ".git") for parent in directory.parents):
+    if any(is_lasting(parent / ".git") and is_there(parent / ".git") for parent in directory.parents):
         believed += [directory / ".git"]
     else:
         believed = [path for path in believed if path.name == "commondir"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from codex_py.config.load import LoadedConfig
-from codex_py.paths import is_placeholder, is_there, real_path
+from codex_py.paths import is_lasting, is_there, real_path
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import Sandbox
@@ -104,7 +104,7 @@ def _writing(
         if path in hidden:
             continue
         reason, setting = _why_protected(path, root, own, env, protected)
-        exists = is_there(path) and not is_placeholder(path)
+        exists = is_lasting(path) and is_there(path)
         yield Permission("write", str(path), False, reason if exists else f"{reason}; cannot be made", setting, exists)
 
 

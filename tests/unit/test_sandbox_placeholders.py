@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from codex_py.context.agents_md import find_project_root
+from codex_py.core.session_file import has_repository
 from codex_py.paths import is_placeholder
 from codex_py.sandbox.placeholders import Pins, Placeholders
 
@@ -150,3 +153,23 @@ def test_what_a_process_that_has_ended_left_is_removed_and_nothing_else(tmp_path
         end()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut", "filled", "lists", "replaced"]
     assert list(lists.iterdir()) == []
+
+
+def test_a_placeholder_that_comes_and_goes_is_never_taken_for_a_repository(tmp_path: Path) -> None:
+    inside = tmp_path / "work"
+    inside.mkdir()
+    ended = threading.Event()
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            placeholders = Placeholders()
+            end = placeholders.join()
+            placeholders.hold([tmp_path / ".git"])
+            end()
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    found = {(find_project_root(inside, [".git"]), has_repository(tmp_path)) for _ in range(5000)}
+    ended.set()
+    other.join()
+    assert (tmp_path, False) not in found and {mistaken for _, mistaken in found} == {False}
