@@ -76,7 +76,7 @@ def read_text(skill: Skill, file: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def _entries(directory: str) -> list[tuple[str, bool, str]]:
-    """Name, whether it is a directory, and size and time of each regular file; links and hidden ones left out."""
+    """Name, whether it is a directory, and size and time of what may be a reference; links and hidden ones left out."""
     found: list[tuple[str, bool, str]] = []
     try:
         with os.scandir(directory) as entries:
@@ -86,8 +86,11 @@ def _entries(directory: str) -> list[tuple[str, bool, str]]:
                 if entry.is_dir(follow_symlinks=False):
                     found.append((entry.name, True, ""))
                 elif entry.is_file(follow_symlinks=False):
-                    status = entry.stat(follow_symlinks=False)
-                    found.append((entry.name, False, f"{status.st_size} {status.st_mtime_ns}"))
+                    stamp = ""
+                    if entry.name.lower().endswith(_ENDINGS):
+                        status = entry.stat(follow_symlinks=False)
+                        stamp = f"{status.st_size} {status.st_mtime_ns}"
+                    found.append((entry.name, False, stamp))
     except OSError:
         return []
     return sorted(found)

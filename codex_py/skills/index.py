@@ -81,6 +81,8 @@ class SkillSearchIndex:
         """Open the index, or make an empty one. Raises `IndexUnavailable`."""
         self._path = path
         self._stems = StemTable(Words().stop_words(()))
+        self._has_digest = False
+        self._last_chunk = 0
         try:
             self._database = self._open()
         except (sqlite3.Error, OSError):
@@ -170,17 +172,21 @@ class SkillSearchIndex:
         with self._errors():
             self._drop_waste()
             self._drop_gone({str(skill.canonical_path) for skill in skills})
+            # While the lock is held nobody else changes these.
+            self._has_digest = bool(run("SELECT has_digest FROM state").fetchone()[0])
+            self._last_chunk = run("SELECT max(rowid) FROM chunk_text").fetchone()[0] or 0
             known = {path: (stamp, crc) for path, stamp, crc in run("SELECT path, stamp, crc FROM skill")}
             is_whole = self._add_all(skills, should_stop, lambda skill: self._add(skill, known, may_read))
             # Beside the words of the digest these would be most of the memory.
             self._stems.clear()
             digest = self._path.with_name(DIGEST_FILE)
-            if not run("SELECT has_digest FROM state").fetchone()[0] or not digest.exists():
+            if not self._has_digest or not digest.exists():
                 rows = run("SELECT path, crc, stamp, terms, weights FROM skill ORDER BY path")
                 write_digest(
                     digest, (SkillTerms(path, crc, stamp.partition("\n")[0], *rest) for path, crc, stamp, *rest in rows)
                 )
                 run("UPDATE state SET has_digest = 1")
+                self._has_digest = True
             if not is_whole:
                 return False
             lacking = {path: number for number, path in run("SELECT id, path FROM skill WHERE NOT has_references")}
@@ -212,7 +218,8 @@ class SkillSearchIndex:
         files, path, crc = find_files(skill, may_read), str(skill.canonical_path), described_crc(skill)
         if known.get(path) == (files.stamp, crc):
             return
-        self._drop(path)
+        if path in known:
+            self._drop(path)
         body = read_text(skill, path)
         headings = headings_of(body)
         chunks, words = self._stems_of_chunks(skill.name, body, headings)
@@ -230,7 +237,9 @@ class SkillSearchIndex:
             (path, files.stamp, crc, " ".join(terms), bytes(terms.values()), not files.references),
         ).lastrowid
         self._add_chunks(number or 0, path, chunks)
-        self._database.execute("UPDATE state SET has_digest = 0")
+        if self._has_digest:
+            self._database.execute("UPDATE state SET has_digest = 0")
+            self._has_digest = False
 
     def _add_references(self, skill: Skill, number: int, may_read: Callable[[Path], bool]) -> None:
         for name in find_files(skill, may_read).references:
@@ -250,8 +259,8 @@ class SkillSearchIndex:
 
     def _add_chunks(self, skill: int, file: str, chunks: Sequence[TextChunk]) -> None:
         run = self._database
-        last = run.execute("SELECT max(rowid) FROM chunk_text").fetchone()[0] or 0
-        rows = [*enumerate(chunks, last + 1)]
+        rows = [*enumerate(chunks, self._last_chunk + 1)]
+        self._last_chunk += len(rows)
         run.executemany(
             "INSERT INTO chunk_text(rowid, heading, text) VALUES(?,?,?)",
             [(number, chunk.heading, chunk.text) for number, chunk in rows],
@@ -331,8 +340,11 @@ class SkillSearchIndex:
 
 def _repeats_itself(stems: str) -> bool:
     """Whether a text is the same few words over and over, which would make it the best passage for each of them."""
-    words = stems.split()
-    return len(words) >= _MIN_REPEATED and len(set(words)) * _MIN_REPEATS < len(words)
+    count = stems.count(" ") + 1
+    # Nearly always the first words are enough to tell.
+    return count >= _MIN_REPEATED and all(
+        len(set(part.split())) * _MIN_REPEATS < count for part in (stems[:count], stems)
+    )
 
 
 def _listed(numbers: Iterable[int]) -> str:

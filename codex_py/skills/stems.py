@@ -51,13 +51,22 @@ class StemTable(dict[str, str]):
     def __missing__(self, word: str) -> str:
         if word == BREAK:
             return word
-        parts = (word,) if word.isascii() and (word.islower() or word.isdigit()) else _parts_of(word)
-        stems = " ".join([stem(part) for part in parts if len(part) <= MAX_WORD and part not in self._stop])
+        if not word.isascii():
+            stems = self._join(_parts_of(word))
+        elif word.islower() or word.isdigit():
+            stems = "" if len(word) > MAX_WORD or word in self._stop else stem(word)
+        elif word[1:].islower() or (word.isupper() and word.isalpha()):
+            stems = self[word.lower()]
+        else:
+            stems = self._join(_parts_of(word))
         if len(word) <= MAX_WORD:
             if len(self) >= _MAX_WORDS:
                 self.clear()
             self[word] = stems
         return stems
+
+    def _join(self, parts: Iterable[str]) -> str:
+        return " ".join([stem(part) for part in parts if len(part) <= MAX_WORD and part not in self._stop])
 
     def look_up(self, texts: Iterable[str]) -> list[str]:
         """For each word of some texts its stems, with `BREAK` between texts; many small ones at once are faster."""

@@ -85,8 +85,9 @@ def weigh(fields: Mapping[str, Counter[str]]) -> dict[str, int]:
     # Most words are in the body alone, and few are there often.
     by_count = [_weight(worth * min(count, _MAX_COUNT)) for count in range(max(body.values(), default=0) + 1)]
     weights = dict(zip(body, map(by_count.__getitem__, body.values()), strict=True))
+    often = body.get
     for stem, total in totals.items():
-        weights[stem] = _weight(total + worth * min(body[stem], _MAX_COUNT))
+        weights[stem] = _weight(total + worth * min(often(stem, 0), _MAX_COUNT))
     if len(weights) > _MAX_TERMS:
         weights = dict(sorted(weights.items(), key=lambda entry: (-entry[1], entry[0]))[:_MAX_TERMS])
     for stem in weights.keys() & {stem for name in _DESCRIBING for stem in fields.get(name, Counter())}:
