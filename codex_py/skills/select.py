@@ -106,10 +106,13 @@ class _Chosen:
 
     def pick(self, picked: SkillInput) -> None:
         self._blocked.add(picked.name)
-        if skill := self._linked(str(picked.path)):
+        path = str(picked.path)
+        if skill := self._linked(path):
             self._add([skill])
+        elif len(named := self._named_by_link(path)) == 1:
+            self._add(named)
         else:
-            self._note_no_skill_at(picked.name, str(picked.path))
+            self._note_no_skill_at(picked.name, path)
 
     def follow_links(self, links: Iterable[LinkMention]) -> None:
         found: list[Skill] = []
@@ -141,7 +144,7 @@ class _Chosen:
         return whole if Path(whole).is_relative_to(self._base.project) else tidy
 
     def _named_by_link(self, path: str) -> Sequence[Skill]:
-        """The skills that `skill://name`, or `skill://namespace/name`, stands for."""
+        """The skills that `skill://name`, or `skill://namespace/name`, stands for; without the scheme here."""
         return self._catalog.find(path.strip("/").replace("/", ":"))
 
     def resolve_names(self, names: Iterable[str]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.app_client import app_server, command, deciding, refusal, shape_of
 from tests.support.fake_responses import (
     FakeResponses,
@@ -253,6 +255,26 @@ def test_pictures_and_skills_go_into_a_turn(place: Place) -> None:
     assert said[-1]["text"] == "look"
     assert "BODY" in "\n".join(model.requests[0].texts("user"))
     assert missing == (-32600, "cannot attach image `/no/such.png`: no such file")
+
+
+@pytest.mark.parametrize("input_type", ["skill", "mention"])
+@pytest.mark.parametrize(
+    "path", ["{file}", "skill://{file}", "skill://alpha", ".agents/skills/alpha/SKILL.md", "skill://ns/beta"]
+)
+def test_a_skill_is_picked_by_its_file_and_by_its_name(place: Place, input_type: str, path: str) -> None:
+    skill = place.write(".agents/skills/alpha/SKILL.md", "---\nname: alpha\ndescription: does alpha\n---\nBODY\n")
+    place.write(".agents/skills/tool/.codex-plugin/plugin.json", '{"name": "ns"}')
+    place.write(".agents/skills/tool/skills/beta/SKILL.md", "---\nname: beta\ndescription: does b\n---\nBODY\n")
+    pick = {"type": input_type, "name": "it", "path": path.format(file=skill)}
+    with FakeResponses([say("seen")]) as model:
+        place.use_model(model.base_url)
+        with app_server(place) as client:
+            thread = client.open(place)
+            given = [{"type": "text", "text": "look"}, pick]
+            client.ended(client.ask("turn/start", threadId=thread, input=given)["turn"]["id"])
+            client.close()
+    assert "BODY" in model.requests[0].texts("user")[-2]
+    assert client.warnings() == []
 
 
 def test_a_message_brings_suggestions_here_too(place: Place) -> None:

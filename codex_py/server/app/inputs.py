@@ -58,7 +58,7 @@ def _read(item: Params) -> tuple[UserInput, dict[str, Any]]:
             return ImageInput(Path(path)), {"type": "localImage", "path": path}
         case "skill":
             name, path = item.text("name"), item.text("path")
-            return SkillInput(name, Path(path)), {"type": "skill", "name": name, "path": path}
+            return SkillInput(name, Path(path.removeprefix(_SKILL))), {"type": "skill", "name": name, "path": path}
         case "mention":
             return _mention(item.text("name"), item.text("path"))
         case None:
