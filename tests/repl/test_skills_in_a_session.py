@@ -132,3 +132,47 @@ def test_the_menu_shows_the_argument_hint_and_a_slash_passes_arguments_on(place:
             assert "effort high" in " ".join(terminal.whole.split()) or "effort: high" in terminal.whole
     told = [text for item in model.requests[-1].input for text in texts_of(item) if "<name>deploy</name>" in text]
     assert 'Work on 42, on the branch my branch. All: 42 "my branch".' in told[0]
+
+
+def test_a_picked_skill_brings_the_words_to_begin_with_and_is_mentioned_once(place: Place) -> None:
+    for name, prompt in (("alpha", "Check the code."), ("beta", "Use $beta on what has changed.")):
+        place.write(f".agents/skills/{name}/SKILL.md", f"---\nname: {name}\ndescription: does {name}\n---\nBODY\n")
+        place.write(f".agents/skills/{name}/agents/openai.yaml", f"interface:\n  default_prompt: {prompt}\n")
+    with FakeResponses([say("first")], [say("second")], [say("third")], [say("fourth")]) as model:
+        trusted(place, model)
+        with Terminal(place) as terminal:
+            terminal.wait_for_prompt()
+            terminal.type("$alp")
+            terminal.wait_for("does alpha")
+            terminal.press("tab")
+            terminal.wait_for("› $alpha Check the code.")
+            terminal.type("\r")
+            terminal.wait_for("● first").wait_for_prompt()
+            terminal.type("$bet")
+            terminal.wait_for("does beta")
+            terminal.press("tab")
+            terminal.wait_for("› Use $beta on what has changed.")
+            terminal.type("\r")
+            terminal.wait_for("● second").wait_for_prompt()
+            terminal.type("please $bet")
+            terminal.wait_for("does beta")
+            terminal.press("tab")
+            terminal.type("now\r")
+            terminal.wait_for("● third").wait_for_prompt()
+            terminal.type("/skills\r")
+            terminal.wait_for("── Skills")
+            terminal.type("beta")
+            terminal.wait_for("❯ [x] beta")
+            terminal.press("enter")
+            terminal.wait_until_gone("── Skills")
+            terminal.wait_for("› Use $beta on what has changed.")
+            terminal.type("\r")
+            terminal.wait_for("● fourth")
+    messages = [request.texts("user")[-1] for request in model.requests]
+    assert messages == [
+        "$alpha Check the code.",
+        "Use $beta on what has changed.",
+        "please $beta now",
+        "Use $beta on what has changed.",
+    ]
+    assert all(request.texts("user")[-2].startswith("<skill>") for request in model.requests)

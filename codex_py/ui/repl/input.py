@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -83,11 +84,14 @@ class Composer:
         """Attach a picture."""
         self.buffer.insert_text(self.chips.picture(picture) + " ")
 
-    def insert_skill(self, name: str, path: Path, *, instead_of: str = "") -> None:
-        """Mention a skill, as itself; in place of words for it, the first place where they stand counts."""
+    def insert_skill(self, name: str, path: Path, *, prompt: str = "", instead_of: str = "") -> None:
+        """Mention a skill, as itself; in place of words for it, the first place where they stand counts.
+
+        In an empty input `prompt` follows it: the words its author thinks it is mostly used with.
+        """
         mark, start = self.chips.skill(name, path), self.text.find(instead_of)
         if not instead_of or start < 0:
-            self.buffer.insert_text(f"{mark} ")
+            self.buffer.insert_text(f"{mark} " if self.text.strip() else _with_prompt(mark, prompt))
             return
         end, cursor = start + len(instead_of), self.buffer.cursor_position
         text = f"{self.text[:start]}{mark}{self.text[end:]}"
@@ -120,8 +124,7 @@ class Composer:
         after = self.buffer.document.text_after_cursor
         insert = f"{self.chips.picture(offer.chip.path)} " if isinstance(offer.chip, PictureChip) else offer.insert
         if offer.prompt and not self.text.strip():
-            # The words its author thinks it is mostly used with, to be changed or sent.
-            insert += sanitize_line(offer.prompt)
+            insert = _with_prompt(insert.strip(), offer.prompt)
         self.buffer.insert_text(insert.rstrip() if after.startswith((" ", "\n")) else insert)
         self.menu.close()
         self._changed()
@@ -207,6 +210,13 @@ class Composer:
         forwards = now.cursor_position > last.cursor_position
         position = self.chips.outside(now.text, now.cursor_position, forwards=forwards)
         return now if position == now.cursor_position else Document(now.text, position, now.selection)
+
+
+def _with_prompt(mark: str, prompt: str) -> str:
+    """The mention of a skill and the words to begin with, which mostly have the mention in them."""
+    prompt = sanitize_line(prompt)
+    is_named = re.search(rf"{re.escape(mark)}(?![\w:-])", prompt)
+    return prompt if is_named else f"{mark} {prompt}"
 
 
 class ChipStyle(Processor):

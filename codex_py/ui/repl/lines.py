@@ -228,7 +228,7 @@ class _LineSession:
     def interrupt(self) -> None:
         """Commands are read between turns here."""
 
-    def insert_skill(self, name: str, path: Path) -> None:
+    def insert_skill(self, name: str, path: Path, prompt: str) -> None:
         self._output.note(f"to use it, write ${name} in your message")
 
     def set_theme(self, name: str) -> None:

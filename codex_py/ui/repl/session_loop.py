@@ -332,8 +332,8 @@ class _SessionFront:
         if self._conversation is not None:
             self._conversation.begin(op)
 
-    def insert_skill(self, name: str, path: Path) -> None:
-        self._front.composer.insert_skill(name, path)
+    def insert_skill(self, name: str, path: Path, prompt: str) -> None:
+        self._front.composer.insert_skill(name, path, prompt=prompt)
 
     def set_vim(self, *, on: bool) -> None:
         self._front.set_vim(on=on)

@@ -100,7 +100,8 @@ async def _skills(context: CommandContext, words: str) -> None:
     await context.session.submit(ReloadSkills())
     context.reload()
     if chosen is not None:
-        context.front.insert_skill(chosen.name, chosen.path)
+        prompt = (chosen.interface and chosen.interface.default_prompt) or ""
+        context.front.insert_skill(chosen.name, chosen.path, prompt)
 
 
 async def _mcp(context: CommandContext, words: str) -> None:
