@@ -264,6 +264,22 @@ def test_a_secret_is_not_asked_for_but_told_of(place: Place) -> None:
     assert "`DEPLOY_KEY`" in client.said("agent_thought_chunk")
 
 
+def test_a_message_brings_suggestions_and_names_skills_here_too(place: Place) -> None:
+    for number in range(60):
+        name = f"museum-{number:02}"
+        add_skill(place.codex_home / "skills", name, skill_text(name, f"Guard museum {number}."))
+    add_skill(place.codex_home / "skills", "zz-bill", skill_text("zz-bill", "Make a bill for a customer."))
+    few = "[skills]\nmax_context_tokens = 300\n"
+    with FakeResponses([say("one")], [say("two")]) as model, acp(use(place, model, few)) as client:
+        session = client.open(place)
+        client.prompt(session, "make a bill for the customer")
+        client.prompt(session, "use the zz bill skill")
+    first, second = model.requests
+    items = [text for text in second.texts("developer") if text.startswith("<skill_suggestions>")]
+    assert "- zz-bill: Make a bill" in items[0] and "- zz-bill [named by the user]: " in items[1]
+    assert second.input_bytes.startswith(first.input_bytes[:-1])
+
+
 def test_a_plan_is_carried_out_when_it_is_accepted(place: Place) -> None:
     plan = "<proposed_plan>\nWrite it.\n</proposed_plan>"
     script = ([say(plan)], [custom_call("p1", "apply_patch", PATCH)], [say("done")])

@@ -19,10 +19,10 @@ TWO = "connectors=issue/conn_1/Linear Tracker,note/conn_2/Notes"
 TABLE = odd("s", "good", "tools=issue,note,reads", TWO)
 
 
-def add_skill(place: Place, name: str) -> None:
+def add_skill(place: Place, name: str, body: str = "") -> None:
     directory = place.codex_home / "skills" / name
     directory.mkdir(parents=True)
-    (directory / "SKILL.md").write_text(f"---\nname: {name}\ndescription: a skill\n---\nThe body of {name}.\n")
+    (directory / "SKILL.md").write_text(f"---\nname: {name}\ndescription: a skill\n---\nThe body of {name}. {body}\n")
 
 
 def known(place: Place, table: str = TABLE) -> str:
@@ -91,6 +91,19 @@ async def test_a_link_to_an_unknown_connector_is_told_and_changes_nothing(place:
             await watched.say("use [$x](app://nowhere)")
     assert warnings(watched) == ["no MCP server offers the connector `nowhere` yet"]
     assert tool_names(model.requests[0].body)[-1] == "mcp__s__reads"
+
+
+async def test_the_connectors_that_a_named_skill_links_to_are_shown_as_those_of_a_message(place: Place) -> None:
+    top = known(place)
+    add_skill(place, "triage", "Use [$tracker](app://conn_1) and `app://conn_2`.")
+    with FakeResponses([say("one")], [call("c", "mcp__s__issue", {"text": "hi"})], [say("two")]) as model:
+        async with watched_session(place, model, top) as watched:
+            await watched.say("hello")
+            await watched.say("$triage it")
+    before, named, _ = (tool_names(request.body) for request in model.requests)
+    assert named == [*before, "mcp__s__issue"]
+    assert texts(output_parts(model.requests[2].body, "c"))[0].endswith("said hi")
+    assert warnings(watched) == []
 
 
 async def test_connectors_are_made_and_switched_off_by_the_configuration(place: Place) -> None:

@@ -15,6 +15,7 @@ from codex_py.protocol.questions import SecretQuestion
 from tests.support.bodies import injected, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, delta, reasoning, reasoning_delta, say
 from tests.support.home import Place
+from tests.support.mcp_turns import answers
 from tests.support.session import Watched, watched_session
 from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, repo_root, skill_text, talk
 
@@ -198,6 +199,25 @@ async def test_a_turn_stopped_at_a_question_keeps_what_the_user_said(place: Plac
     # What the skill lacks is asked for before the skill is put before the model.
     expected = [user("use $deploy"), user(ABORTED), user("never mind")]
     assert request.body == whole_body(place, request, *expected, skills=skill_list(line(path)), can_ask=True)
+
+
+async def test_what_a_skill_lacks_is_asked_for_before_the_skill_is_recorded_and_shown(place: Place) -> None:
+    path = add_skill(repo_root(place), "deploy", needing("deploy"))
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
+            answers(watched, lambda _: "typed-by-the-user")
+            await watched.say("use $deploy")
+    wanted = (events.QuestionClosed, events.SkillUsed, events.ItemRecorded)
+    order = [event for event in watched.seen if isinstance(event, wanted)]
+    closed = next(at for at, event in enumerate(order) if isinstance(event, events.QuestionClosed))
+    shown = [at for at, event in enumerate(order) if isinstance(event, events.SkillUsed)]
+    recorded = [
+        at
+        for at, event in enumerate(order)
+        if isinstance(event, events.ItemRecorded) and str(path).encode() in event.item.encoded
+    ]
+    assert closed < shown[0] < recorded[-1]
+    assert [at for at in recorded if at > 0] == [recorded[-1]]
 
 
 @pytest.mark.parametrize(
