@@ -12,14 +12,18 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
+from codex_py.model.prices import TABLE, PriceQuery, PriceTable
+from codex_py.model.wires import WIRES
+from codex_py.protocol.encoding import is_uuid
 from codex_py.protocol.readable import is_host_text, without_pictures, without_plan_tags
-from codex_py.text.credentials import is_secret_name
+from codex_py.text.credentials import is_secret
 
 _MODULES: Final = (
     *("codex_py.batch.local_engine", "codex_py.cli.main", "codex_py.cli.exec", "codex_py.cli.exec_runs"),
     *("codex_py.checkpoints.session", "codex_py.core.resume", "codex_py.core.mentions", "codex_py.core.skill_guide"),
     *("codex_py.core.rule_files", "codex_py.core.session_sandbox", "codex_py.core.tool_runtime"),
     *("codex_py.model.model_list", "codex_py.skills.implicit", "codex_py.skills.scan", "codex_py.shell.reading"),
+    *(module for module, _ in WIRES.values()),
     *("codex_py.text.frontmatter", "codex_py.tools.command_runs", "codex_py.tools.patching"),
     *("codex_py.tools.typed_input", "concurrent.futures.thread", "importlib.resources", "resource", "termios"),
     *("tree_sitter_bash", "yaml"),
@@ -31,10 +35,13 @@ for _name in _MODULES:
     # Each run reports for itself what it misses.
     with suppress(ImportError):
         import_module(_name)
-# Every run would set up OpenSSL and compile the patterns of the command line for itself.
+# Every run would set up OpenSSL and compile these patterns for itself.
 ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-import_module("codex_py.cli.exec_parser").exec_parser()
-for _text_of in (is_secret_name, is_host_text, without_plan_tags, without_pictures):
+import_module("codex_py.cli.exec_parser").exec_parser().read(("--artifacts=DIR", "--json", "-"))
+import_module("codex_py.context.environment").local_timezone({"TZ": "UTC"})
+is_secret("NAME", "an-example1")
+PriceTable.read(TABLE).find(PriceQuery("a model of no provider"))
+for _text_of in (is_host_text, is_uuid, without_plan_tags, without_pictures):
     _text_of("")
 # What the collector does not look at stays shared with the forks.
 gc.collect()

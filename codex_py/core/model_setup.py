@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from codex_py.model.credentials import Credentials
 from codex_py.model.http_client import HttpModelClient
 from codex_py.model.providers import HOSTED, Provider, resolve_provider
 from codex_py.paths import make_private_dir, open_private
+from codex_py.protocol.encoding import is_uuid
 from codex_py.text.files import os_reason
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 _FILE: Final = "installation_id"
-_ID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 def installation_id(home: Path) -> str:
@@ -46,7 +45,7 @@ def installation_id(home: Path) -> str:
         return ""
     finally:
         os.close(descriptor)
-    return text if re.fullmatch(_ID, text) else ""
+    return text if is_uuid(text) else ""
 
 
 def make_installation_id(home: Path) -> None:
