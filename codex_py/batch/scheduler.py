@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from codex_py.batch.budget import BatchBudget
-from codex_py.batch.limiter import Limiter
+from codex_py.batch.limits import BatchBudget, Limiter
 from codex_py.batch.records import OutputDirectory, TaskRecord
 from codex_py.batch.run_task import BUSY, CRASH, TaskRunner
 from codex_py.batch.tasks import Task

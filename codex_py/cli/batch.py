@@ -9,15 +9,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
-from codex_py.batch.budget import BatchBudget
-from codex_py.batch.limiter import Limiter
+from codex_py.batch.limits import BatchBudget, Limiter
 from codex_py.batch.local_engine import open_local_engine, warm_up
-from codex_py.batch.progress import Display, JsonDisplay, LineDisplay, TableDisplay
+from codex_py.batch.progress import Display, JsonDisplay, LineDisplay
 from codex_py.batch.ray_engine import RayEngine
 from codex_py.batch.records import OutputDirectory, opened_output
 from codex_py.batch.report import count_records, write_reports
@@ -308,5 +306,5 @@ def _display(options: argparse.Namespace, scheduler: Scheduler) -> Display:
     if options.json:
         return JsonDisplay(sys.stdout)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        return TableDisplay(Console(stderr=True), lambda: scheduler.records)
+        return import_module("codex_py.batch.live_table").TableDisplay(lambda: scheduler.records)
     return LineDisplay(sys.stderr)
