@@ -45,6 +45,21 @@ def test_a_message_of_several_lines(place: Place, ready: Ready) -> None:
     assert model.requests[0].texts("user")[-1] == "one\ntwo\nthree"
 
 
+def test_typed_text_wraps_at_words(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model)
+        with Terminal(place, width=30, height=20) as terminal:
+            terminal.wait_for_prompt().type("these words are too many for one row and some more")
+            terminal.wait_for("› these words are too many for\n  one row and some more")
+            rows = terminal.rows
+            # The space behind `for` has no cell of its own.
+            terminal.press("ctrl-a", *["right"] * len("these words are too many for "))
+            terminal.wait_for(lambda now: now.cursor == (rows.index("  one row and some more"), 2))
+            terminal.type("just ")
+            terminal.wait_for("› these words are too many for\n  just one row and some more")
+            terminal.press("ctrl-u")
+
+
 def test_what_was_typed_comes_back_in_the_next_session(place: Place, ready: Ready) -> None:
     with FakeResponses([say("ok")], [say("again")], excuse={"threads"}) as model:
         ready(model)
@@ -240,6 +255,7 @@ def test_a_sign_of_the_shell_alone_is_not_sent(place: Place, ready: Ready) -> No
     [
         ("/nosuch thing", "no command or skill `/nosuch`"),
         ("/mcp now", "`/mcp` takes no arguments: `now`"),
+        ("/clear now", "`/clear` takes no arguments: `now`"),
         ("!", "there is no command behind the `!`"),
     ],
 )

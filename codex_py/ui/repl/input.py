@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.layout.utils import explode_text_fragments
 
 from codex_py.text.sanitize import sanitize_line
@@ -235,3 +237,68 @@ class ChipStyle(Processor):
             for index in range(start, min(end, len(letters))):
                 letters[index] = ("class:skill", letters[index][1])
         return Transformation(letters)
+
+
+# Typed text wraps at words: rows are filled up with empty cells, so that no word is cut at the edge of a window.
+_RUN: Final = re.compile(r" +|[^ ]+")
+
+
+class WrappedLine(NamedTuple):
+    """Empty cells before some characters of a line, and spaces at the end of a row that have no cell."""
+
+    padding: dict[int, int]
+    hidden: frozenset[int]
+
+
+def wrap_line(text: str, width: int) -> WrappedLine:
+    """Find where a line wraps in rows of `width` cells. A word longer than a row is cut."""
+    padding: dict[int, int] = {}
+    hidden: set[int] = set()
+    x = 0
+    for run in _RUN.finditer(text):
+        start = run.start()
+        if text[start] == " ":
+            fitting = min(len(run[0]), width - x)
+            hidden.update(range(start + fitting, run.end()))
+            x += fitting
+            continue
+        sizes = [Char(char).width for char in run[0]]
+        if x + sum(sizes) > width >= sum(sizes):
+            padding[start] = width - x
+            x = 0
+        for at, size in enumerate(sizes, start):
+            if x + size > width:
+                padding[at] = width - x
+                x = 0
+            x += size
+    return WrappedLine(padding, frozenset(hidden))
+
+
+class WordWrap(Processor):
+    """Wraps the lines of a window that wraps lines; each row begins with a prefix of `prefix` cells."""
+
+    def __init__(self, prefix: int = 0) -> None:
+        self._prefix = prefix
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        fragments = transformation_input.fragments
+        width = transformation_input.width - self._prefix
+        text = fragment_list_to_text(fragments)
+        if width < 2 or (text.isascii() and len(text) <= width):
+            return Transformation(fragments)
+        wrapped = wrap_line(text, width)
+        drawn: StyleAndTextTuples = []
+        # Of each character of the line, and of its end.
+        positions: list[int] = []
+        for index, fragment in enumerate(explode_text_fragments(fragments)):
+            if blank := wrapped.padding.get(index):
+                drawn.extend([("", " ")] * blank)
+            positions.append(len(drawn))
+            if index not in wrapped.hidden:
+                drawn.append(fragment)
+        positions.append(len(drawn))
+        return Transformation(
+            drawn,
+            source_to_display=lambda index: positions[min(index, len(positions) - 1)],
+            display_to_source=lambda index: max(0, bisect_right(positions, index) - 1),
+        )

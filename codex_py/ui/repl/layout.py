@@ -27,7 +27,7 @@ from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 
 from codex_py.text.display import cell_width
 from codex_py.text.sanitize import sanitize_line
-from codex_py.ui.repl.input import ChipStyle, Composer
+from codex_py.ui.repl.input import ChipStyle, Composer, WordWrap
 from codex_py.ui.repl.panel import Panels
 from codex_py.ui.repl.screen import TerminalScreen
 
@@ -126,6 +126,8 @@ def _cells(row: Row, start: int) -> dict[int, Char]:
 
 # From this height on an empty row stands above the status.
 _ROOMY: Final = 12
+# Of each row of the input.
+_PREFIX_CELLS: Final = 2
 _PLACEHOLDER = "Ask anything · / commands · $ skills · @ files · ! shell · ? help"
 
 
@@ -149,7 +151,7 @@ def build_layout(screen: TerminalScreen, composer: Composer, panels: Panels, par
         Condition(lambda: not composer.text),
     )
     typed = Field(
-        BufferControl(composer.buffer, input_processors=[ChipStyle(composer), placeholder]),
+        BufferControl(composer.buffer, input_processors=[ChipStyle(composer), WordWrap(_PREFIX_CELLS), placeholder]),
         height=lambda: Dimension(min=1, max=max(1, screen.height // 2)),
         wrap_lines=True,
         dont_extend_height=True,

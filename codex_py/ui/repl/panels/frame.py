@@ -21,6 +21,7 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.processors import PasswordProcessor
 
+from codex_py.ui.repl.input import WordWrap
 from codex_py.ui.repl.panels.drawing import Row, fitted, joined, keys_row, title_row
 
 T = TypeVar("T")
@@ -77,7 +78,7 @@ class Frame(Generic[T]):
         if self._typed is None:
             return self._text(self._all, focusable=True)
         typed = Window(
-            BufferControl(self._typed, input_processors=[PasswordProcessor()] if self._hidden else []),
+            BufferControl(self._typed, input_processors=[PasswordProcessor() if self._hidden else WordWrap()]),
             wrap_lines=True,
             dont_extend_height=True,
             style="class:menu",
