@@ -30,11 +30,17 @@ _CLOSING: Final = ".,;:!?'\"`*_]"
 def link_spans(plain: str) -> Iterator[Span]:
     """The links in a text. A path is resolved when it is drawn, by `resolve_link`."""
     for found in _LINKED.finditer(plain):
-        text = found[0].rstrip(_CLOSING)
-        if text.count(")") > text.count("("):
-            text = text.rstrip(")")
+        text = _without_closing(found[0])
         target = text if found["url"] else f"{_PATH}{found['line']}:{found['path']}"
         yield Span(found.start(), found.start() + len(text), Style(link=target))
+
+
+def _without_closing(link: str) -> str:
+    """The link without what ends the sentence or the brackets round it; `Foo_(bar)` keeps its own."""
+    text = link.rstrip(_CLOSING)
+    while text.endswith(")") and text.count(")") > text.count("("):
+        text = text[:-1].rstrip(_CLOSING)
+    return text
 
 
 def with_links(text: Text) -> Text:

@@ -149,15 +149,16 @@ def test_no_stale_rows_stay_after_resizing(place: Place, ready: Ready, open_with
 
 def test_addresses_and_files_are_links_where_the_terminal_opens_them(place: Place, ready: Ready) -> None:
     place.write("src/app.py", "x = 1\n")
-    answer = "See https://example.com/docs and `src/app.py:1`, not localhost:8080."
+    answer = "See https://example.com/docs and `src/app.py:1`, (https://x.org/a_(b)), not localhost:8080."
     for env, is_linked in (({"VTE_VERSION": "7200"}, True), ({}, False)):
         with FakeResponses([say(answer)]) as model:
             ready(model, 'file_opener = "cursor"')
             with Terminal(place, "go", **env) as terminal:
-                terminal.wait_for("not localhost:8080")
-                for target in (b"https://example.com/docs", b"cursor://file%s/src/app.py:1" % bytes(place.repo)):
+                terminal.wait_for("localhost:8080")
+                in_editor = b"cursor://file%s/src/app.py:1" % bytes(place.repo)
+                for target in (b"https://example.com/docs", in_editor, b"https://x.org/a_(b)"):
                     assert (b";%s\x1b\\" % target in terminal.raw) is is_linked
-                assert terminal.raw.count(b"\x1b]8;id=") == 2 * is_linked
+                assert terminal.raw.count(b"\x1b]8;id=") == 3 * is_linked
 
 
 @pytest.mark.parametrize("seed", [1, 7])
