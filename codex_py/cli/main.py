@@ -170,7 +170,8 @@ def _is_command(name: str) -> bool:
 def _open_terminal(name: str | None, arguments: list[str]) -> int:
     """Open the terminal session. A word that is nearly a command is an error and not a prompt."""
     if name is None and not arguments and not sys.stdin.isatty():
-        print(_help(), flush=True)
+        if not sys.stdout.isatty():
+            print(_help(), flush=True)
         hint = "over ssh use `ssh -t HOST codex-py`; in scripts use `codex-py exec`"
         return _complain("stdin is not a terminal", hint=hint, status=2)
     if name is not None and name not in OF_TERMINAL and name.isascii() and name.replace("-", "").isalpha():

@@ -49,10 +49,11 @@ class SlashCommand(NamedTuple):
 
 
 class SlashRequest(NamedTuple):
-    """A command and the words behind it."""
+    """A command, the words behind it, and the name it was called by."""
 
     command: SlashCommand
     words: str
+    name: str
 
 
 def split_command(line: str) -> tuple[str, str]:
@@ -67,14 +68,14 @@ def find_command(line: str, commands: Sequence[SlashCommand]) -> SlashRequest | 
     """The command that a line is, None when it is a message."""
     name, words = split_command(line)
     found = next((command for command in commands if name and name.lower() in map(str.lower, command.names)), None)
-    return SlashRequest(found, words) if found else None
+    return SlashRequest(found, words, name) if found else None
 
 
 def words_unwanted(request: SlashRequest) -> str:
     """The error for arguments of a command that takes none; empty when there is none."""
     if not request.words or request.command.hint:
         return ""
-    return f"`/{request.command.name}` takes no arguments: `{request.words[:_SHOWN]}`"
+    return f"`/{request.name}` takes no arguments: `{request.words[:_SHOWN]}`"
 
 
 def looks_like_command(line: str) -> bool:

@@ -213,8 +213,8 @@ _WITHOUT_SANDBOX: Final = Sheet(
 
 _THEME_NOTES: Final = {
     "auto": "follow the terminal",
-    "dark": "for a dark ground",
-    "light": "for a light ground",
+    "dark": "for a dark background",
+    "light": "for a light background",
     "mono": "no colours: weight and slant only",
 }
 
