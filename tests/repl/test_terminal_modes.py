@@ -60,7 +60,7 @@ def test_a_change_of_the_colour_scheme_is_followed(place: Place, ready: Ready) -
         with Terminal(place, answers={ASK: BLACK}) as terminal:
             terminal.wait_for_prompt()
             assert b"\x1b[?2031h" in terminal.raw
-            terminal._answers[ASK.encode()] = WHITE
+            terminal.answers[ASK.encode()] = WHITE
             terminal.type("\x1b[?997;2n")
             terminal.wait_for(lambda _: light_of(terminal.style_of("? help").fg) < 128)
             assert "997" not in terminal.whole

@@ -67,7 +67,7 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self.raw = bytearray()
         # What the terminal answers to a sequence.
-        self._answers = {query.encode(): answer for query, answer in (answers or {}).items()}
+        self.answers = {query.encode(): answer for query, answer in (answers or {}).items()}
         self.began = time.monotonic()
         argv, directory = [command, *arguments], cwd or place.repo
         self.child: Any
@@ -215,7 +215,7 @@ class Terminal:
             return False
         self.raw += chunk
         self._stream.feed(chunk)
-        for query, answer in self._answers.items():
+        for query, answer in self.answers.items():
             for _ in range(chunk.count(query)):
                 self.child.send(answer)
         return bool(chunk)
