@@ -24,6 +24,17 @@ _USES: Final = frozenset(
     "use using run apply invoke follow benutze benutzen verwende verwenden nutze nutzen utilise utiliser utilisez"
     " emploie usa usar use utiliza utilizar aplica ejecuta gebruik используй используйте".split()
 )
+# Those that go with tools and methods as well: "use browser automation to log in" is about no skill.
+_USES_ANYTHING: Final = frozenset(
+    "use using benutze benutzen verwende verwenden nutze nutzen utilise utiliser utilisez emploie usa usar utiliza"
+    " utilizar gebruik используй используйте".split()
+)
+# A name that begins with one of these can be no tool or method: "use fix tests".
+_IMPERATIVES: Final = frozenset(
+    "add analyze apply ask bring check clean convert create debug deploy draft explain extract find fix generate get"
+    " improve install make migrate optimize prepare publish refactor remove rewrite run send ship simplify summarize"
+    " translate triage update upgrade validate verify write".split()
+)
 _SKILL: Final = frozenset("skill skills fähigkeit compétence habilidad скилл навык".split())
 # What may stand between the word for a skill and its name.
 _CALLED: Final = frozenset("called named namens appelé llamado llamada".split())
@@ -76,7 +87,8 @@ _TOKEN: Final = (
     r"[A-Za-zÀ-ɏ\u0400-\u04ff0-9_'’]+(?:[-:/][A-Za-zÀ-ɏ0-9_]+)*|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]+|"
     r"[.!?;:。！？；，,\n]"
 )
-_CJK_USES: Final = "(?:使用|用|按照|按|运行|调用|套用)[ 　]*$"
+_CJK_USES: Final = "(使用|用|按照|按|运行|调用|套用)[ 　]*$"
+_CJK_USES_ANYTHING: Final = frozenset(("使用", "用", "套用"))
 _CJK_NEGATIONS: Final = "(?:不要|不用|别|不|没|无需|勿|怎么|如何|为什么|谁|有人|已经|之前)[^。，！？；]{0,4}$"
 _CJK_SKILL: Final = "^[ 　]*(?:这个|这項|这项|该|的)?[ 　]*(?:skill|技能|スキル|스킬)"
 _CJK_AFTER: Final = "^[ 　]*(?:来|去|做|处理|检查|写|改|$|。|！|，)"
@@ -175,7 +187,7 @@ def _is_used(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
     tokens = [token.lower().replace("’", "'") for token in re.findall(_TOKEN, before)]
     if _is_negated(tokens[-6:]) or re.search(_CJK_NEGATIONS, before) or _is_negated_behind(after):
         return False
-    if _is_used_in_cjk(before, after, words):
+    if _is_used_in_cjk(before, after, text[start:end]):
         return True
     following = [token.lower() for token in re.findall(_TOKEN, after[:80])]
     if tokens and tokens[-1] in _CALLED:
@@ -188,7 +200,14 @@ def _is_used(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
     if is_called_skill:
         return True
     # A single word is too common, and what follows must not make the name a part of something else.
-    return len(words) > 1 and (not following or following[0] in _FOLLOWERS or following[0] in _CLAUSE_END)
+    if len(words) == 1 or _may_be_method(text[start:end], tokens[-1], _USES_ANYTHING):
+        return False
+    return not following or following[0] in _FOLLOWERS or following[0] in _CLAUSE_END
+
+
+def _may_be_method(written: str, verb: str, verbs: Collection[str]) -> bool:
+    """Whether words behind a verb may be a tool or a method rather than the name of a skill."""
+    return " " in written and verb in verbs and written.partition(" ")[0].lower() not in _IMPERATIVES
 
 
 def _is_joined(text: str, start: int, end: int, words: Sequence[str], taken: Sequence[tuple[int, int]]) -> bool:
@@ -232,11 +251,14 @@ def _is_request(tokens: Sequence[str], *, is_called: bool) -> bool:
     return not _ASKING.intersection(tokens[:verb])
 
 
-def _is_used_in_cjk(before: str, after: str, words: tuple[str, ...]) -> bool:
+def _is_used_in_cjk(before: str, after: str, written: str) -> bool:
+    has_parts = bool(re.search("[ _:-]", written))
     if re.match(_JAPANESE_USE, after, re.IGNORECASE):
-        return len(words) > 1 or any(word in after[:12] for word in ("スキル", "스킬")) or "skill" in after[:12].lower()
-    if not re.search(_CJK_USES, before):
+        return has_parts or any(word in after[:12] for word in ("スキル", "스킬")) or "skill" in after[:12].lower()
+    verb = re.search(_CJK_USES, before)
+    if verb is None:
         return False
     if re.match(_CJK_SKILL, after, re.IGNORECASE):
         return True
-    return len(words) > 1 and bool(re.match(_CJK_AFTER, after))
+    is_method = _may_be_method(written, verb[1], _CJK_USES_ANYTHING)
+    return has_parts and not is_method and bool(re.match(_CJK_AFTER, after))
