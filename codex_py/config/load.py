@@ -304,7 +304,8 @@ def _absent(tree: Mapping[str, Any], layers: Sequence[Checked], home: Path) -> I
     """A warning for each directory and plugin that a setting names and that does not exist."""
     for path, effect in _DIRECTORIES:
         for directory in tree[path[0]][path[1]]:
-            if not is_directory(Path(directory)):
+            # A relative one is about each project, and not every project has it.
+            if Path(directory).is_absolute() and not is_directory(Path(directory)):
                 reason = "is not a directory" if os.path.lexists(directory) else "does not exist"
                 where = f"`{dotted(path)}` {_where(path, layers)}"
                 yield f"`{directory}` in {where} {reason}: {effect}; create it, or remove the entry"

@@ -17,6 +17,7 @@ from codex_py.config.value_types import (
     MapOf,
     PathPattern,
     PathsOrAll,
+    ProjectDirectory,
     Reading,
     RecordSection,
     Shape,
@@ -156,7 +157,12 @@ class Skills(ConfigRecord):
     never_install_mcp: tuple[str, ...] = setting(
         ListOf(Text()), "skills whose missing MCP servers are not asked about", default=()
     )
-    roots: tuple[str, ...] = setting(_DIRECTORIES, "directories with skills, besides the usual ones", default=())
+    roots: tuple[str, ...] = setting(
+        ListOf(ProjectDirectory()),
+        "directories with skills, besides the usual ones; a relative one is looked for in every project and in "
+        "CODEX_HOME",
+        default=(),
+    )
     extra_user_roots: tuple[str, ...] = setting(_DIRECTORIES, "more directories of the user's own skills", default=())
     follow_links: bool = setting(
         Flag(), "follow links out of the directories with your own skills, wherever they lead", default=False

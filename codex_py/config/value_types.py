@@ -171,6 +171,15 @@ class DirectoryText(FilePath):
         return str(super().check(value, path, reading))
 
 
+class ProjectDirectory(DirectoryText):
+    """The same; a relative path that leads down stays as it is written, because it is about each project."""
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> Any:
+        absolute = super().check(value, path, reading)
+        text = str(value)
+        return absolute if text.startswith(("/", "~")) or ".." in Path(text).parts else text
+
+
 class PathPattern(Text):
     """A path pattern, stored as text; `~` and relative patterns are resolved where it is used."""
 

@@ -71,7 +71,7 @@ def examine(
     roots = skill_roots(request)
     verdicts = _known_verdicts(catalog, rules)
     for directory in (*request.extra_roots, *request.extra_user_roots):
-        if not os.path.isdir(directory):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
+        if directory.is_absolute() and not os.path.isdir(directory):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
             verdicts[directory] = SkillVerdict(
                 directory,
                 False,
@@ -91,7 +91,9 @@ def examine(
             if path not in verdicts and Path(os.path.realpath(path)) not in loaded:
                 where = "`.agents/skills` of a project or of your home is"
                 if unvisited_path.name == "skills" and not unvisited_path.parent.name.startswith("."):
-                    where += f"; to have this one searched too set `skills.roots = ['{unvisited_path}']`"
+                    where += (
+                        f"; to have this one searched too set `skills.roots = ['{_shortest(unvisited_path, request)}']`"
+                    )
                 elif unvisited_path.match(".claude/skills"):
                     where += "; `skills.claude = true` has this one searched too"
                 reason = f"`{unvisited_path}` is not a directory that is searched: {where}"
@@ -159,6 +161,12 @@ def _why_not_found(path: Path, root: SkillRoot, loaded: dict[Path, Skill]) -> st
     if not record.ours:
         return "made for other programs: its `policy.products` does not name `codex`"
     return f"beyond the first {MAX_DIRECTORIES} directories of `{root.path}`, or the time to search them"
+
+
+def _shortest(path: Path, request: SkillRootsRequest) -> Path:
+    """How the settings name a directory: below the project's root by the path from there."""
+    top = request.project_root or request.cwd
+    return path.relative_to(top) if path.is_relative_to(top) else path
 
 
 def _paths_beside_roots(request: SkillRootsRequest) -> Iterator[Path]:

@@ -30,7 +30,8 @@ class SkillRootsRequest(Value):
     `home` is CODEX_HOME; `project_config_dirs` are the `.codex` directories of the project, nearest to `cwd` first;
     `project_root` is None outside a project. Without `bundled` the system roots are left out. With
     `follow_links`, links in the user's own roots may lead anywhere. With `claude` the skills of Claude Code are
-    included, after all others.
+    included, after all others. A relative one of `extra_roots` is looked for in the project, at its root and in `cwd`,
+    and in CODEX_HOME.
     """
 
     home: Path
@@ -90,13 +91,7 @@ def _candidates(request: SkillRootsRequest) -> Iterator[SkillRoot]:
     for plugin in request.plugin_roots:
         root = Path(real_path(plugin.root))
         yield SkillRoot(plugin.skills, "user", "plugin", plugin.namespace, plugin.plugin_id, root)
-    # Who names a directory of the project does not make what lies in it the user's own.
-    own_project = request.project_root is not None and not Path(real_path(request.user_home)).is_relative_to(project)
-    for directory in request.extra_roots:
-        if own_project and "\0" not in str(directory) and Path(real_path(directory)).is_relative_to(project):
-            yield SkillRoot(directory, "repo", "extra", inside=project)
-        else:
-            yield SkillRoot(directory, "user", "extra")
+    yield from _extra_roots(request, cwd, project)
     for directory in request.extra_user_roots:
         yield SkillRoot(directory, "user", "extra")
     for directory in _from_project_to(cwd, project):
@@ -105,6 +100,24 @@ def _candidates(request: SkillRootsRequest) -> Iterator[SkillRoot]:
         for directory in _from_project_to(cwd, project):
             yield SkillRoot(directory / ".claude" / "skills", "repo", "claude", inside=project)
         yield SkillRoot(request.user_home / ".claude" / "skills", "user", "claude")
+
+
+def _extra_roots(request: SkillRootsRequest, cwd: Path, project: Path) -> Iterator[SkillRoot]:
+    """Those of the settings. The skills in a directory of the project are the repository's, whoever names it."""
+    own_project = request.project_root is not None and not Path(real_path(request.user_home)).is_relative_to(project)
+    for directory in request.extra_roots:
+        if "\0" in str(directory):
+            continue
+        if not directory.is_absolute():
+            yield SkillRoot(request.home / directory, "user", "extra")
+            for base in dict.fromkeys((project, cwd)):
+                yield SkillRoot(
+                    base / directory, "repo", "extra", inside=project if cwd.is_relative_to(project) else cwd
+                )
+        elif own_project and Path(real_path(directory)).is_relative_to(project):
+            yield SkillRoot(directory, "repo", "extra", inside=project)
+        else:
+            yield SkillRoot(directory, "user", "extra")
 
 
 def _from_project_to(cwd: Path, project: Path) -> list[Path]:

@@ -280,6 +280,21 @@ async def test_skills_of_claude_code_come_too_and_the_same_skill_counts_once(pla
     assert "- other: " not in left_out.requests[0].input_bytes.decode()
 
 
+async def test_a_relative_directory_of_the_settings_is_that_of_each_project(place: Place) -> None:
+    """Of the user's own file too, which lies elsewhere; and without one there is no warning."""
+    top = '[skills]\nroots = ["skills", "tools/skills"]\n'
+    add_skill(place.repo / "skills", "own")
+    add_skill(place.repo / "sub/skills", "deeper")
+    outside = add_skill(place.home / "elsewhere", "outside")
+    (place.repo / "skills/linked").symlink_to(outside.parent)
+    talked = await talk(place, "$own $deeper", top=top)
+    assert [(use.name, use.scope) for use in talked.uses] == [("own", "repo")]
+    assert "- outside: " not in talked.requests[0].input_bytes.decode()
+    below = await talk(place, "$own $deeper", top=top, cwd=place.repo / "sub")
+    assert [(use.name, use.scope) for use in below.uses] == [("deeper", "repo"), ("own", "repo")]
+    assert not [warning for warning in (*talked.warnings, *below.warnings) if "roots" in warning]
+
+
 async def test_a_directory_of_the_project_that_the_settings_name_has_skills_of_the_repository(place: Place) -> None:
     """What lies in it is not the user's own, and no link in it leads out of the project."""
     top = place.repo / "skills"
