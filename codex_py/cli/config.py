@@ -19,13 +19,14 @@ from codex_py.cli.typer_command import (
     Profile,
     StrictConfig,
     WorkingDirectory,
+    command_first,
     run_command,
 )
 from codex_py.config.edit import set_value
 from codex_py.config.effective import EffectiveValue, effective_values
 from codex_py.config.keys import dotted, parse_key, toml_value
 from codex_py.config.layers import Layer, LayerSource, nested
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config, parse_value
+from codex_py.config.load import ConfigRequest, LoadedConfig, load_config, parse_value, profile_file
 from codex_py.config.reader import SCHEMA, check_tree, unknown_key
 from codex_py.errors import ConfigError, UsageError
 from codex_py.hooks.sources import hook_faults
@@ -40,6 +41,7 @@ _THIS_COMMAND: Final = "`config set`"
 def run(arguments: Sequence[str]) -> int:
     """Run `codex-py config` with these arguments; give back the exit status."""
     functions = {"get": get_value, "set": set_in_file}
+    arguments = command_first(arguments, functions)
     word = next(iter(arguments), "-")
     if word in functions:
         return run_command(functions[word], arguments[1:], name=f"config {word}")
@@ -108,17 +110,21 @@ def get_value(
 def set_in_file(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The setting, for example `sandbox_mode`.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="Its value: TOML, or else text.")],
+    profile: Annotated[
+        str | None, typer.Option("-p", "--profile", metavar="NAME", help="Change $CODEX_HOME/NAME.config.toml instead.")
+    ] = None,
 ) -> int:
     """Change one setting in $CODEX_HOME/config.toml; comments and layout are kept."""
     keys, parsed = parse_key(key), parse_value(value)
     home = codex_home(os.environ)
+    file = home / "config.toml" if profile is None else profile_file(home, profile)
     source = LayerSource(Layer("flags"), flag=_THIS_COMMAND)
     user_home = os.environ.get("HOME", "")
     _, unknown = check_tree(SCHEMA, nested(keys, parsed), source=source, directory=home, home=user_home)
     for unknown_name in unknown:
         unknown_key(unknown_name, source, strict=True)
-    _check_with_the_rest(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ), dotted(keys), parsed)
-    file = home / "config.toml"
+    request = ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ, profile=profile)
+    _check_with_the_rest(request, dotted(keys), parsed)
     set_value(file, keys, parsed)
     print_note(f"set `{dotted(keys)}` in `{file}`")
     return 0

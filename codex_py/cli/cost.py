@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, get_args
 import typer
 
 from codex_py.cli.console import load_local_config, print_json, print_note, print_table
-from codex_py.cli.typer_command import Json, run_command
+from codex_py.cli.typer_command import Json, Overrides, Profile, run_command
 from codex_py.core.model_access import PriceBook
 from codex_py.errors import UsageError
 from codex_py.protocol.usage import Spending, TokenUsage
@@ -31,6 +31,8 @@ def cost(
         str | None, typer.Option("--since", metavar="TIME", help="Only requests since then: 30d, 12h, 2026-11-01.")
     ] = None,
     by: Annotated[str, typer.Option("--by", metavar="GROUP", help="day, model, repo or skill.")] = "day",
+    overrides: Overrides = None,
+    profile: Profile = None,
     as_json: Json = False,
 ) -> int:
     """Add up what the requests of the stored sessions have cost, those of agents and compactions included.
@@ -46,7 +48,7 @@ def cost(
             f"`{by}` is not a value of `--by`", hint=f"allowed are {', '.join(f'`{g}`' for g in groupings)}"
         )
     start = None if since is None else read_since(since, datetime.now(UTC))
-    local = load_local_config()
+    local = load_local_config(overrides, profile)
     prices = PriceBook(local.home, local.loaded.config.models)
 
     def price(provider: str, model: str, usage: TokenUsage, when: datetime) -> float | None:

@@ -14,8 +14,8 @@ import typer
 
 from codex_py import __version__
 from codex_py.auth.find_credentials import find_credentials
-from codex_py.cli.console import load_local_config, print_json
-from codex_py.cli.typer_command import Json, run_command
+from codex_py.cli.console import LocalConfig, load_local_config, print_json
+from codex_py.cli.typer_command import Json, Overrides, Profile, run_command
 from codex_py.config.files import weak_permissions
 from codex_py.config.load import LoadedConfig
 from codex_py.core.model_setup import login_rules
@@ -63,6 +63,8 @@ def doctor(
     model: Annotated[
         str | None, typer.Option("-m", "--model", metavar="NAME", help="With --provider: the model to ask.")
     ] = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
 ) -> int:
     """Check versions, settings, login and sandbox: a process inside the sandbox tries what commands must not do.
 
@@ -70,14 +72,14 @@ def doctor(
     sandbox is incomplete; the last line is the next step.
     """
     if provider is not None:
-        return _check_provider(provider, model, as_json=as_json)
+        return _check_provider(load_local_config(overrides, profile, quiet=True), provider, model, as_json=as_json)
     if model is not None:
         raise UsageError("`--model` needs `--provider`")
     names: tuple[BackendName, ...] = BACKENDS if sys.platform == "linux" else ()
     backends: dict[BackendName, Backend] = {name: make_backend(name, os.environ) for name in names}
     failures: dict[BackendName, str | None] = {name: backend.probe(()) for name, backend in backends.items()}
     working: list[BackendName] = [name for name, failure in failures.items() if failure is None]
-    surroundings = _Surroundings()
+    surroundings = _Surroundings(overrides, profile)
     findings = [*surroundings.findings(), *_sandbox_findings(failures, backends, accepted=surroundings.allow_partial)]
     results: dict[BackendName, list[Outcome]] = {
         name: _probe(name) for name in (working if every_backend else working[:1])
@@ -94,11 +96,11 @@ def doctor(
     return 1 if faults else 0
 
 
-def _check_provider(name: str, model: str | None, *, as_json: bool) -> int:
+def _check_provider(local: LocalConfig, name: str, model: str | None, *, as_json: bool) -> int:
     if name == _OFFLINE:
         raise UsageError("the offline model has no server to ask")
-    home, _, loaded = load_local_config(quiet=True)
-    found = asyncio.run(check_provider(loaded.config, name, model=model, env=os.environ, home=home))
+    config = local.loaded.config
+    found = asyncio.run(check_provider(config, name, model=model, env=os.environ, home=local.home))
     if as_json:
         print_json({"provider": name, "capabilities": [capability._asdict() for capability in found]}, sys.stdout)
     else:
@@ -110,14 +112,15 @@ def _check_provider(name: str, model: str | None, *, as_json: bool) -> int:
 class _Surroundings:
     """The machine and the settings; `allow_partial` is set by `findings`."""
 
-    def __init__(self) -> None:
+    def __init__(self, overrides: Sequence[str] | None, profile: str | None) -> None:
+        self._overrides, self._profile = overrides, profile
         self.allow_partial = False
 
     def findings(self) -> Iterator[DoctorFinding]:
         system = f"{platform.system()} {platform.release()} {platform.machine()}"
         yield DoctorFinding("version", f"codex-py {__version__}, Python {platform.python_version()}, {system}")
         try:
-            home, _, loaded = load_local_config(quiet=True)
+            home, _, loaded = load_local_config(self._overrides, self._profile, quiet=True)
         except UserError as error:
             yield DoctorFinding("settings", str(error), False, error.hint or "")
             return

@@ -53,7 +53,7 @@ OF_SESSIONS: Final = ("archive", "unarchive", "delete", "rename")
 OF_TERMINAL: Final = ("resume", "fork")
 ALIASES: Final = {"e": "exec", "plugins": "plugin", "apply_patch": "apply-patch", "completion": "completions"}
 # Flags before the subcommand are the subcommand's own; these take a value.
-_TAKE_VALUE: Final = (
+TAKE_VALUE: Final = (
     *("-c", "--config", "--enable", "--disable", "-p", "--profile", "-C", "--cd", "-m", "--model", "-i", "--image"),
     *("--base", "--commit", "--title", "--turn", "-a", "--ask-for-approval"),
     *("--max-usd", "--max-tokens", "--max-requests", "--max-seconds"),
@@ -202,7 +202,7 @@ def _split(arguments: list[str]) -> tuple[str | None, list[str]]:
             break
         if not argument.startswith("-") or argument == "-":
             return ALIASES.get(argument, argument), arguments[:index] + arguments[index + 1 :]
-        index += 2 if argument in _TAKE_VALUE else 1
+        index += 2 if argument in TAKE_VALUE else 1
     return None, arguments
 
 

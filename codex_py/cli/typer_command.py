@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 from typer.main import get_command
 
+from codex_py.cli.main import TAKE_VALUE
 from codex_py.errors import UsageError
 from codex_py.text.nearest import did_you_mean, nearest
 
@@ -21,6 +23,8 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("info", "view", "get"), "show"),
     "ls": "list",
 }
+# Flags of settings in front of a command, and the parameters of functions that take them.
+_SETTINGS: Final = {"-c": "overrides", "--config": "overrides", "-p": "profile", "--profile": "profile"}
 _HELP: Final = {"help_option_names": ["-h", "--help"]}
 
 
@@ -31,14 +35,14 @@ def run_command(function: Callable[..., Any], arguments: Sequence[str], *, name:
     """
     app = _new_app()
     app.command(context_settings=_HELP)(function)
-    return _run(app, arguments, name=name)
+    return _run(app, _with_known_settings(arguments, function), name=name)
 
 
 def run_commands(
     functions: Mapping[str, Callable[..., Any]], arguments: Sequence[str], *, name: str, about: str
 ) -> int:
     """The same for a command with subcommands of its own; without one, its help is printed and the status is 2."""
-    arguments = _command_first(arguments, functions)
+    arguments = _with_known_settings(command_first(arguments, functions), _nothing)
     app = _new_app()
     # A callback makes it a command with subcommands even if there is only one.
     app.callback(help=about, context_settings=_HELP)(_nothing)
@@ -49,13 +53,28 @@ def run_commands(
     if not arguments:
         _run(app, ["--help"], name=name)
         return 2
+    function = functions.get(arguments[0])
+    arguments = [*arguments[:1], *_with_known_settings(arguments[1:], function)] if function else arguments
     return _run(app, arguments, name=name)
 
 
-def _command_first(arguments: Sequence[str], names: Mapping[str, Any]) -> Sequence[str]:
+def _with_known_settings(arguments: Sequence[str], function: Callable[..., Any]) -> Sequence[str]:
+    """The arguments without leading settings that the function has no use for: an alias may put them in front."""
+    known: list[str] = []
+    left = list(arguments)
+    while left and (parameter := _SETTINGS.get(left[0].partition("=")[0])):
+        size = 1 if "=" in left[0] else 2
+        known += left[:size] if parameter in signature(function).parameters else []
+        del left[:size]
+    return known + left
+
+
+def command_first(arguments: Sequence[str], names: Mapping[str, Any]) -> Sequence[str]:
     """The command line with the options behind the subcommand, also in `codex-py -c KEY=VALUE mcp list`."""
-    at = next((index for index, word in enumerate(arguments) if word in names), 0)
-    if at == 0 or not arguments[0].startswith("-"):
+    at = 0
+    while arguments[at : at + 1] and arguments[at].startswith("-"):
+        at += 2 if arguments[at] in TAKE_VALUE else 1
+    if at == 0 or not any(word in names for word in arguments[at : at + 1]):
         return arguments
     return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
 

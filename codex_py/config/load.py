@@ -135,15 +135,20 @@ def read_above_project(reader: LayerReader, request: ConfigRequest) -> list[Chec
     return layers
 
 
-def _read_profile(
-    reader: LayerReader, home: Path, name: str, *, legacy: Mapping[str, Any]
-) -> tuple[LayerSource, dict[str, Any]]:
+def profile_file(home: Path, name: str) -> Path:
+    """The file of a profile, there or not. Raise `ConfigError` for what names none."""
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         raise ConfigError(f"not the name of a profile: `{name}`", hint="a profile `x` is the file `x.config.toml`")
     if name != name.strip() or " " in name:
         # In other agents, `-p` takes a prompt.
         raise ConfigError(f"no profile `{name}`", hint=f'`-p` names a profile; for a task: `codex-py exec "{name}"`')
-    path = home / f"{name}{_PROFILE}"
+    return home / f"{name}{_PROFILE}"
+
+
+def _read_profile(
+    reader: LayerReader, home: Path, name: str, *, legacy: Mapping[str, Any]
+) -> tuple[LayerSource, dict[str, Any]]:
+    path = profile_file(home, name)
     if name in legacy:
         raise ConfigError(
             f"cannot use the profile `{name}`: it is the table `[profiles.{name}]` in `{home / 'config.toml'}`",
@@ -168,7 +173,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-__all__ = ["ConfigRequest", "LoadedConfig", "load_config"]
+__all__ = ["ConfigRequest", "LoadedConfig", "load_config", "parse_value", "profile_file"]
 
 
 def load_config(request: ConfigRequest) -> LoadedConfig:

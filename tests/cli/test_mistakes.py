@@ -123,6 +123,43 @@ def test_setting_a_value_keeps_comments_and_repairs_a_wrong_one(tmp_path: Path) 
     assert run(place, "config", "get", "sandbox_mode").out == "read-only\n"
 
 
+def test_setting_a_value_of_a_profile_changes_its_file_alone(tmp_path: Path) -> None:
+    place = make_place(tmp_path)
+    for arguments in (("-p", "work", "config", "set"), ("config", "set", "-p", "work")):
+        assert run(place, *arguments, "model", "a").status == 0
+    assert run(place, "-p", "work", "config", "get", "model").out == "a\n"
+    assert not (place.codex_home / "config.toml").exists()
+    wrong = run(place, "config", "set", "-p", "../x", "model", "a")
+    assert wrong.status == 2 and wrong.err.startswith("error: not the name of a profile: `../x`")
+
+
+WITHOUT_SETTINGS = (
+    *("sessions list", "sessions", "checkpoints list", "plugin list", "mcp remove x", "skills sync", "login status"),
+    *("doctor", "cost", "update --help", "archive x", "diff --turn 1", "config get model"),
+)
+
+
+@pytest.mark.parametrize("words", WITHOUT_SETTINGS)
+def test_settings_may_stand_before_every_command(tmp_path: Path, words: str) -> None:
+    place = make_place(tmp_path)
+    (place.codex_home / "work.config.toml").write_text("")
+    plain = run(place, *words.split())
+    ended = run(place, "-c", "model=gpt-5.5", "-p", "work", "--config=model_verbosity=low", *words.split())
+    assert "unknown option" not in ended.err
+    assert ended.status == plain.status
+
+
+def test_the_doctor_and_the_costs_heed_settings(tmp_path: Path) -> None:
+    place = make_place(tmp_path)
+    assert "none is needed for the offline model" in run(place, "-c", "model_provider=offline", "doctor").out
+    assert "no profile `nosuch`" in run(place, "cost", "-p", "nosuch").err
+
+
+def test_the_value_of_an_unknown_option_is_not_taken_for_a_command(tmp_path: Path) -> None:
+    ended = run(make_place(tmp_path), "-m", "test", "skills", "list")
+    assert ended.err == "error: unknown option `-m`; see `codex-py skills list --help`\n"
+
+
 def test_a_server_is_added_with_and_without_dashes(tmp_path: Path) -> None:
     place = make_place(tmp_path)
     for dashes in ([], ["--"]):
