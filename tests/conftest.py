@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 import pytest
 
 from codex_py.protocol.encoding import as_object
-from tests.support.home import Place, make_place
+from tests.support.home import Place, Tree, make_place
 from tests.support.process import PACKAGE
 from tests.support.warm import warm_starts
 
@@ -81,14 +81,14 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 
 
 @pytest.fixture(scope="session")
-def first_repo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A git repository with one commit, to be copied and left as it is: git makes one ten times slower."""
+def first_repo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """A git repository with one commit, to be written again for each test: git makes one a hundred times slower."""
     place = make_place(tmp_path_factory.mktemp("first"))
-    # Directories are what a copy takes longest to make and to remove.
+    # Directories are what takes longest to make and to remove.
     subprocess.run(["git", "repack", "-adq"], cwd=place.repo, env=place.env, check=True)
-    for unneeded in ("logs", "objects/info", "refs/tags"):
+    for unneeded in ("logs", "objects/info", "refs/tags", "info"):
         shutil.rmtree(place.repo / ".git" / unneeded)
-    return place.repo
+    return Tree.read(place.repo)
 
 
 @pytest.fixture(scope="session")
@@ -107,7 +107,7 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
-def place(tmp_path: Path, first_repo: Path) -> Place:
+def place(tmp_path: Path, first_repo: Tree) -> Place:
     """A home, a CODEX_HOME without config, a git repository with one commit, a clean environment."""
     return make_place(tmp_path, like=first_repo)
 

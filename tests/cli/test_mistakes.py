@@ -66,14 +66,8 @@ def read_table() -> list[Mistake]:
 ROWS: Final = read_table()
 
 
-@pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return make_place(tmp_path_factory.mktemp("first"))
-
-
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.line}: {row.command}" for row in ROWS])
-def test_a_mistake_gets_what_where_and_the_next_step(row: Mistake, tmp_path: Path, first: Place) -> None:
-    place = make_place(tmp_path, like=first.repo)
+def test_a_mistake_gets_what_where_and_the_next_step(row: Mistake, place: Place) -> None:
     with FakeResponses(repeat([say("done")])) as model:
         finished = run(
             _set_up(row, place, model.base_url), *shlex.split(row.command), stdin=row.files.get("stdin", b"")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 BIN = Path(sys.executable).parent
 MODEL = "gpt-5.1-codex"
@@ -52,6 +51,30 @@ class Place:
         return sorted((self.codex_home / "sessions").rglob("rollout-*.jsonl"))
 
 
+@dataclass(frozen=True)
+class Tree:
+    """A directory kept in memory, to be written again and again: a tenth of what `shutil.copytree` takes."""
+
+    directories: tuple[str, ...]
+    files: tuple[tuple[str, bytes, int], ...]
+
+    @staticmethod
+    def read(root: Path) -> Tree:
+        paths = {str(path.relative_to(root)): path for path in sorted(root.rglob("*"))}
+        return Tree(
+            tuple(name for name, path in paths.items() if path.is_dir()),
+            tuple((name, path.read_bytes(), path.stat().st_mode) for name, path in paths.items() if path.is_file()),
+        )
+
+    def write(self, root: Path) -> None:
+        root.mkdir()
+        for name in self.directories:
+            Path(f"{root}/{name}").mkdir()
+        for name, content, mode in self.files:
+            with os.fdopen(os.open(f"{root}/{name}", os.O_WRONLY | os.O_CREAT, mode), "wb", buffering=0) as file:
+                file.write(content)
+
+
 def fake_config(base_url: str, top: str = "", /, **provider: Any) -> str:
     """The text of a config.toml: model and provider, quick to give up on a server that is not there."""
     keys: dict[str, Any] = {"name": "fake", "base_url": base_url, "wire_api": "responses", **provider}
@@ -63,7 +86,7 @@ def fake_config(base_url: str, top: str = "", /, **provider: Any) -> str:
 def toml_value(value: Any) -> str:
     """A value as TOML; JSON's form is TOML's for strings, numbers, booleans and arrays of them."""
     if isinstance(value, Mapping):
-        pairs = [f"{json.dumps(str(key))} = {toml_value(one)}" for key, one in value.items()]
+        pairs = [f"{json.dumps(key)} = {toml_value(one)}" for key, one in cast("Mapping[str, Any]", value).items()]
         return "{ " + ", ".join(pairs) + " }"
     return json.dumps(value, ensure_ascii=False)
 
@@ -85,7 +108,7 @@ def clean_env(home: Path, codex_home: Path) -> dict[str, str]:
     }
 
 
-def make_place(root: Path, files: Mapping[str, str] | None = None, *, like: Path | None = None) -> Place:
+def make_place(root: Path, files: Mapping[str, str] | None = None, *, like: Tree | None = None) -> Place:
     """Build everything below `root`; the repository holds the files, committed, or is a copy of one made before."""
     home, codex_home, repo = root / "home", root / "home" / ".codex", root / "repo"
     codex_home.mkdir(parents=True, mode=0o700)
@@ -93,7 +116,7 @@ def make_place(root: Path, files: Mapping[str, str] | None = None, *, like: Path
     if like is None:
         make_repo(repo, files or {"README.md": "# Demo\n\nA small demo.\n"}, place.env)
     else:
-        shutil.copytree(like, repo)
+        like.write(repo)
     return place
 
 
