@@ -82,6 +82,11 @@ class Preference(Value):
     favoured: int
 
 
+def fits_whole(lines: Sequence[BudgetLine], budget: Budget) -> bool:
+    """Whether all lines fit as they are."""
+    return sum(budget.cost(f"{line.text()}\n") for line in lines) <= budget.limit
+
+
 def fit_lines(lines: Sequence[BudgetLine], budget: Budget, preference: Preference | None = None) -> Fit:
     """Everything when it fits; else each line with a share of its description; else lines without, as many as fit.
 
@@ -137,13 +142,14 @@ def _favour(lines: Sequence[_Growing], budget: int, preference: Preference) -> I
 class _Growing:
     """A line whose description gets longer; costs are what it takes beyond the line without description."""
 
-    __slots__ = ("_bare", "_description", "_is_ascii", "_unit", "length", "shown", "spent")
+    __slots__ = ("_bare", "_bare_tokens", "_description", "_is_ascii", "_unit", "length", "shown", "spent")
 
     def __init__(self, line: BudgetLine, budget: Budget) -> None:
         self._description = line.description
         self._is_ascii = line.description.isascii()
         self._unit = budget.unit
         self._bare = _size(line.text(0)) + 1
+        self._bare_tokens = estimate_tokens(self._bare)
         self.length = len(line.description)
         self.shown = 0
         self.spent = 0
@@ -155,7 +161,7 @@ class _Growing:
         if self._unit == "characters":
             return count + 1
         size = count if self._is_ascii else _size(self._description[:count])
-        return estimate_tokens(self._bare + size + 1) - estimate_tokens(self._bare)
+        return estimate_tokens(self._bare + size + 1) - self._bare_tokens
 
     def grow(self, count: int) -> None:
         self.shown = min(count, self.length)

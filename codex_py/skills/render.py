@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 from codex_py.protocol.value import Value
-from codex_py.skills.budget import MAX_TOKENS, Budget, BudgetLine, Fit, Preference, Unit, budget_for, fit_lines
+from codex_py.skills.budget import (
+    MAX_TOKENS,
+    Budget,
+    BudgetLine,
+    Fit,
+    Preference,
+    Unit,
+    budget_for,
+    fit_lines,
+    fits_whole,
+)
 from codex_py.skills.model import ROOT_ORDER, Skill, SkillCatalog, SkillRoot
 from codex_py.text.sanitize import sanitize_line
 
@@ -19,9 +29,15 @@ _INTRO: Final = (
 _ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: put that directory in its place."
 
 _MAX_DESCRIPTION: Final = 1024
-# Names and descriptions of the skills, in their order.
-_Texts: TypeAlias = tuple[list[str], list[str]]
 _OWN_TAG: Final = re.compile(r"<(?=/?\s*skills_instructions)", re.IGNORECASE)
+
+
+class _Texts(NamedTuple):
+    """Names, descriptions and files of the skills, in their order."""
+
+    names: list[str]
+    descriptions: list[str]
+    paths: list[str]
 
 
 class SkillShare(Value):
@@ -71,12 +87,18 @@ class _Layout(Value):
     roots: tuple[str, ...]
     lines: list[BudgetLine]
     overhead: int
+
+
+class _Fitted(NamedTuple):
+    """A layout and how much of it there is room for."""
+
+    layout: _Layout
     fit: Fit
 
     @property
     def rank(self) -> tuple[int, int, int]:
         """The smaller, the better: skills left out, characters cut, cost."""
-        return -self.fit.included, -self.fit.characters, self.overhead + self.fit.cost
+        return -self.fit.included, -self.fit.characters, self.layout.overhead + self.fit.cost
 
 
 def render_skills(
@@ -96,46 +118,44 @@ def render_skills(
     budget = budget_for(context_window, max_tokens)
     if not skills:
         return RenderedSkills("", (), BudgetUse(budget.unit, budget.limit, 0, 0, ()))
-    names = [_clean(skill.name) for skill in skills]
-    descriptions = [_description(skill) for skill in skills]
-    best = _best_layout(skills, (names, descriptions), budget, None)
-    if prefer is not None and best.fit.characters < sum(map(len, descriptions)):
-        best = _best_layout(skills, (names, descriptions), budget, prefer(skills))
+    texts = _Texts(
+        [_clean(skill.name) for skill in skills],
+        [_description(skill) for skill in skills],
+        [_slashed(skill.path) for skill in skills],
+    )
+    layouts = [_whole_paths(texts)]
+    if aliased := _aliased(skills, texts, budget):
+        layouts.append(aliased)
+    limits = [budget.replace(limit=budget.limit - layout.overhead) for layout in layouts]
+    everything_fits = any(map(fits_whole, (layout.lines for layout in layouts), limits))
+    preference = prefer(skills) if prefer and not everything_fits else None
+    fitted = [
+        _Fitted(layout, fit_lines(layout.lines, limit, preference))
+        for layout, limit in zip(layouts, limits, strict=True)
+    ]
+    # Of equal ones the first, with whole paths: one table less to read.
+    best = min(fitted, key=lambda each: each.rank)
     report = _report(skills, best, budget)
     return RenderedSkills(_block(best), _warnings(report), report)
 
 
-def _best_layout(skills: Sequence[Skill], texts: _Texts, budget: Budget, preference: Preference | None) -> _Layout:
-    absolute = _whole_paths(skills, texts, budget, preference)
-    aliased = _aliased(skills, texts, budget, preference)
-    # Whole paths when nothing is gained: one table less to read.
-    return aliased if aliased and aliased.rank < absolute.rank else absolute
+def _whole_paths(texts: _Texts) -> _Layout:
+    return _Layout((), [BudgetLine(*text) for text in zip(*texts, strict=True)], 0)
 
 
-def _whole_paths(skills: Sequence[Skill], texts: _Texts, budget: Budget, preference: Preference | None) -> _Layout:
-    lines = [
-        BudgetLine(name, description, _slashed(skill.path))
-        for skill, name, description in zip(skills, *texts, strict=True)
-    ]
-    return _Layout((), lines, 0, fit_lines(lines, budget, preference))
-
-
-def _aliased(skills: Sequence[Skill], texts: _Texts, budget: Budget, preference: Preference | None) -> _Layout | None:
+def _aliased(skills: Sequence[Skill], texts: _Texts, budget: Budget) -> _Layout | None:
     """The list with aliases, or None when the table of roots alone would take the whole budget."""
     directories = _alias_directories(skills)
     aliases = {directory: f"r{number}" for number, directory in enumerate(dict.fromkeys(directories.values()))}
     prefixes = {root: (f"{directory}/", aliases[directory]) for root, directory in directories.items()}
     lines: list[BudgetLine] = []
-    for skill, name, description in zip(skills, *texts, strict=True):
+    for skill, name, description, path in zip(skills, *texts, strict=True):
         directory, alias = prefixes[skill.root.path]
-        path = _slashed(skill.path)
         location = f"{alias}/{path[len(directory) :]}" if path.startswith(directory) else path
         lines.append(BudgetLine(name, description, location))
     roots = tuple(aliases)
     overhead = max(0, budget.cost(f"\n{_head(roots)}\n") - budget.cost(f"\n{_head(())}\n"))
-    if overhead >= budget.limit:
-        return None
-    return _Layout(roots, lines, overhead, fit_lines(lines, budget.replace(limit=budget.limit - overhead), preference))
+    return None if overhead >= budget.limit else _Layout(roots, lines, overhead)
 
 
 def _alias_directories(skills: Sequence[Skill]) -> dict[Path, str]:
@@ -168,8 +188,9 @@ def _marketplace(root: SkillRoot) -> Path:
     return root.path
 
 
-def _block(layout: _Layout) -> str:
-    lines = [line.text(shown) for line, shown in zip(layout.lines, layout.fit.shown, strict=True) if shown is not None]
+def _block(fitted: _Fitted) -> str:
+    layout, fit = fitted
+    lines = [line.text(shown) for line, shown in zip(layout.lines, fit.shown, strict=True) if shown is not None]
     rules = Path(__file__).with_name("prompts").joinpath("how_to_use.md").read_text("utf-8").strip()
     listed = "\n".join([_head(layout.roots), *lines])
     return f"<skills_instructions>\n{listed}\n### How to use skills\n{rules}\n</skills_instructions>"
@@ -181,14 +202,15 @@ def _head(roots: Sequence[str]) -> str:
     return "\n".join(["## Skills", _ALIAS_INTRO if roots else _INTRO, *heading, "### Available skills"])
 
 
-def _report(skills: Sequence[Skill], layout: _Layout, budget: Budget) -> BudgetUse:
+def _report(skills: Sequence[Skill], fitted: _Fitted, budget: Budget) -> BudgetUse:
+    layout, fit = fitted
     shares = tuple(
         SkillShare(skill, True, budget.cost(f"{line.text(shown)}\n"), shown, len(line.description))
         if shown is not None
         else SkillShare(skill, False, 0, 0, len(line.description))
-        for skill, line, shown in zip(skills, layout.lines, layout.fit.shown, strict=True)
+        for skill, line, shown in zip(skills, layout.lines, fit.shown, strict=True)
     )
-    return BudgetUse(budget.unit, budget.limit, layout.overhead + layout.fit.cost, layout.overhead, shares)
+    return BudgetUse(budget.unit, budget.limit, layout.overhead + fit.cost, layout.overhead, shares)
 
 
 def _warnings(report: BudgetUse) -> tuple[str, ...]:
