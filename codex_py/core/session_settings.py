@@ -62,13 +62,13 @@ def read_check(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str,
         return read_rules(loaded, home=home, cwd=cwd, env=env).allows
 
     def may_read(path: Path) -> bool:
-        is_plain = not any(part.startswith(".") or part == "Library" for part in path.parts)
-        if (
-            (is_plain or path.name == "SKILL.md")
-            and not loaded.config.sandbox.deny_read
-            and real_path(path) == str(path)
-        ):
-            return True
+        if not loaded.config.sandbox.deny_read:
+            is_skill = path.name == "SKILL.md"
+            is_plain = not any(part.startswith(".") or part == "Library" for part in path.parts)
+            if is_plain or is_skill:
+                real = real_path(path)
+                if real == str(path) or (is_skill and real.endswith("/SKILL.md")):
+                    return True
         return rules()(path)
 
     return may_read

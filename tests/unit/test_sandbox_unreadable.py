@@ -261,3 +261,16 @@ def test_readers_ask_rules_that_look_nothing_up(top: Path, path: str, allowed: b
         secrets=[Path("../home/config.toml"), Path("../home/*.config.toml")],
     )
     assert rules.allows(top / path) is allowed
+
+
+def test_readers_ask_about_the_file_that_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "open").mkdir()
+    for name in ("keys/id", "open/a.md"):
+        (tmp_path / name).touch()
+    (tmp_path / "open/secret.md").symlink_to("../keys/id")
+    (tmp_path / "through").symlink_to("keys")
+    (tmp_path / "beside").symlink_to("open")
+    rules = ReadRules(["keys"], tmp_path, {})
+    allowed = {name: rules.allows(tmp_path / name) for name in ("beside/a.md", "beside/secret.md", "through/id", "x/y")}
+    assert allowed == {"beside/a.md": True, "beside/secret.md": False, "through/id": False, "x/y": True}
