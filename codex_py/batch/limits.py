@@ -8,7 +8,7 @@ from typing import Final
 from codex_py.batch.records import TaskRecord
 from codex_py.model.pace import Pace
 
-_DECREASE: Final = 0.75
+_DECREASE: Final = 0.9
 # Less than this buys no request.
 _MIN_USD: Final = 0.000_01
 
