@@ -24,22 +24,28 @@ from tests.drills.report import Report
 from tests.support.home import make_place
 from tests.support.process import COMMAND
 
-_JOBS: Final = 16
+JOBS: Final = 16
 _LIMITED: Final = 0.05
 _CUT: Final = 0.02
 _CRASH: Final = 0.01
 _LATENCY: Final = (0.05, 0.4)
+RETRY_AFTER: Final = 1
 _TICK: Final = 0.05
 _HANGS_AFTER: Final = 900.0
 
 
 class ScriptedModel:
-    """A server of the Responses API. Each prompt is `task N`, and its answer `answer N`."""
+    """A server of the Responses API. Each prompt is `task N`, and its answer `answer N`.
 
-    def __init__(self, seed: int) -> None:
+    `limited_at` are the moments of its 429s, and `latency` the sum of all delays, in seconds.
+    """
+
+    def __init__(self, seed: int, latency: tuple[float, float] = _LATENCY) -> None:
         self.asked: list[str] = []
         self.answered: list[str] = []
+        self.limited_at: list[float] = []
         self.latency = 0.0
+        self.latencies = latency
         self.crashes = 0
         self.lock = threading.Lock()
         self.random = random.Random(seed)
@@ -72,10 +78,13 @@ class _Handler(BaseHTTPRequestHandler):
         model = self.model
         with model.lock:
             model.asked.append(prompt)
-            chance, latency = model.random.random(), model.random.uniform(*_LATENCY)
-            model.latency += latency
+            chance, latency = model.random.random(), model.random.uniform(*model.latencies)
+            if chance < _LIMITED:
+                model.limited_at.append(time.monotonic())
+            else:
+                model.latency += latency
         if chance < _LIMITED:
-            self._send(429, b'{"error":{"message":"slow down"}}', retry_after="1")
+            self._send(429, b'{"error":{"message":"slow down"}}', retry_after=str(RETRY_AFTER))
             return
         time.sleep(latency)
         if chance < _LIMITED + _CRASH:
@@ -84,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         text = prompt.replace("task", "answer")
         message = {"type": "message", "id": "msg_1", "role": "assistant"}
-        item = {**message, "content": [{"type": "output_text", "text": text, "annotations": []}]}
+        item: dict[str, Any] = {**message, "content": [{"type": "output_text", "text": text, "annotations": []}]}
         usage = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
         events: list[dict[str, Any]] = [
             {"type": "response.created", "response": {"id": "resp_1"}},
@@ -135,7 +144,7 @@ class BatchDrill:
         self._place.use_model(self._model.url, request_max_retries=20, stream_max_retries=20)
         tasks = root / "tasks.jsonl"
         tasks.write_text("".join(f'{{"id": "t{number}", "prompt": "task {number}."}}\n' for number in range(rounds)))
-        self._argv = [COMMAND, "batch", str(tasks), "--out", str(self._out), "--jobs", str(_JOBS), *options]
+        self._argv = [COMMAND, "batch", str(tasks), "--out", str(self._out), "--jobs", str(JOBS), *options]
         self._done_before: dict[str, int] = {}
         self._peak = 0.0
 
@@ -146,7 +155,7 @@ class BatchDrill:
             self._run(moments, kill)
         finally:
             model.close()
-        report.counts["seconds of latency a job"] = round(model.latency / _JOBS)
+        report.counts["seconds of latency a job"] = round(model.latency / JOBS)
         report.counts["requests"] = len(model.asked)
         report.counts["MB of the coordinator at most"] = round(self._peak)
         self._check()
