@@ -24,7 +24,6 @@ from codex_py.model.failures import ANSWER_LIMIT, FILTERED, IncompleteAnswer, in
 from codex_py.model.sent_errors import sent_error
 from codex_py.model.wires.chat_calls import CallAssembler
 from codex_py.model.wires.chat_text import TextTemplate
-from codex_py.model.wires.chat_usage import read_usage
 from codex_py.model.wires.think_tags import THINK, ThinkSplitter, in_tags, split_unopened
 from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.encoding import as_list, as_object, decode_json
@@ -41,6 +40,9 @@ _FILTERS: Final = frozenset(
 )
 _REFUSED: Final = frozenset({"refusal", "refused"})
 _REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
+# The token counts, which servers give under several names.
+_CACHED: Final = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
+_WRITTEN: Final = ("cache_write_tokens", "cache_creation_input_tokens")
 
 
 class ReplayedReasoning(NamedTuple):
@@ -163,7 +165,7 @@ class ChatDecoder:
             events.append(Created(response_id))
         usage = value.get("usage") or as_object(value.get("x_groq")).get("usage")
         if usage := as_object(usage):
-            self._usage = read_usage(usage)
+            self._usage = _read_usage(usage)
         choices = as_list(value.get("choices"))
         for choice in choices:
             if self._failure is None and (fields := as_object(choice)):
@@ -336,3 +338,30 @@ def _done(value: dict[str, Any]) -> ItemDone:
 
 def _short(text: str) -> str:
     return on_one_line(text, 60)
+
+
+def _read_usage(usage: dict[str, Any]) -> TokenUsage:
+    """The counts of a `usage` object; missing or odd ones are 0. Cached tokens are part of the input."""
+    prompt, answer = _count(usage, "prompt_tokens", "input_tokens"), _count(usage, "completion_tokens", "output_tokens")
+    details = as_object(usage.get("prompt_tokens_details"))
+    cached = _count(details, *_CACHED) or _count(usage, *_CACHED)
+    written = _count(details, *_WRITTEN) or _count(usage, *_WRITTEN)
+    reasoning = _count(as_object(usage.get("completion_tokens_details")), "reasoning_tokens") or _count(
+        usage, "reasoning_tokens"
+    )
+    if cached > prompt:
+        # From a server that counts only what is new.
+        prompt += cached
+    total = _count(usage, "total_tokens")
+    if reasoning and total == prompt + answer + reasoning:
+        # From a server that counts the answer without its reasoning.
+        answer += reasoning
+    return TokenUsage(prompt, cached, answer, reasoning, max(total, prompt + answer), written)
+
+
+def _count(fields: dict[str, Any], *names: str) -> int:
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return 0
