@@ -13,7 +13,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codex_py.checkpoints.workspace_patch import WorkspacePatch, WorkspaceStates, mapped_path
+from codex_py.checkpoints.workspace_patch import WorkspacePatch, WorkspaceStates
+from codex_py.cli.session_dir import placed, read_cwd_map
 from codex_py.core.build import ResumeTarget, SessionRequest, open_session
 from codex_py.core.session_settings import choose_policy
 from codex_py.errors import UsageError, UserError
@@ -29,14 +30,12 @@ from codex_py.exec.artifacts import (
     plain_transcript,
 )
 from codex_py.exec.named_session import GO_ON, RUNS, NamedSession, named_session, task_key
-from codex_py.exec.run import ExecRequest, RunEnd, end_in_time, failure_of, print_stored, run_exec
-from codex_py.paths import is_directory, make_private_dir, real_path, replace_private
+from codex_py.exec.run import ExecRequest, RunEnd, end_in_time, failed_start, failure_of, print_stored, run_exec
+from codex_py.paths import make_private_dir, replace_private
 from codex_py.protocol.encoding import as_object, decode_json, uuid7
 from codex_py.protocol.failures import exit_status
-from codex_py.protocol.policy import DangerFullAccess
-from codex_py.rollout.listing import SessionQuery, find_session, list_sessions, load_summary, read_names, save_name
+from codex_py.rollout.listing import find_session, load_summary, read_names, save_name
 from codex_py.rollout.reader import load_session
-from codex_py.sandbox.policy import writable_roots
 from codex_py.services.session_cleaning import session_cleaner
 from codex_py.services.session_export import ExportChoice
 from codex_py.services.session_markdown import export_markdown
@@ -69,57 +68,6 @@ def check_run_flags(options: argparse.Namespace) -> None:
         )
 
 
-def read_cwd_map(arguments: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """The directories of `--cwd-map`: before, and now. Raises `UsageError`."""
-    pairs: list[tuple[str, str]] = []
-    for argument in arguments:
-        old, equals, new = argument.partition("=")
-        if not equals or not old.startswith("/"):
-            raise UsageError(f"`--cwd-map` needs OLD=NEW, not `{argument}`", hint="OLD is an absolute path")
-        if not is_directory(Path(new)) or not new:
-            raise UsageError(f"`--cwd-map` names `{new}`, which is not a directory here")
-        pairs.append((os.path.normpath(old), real_path(new)))
-    return tuple(pairs)
-
-
-def _placed(session: SessionRequest, chosen: str | None, moved: Sequence[tuple[str, str]]) -> SessionRequest:
-    """The request with the sessions of `--session-dir`, which commands do not see, and after a move."""
-    if chosen is not None:
-        directory = _session_directory(chosen, session)
-        sandbox = session.loaded.config.sandbox
-        hidden = sandbox.replace(deny_read=(*sandbox.deny_read, str(directory)))
-        loaded = session.loaded.replace(config=session.loaded.config.replace(sandbox=hidden))
-        session = session.replace(session_dir=directory, loaded=loaded)
-    target = session.resume
-    if target is not None and target.thread_id is None and not target.any_directory and moved:
-        before = mapped_path(str(session.cwd), [(new, old) for old, new in moved])
-        found = list_sessions(session.state_home, SessionQuery(session.cwd))
-        if not found:
-            session = session.replace(resume=target.replace(cwd=Path(before)))
-    return session
-
-
-def _session_directory(chosen: str, session: SessionRequest) -> Path:
-    if not chosen:
-        raise UsageError("`--session-dir` is empty", hint="name a directory")
-    directory = Path(real_path(Path(chosen).absolute()))
-    policy = choose_policy(session.loaded, session.extra_roots)
-    if not isinstance(policy, DangerFullAccess):
-        roots = [root.path for root in writable_roots(policy, session.cwd, session.env, home=session.home)]
-        holder = next((root for root in roots if directory == root or root in directory.parents), None)
-        if holder is not None:
-            raise UsageError(
-                f"cannot keep sessions in `{chosen}`: commands may write to `{holder}`", hint="name another directory"
-            )
-    try:
-        make_private_dir(directory)
-    except OSError as error:
-        raise UsageError(f"cannot keep sessions in `{chosen}`: {os_reason(error)}") from error
-    if not is_directory(directory) or not os.access(directory, os.W_OK | os.X_OK):
-        raise UsageError(f"cannot keep sessions in `{chosen}`: it is not a directory that you may write to")
-    return directory
-
-
 def run_collected(options: argparse.Namespace, prepare: Prepare) -> int:
     """Run as `exec` does, in the session of `--session-id`, and write the files of `--artifacts`, however it ends."""
     artifacts = ArtifactDirectory(options.artifacts) if options.artifacts is not None else None
@@ -129,7 +77,7 @@ def run_collected(options: argparse.Namespace, prepare: Prepare) -> int:
             check_run_flags(options)
             moved = read_cwd_map(options.cwd_map or ())
             session, request = prepare()
-            session = _placed(session, options.session_dir, moved)
+            session = placed(session, options.session_dir, moved)
             named = None if options.session_id is None else named_session(session.state_home, options.session_id)
             run = _CollectedRun(session, request, named, artifacts, notes)
             run.moved = moved
@@ -138,8 +86,11 @@ def run_collected(options: argparse.Namespace, prepare: Prepare) -> int:
         code = failure_of(error)
         # The files of the run that has the session are its own.
         if artifacts is not None and notes is not None and code != "busy":
-            hint = f"; {error.hint}" if error.hint else ""
-            end = RunEnd(exit_status(code), code, f"{error}{hint}")
+            failed = failed_start(error)
+            if code != "internal":
+                # As `exec --json` prints it; an internal error may come after the end of the turn.
+                notes(failed)
+            end = RunEnd(exit_status(code), code, failed.message)
             _write_early(artifacts, notes, end, may_have_run=options.session_id is not None)
         raise
     except _Stopped as stopped:

@@ -246,11 +246,15 @@ def failure_of(error: UserError) -> FailureCode:
     return failure_code(error.failure) or ("config" if error.status == exit_status("config") else "internal")
 
 
+def failed_start(error: UserError) -> events.TurnFailed:
+    """The end of a run whose turn could not begin."""
+    hint = f"; {error.hint}" if error.hint else ""
+    return events.TurnFailed("", sanitize_line(f"{error}{hint}"), failure=failure_of(error))
+
+
 def print_error(error: UserError) -> None:
     """End the JSON lines of a run whose turn could not begin."""
-    hint = f"; {error.hint}" if error.hint else ""
-    printer = JsonlPrinter(_StdoutLines(Output(), lambda: None))
-    printer(events.TurnFailed("", sanitize_line(f"{error}{hint}"), failure=failure_of(error)))
+    JsonlPrinter(_StdoutLines(Output(), lambda: None))(failed_start(error))
 
 
 def print_stored(stored: StoredSession, request: ExecRequest, answer: str) -> RunEnd:

@@ -185,8 +185,10 @@ def test_a_stopped_run_leaves_its_files(number: signal.Signals, status: int, pla
 def test_a_run_that_cannot_begin_leaves_a_result(place: Place, tmp_path: Path) -> None:
     out = tmp_path / "out"
     place.configure("model = 3\n")
-    ended = run(place, "exec", "--artifacts", out, "go")
+    ended = run(place, "exec", "--json", "--artifacts", out, "go")
     assert (ended.status, result_of(out)["code"], result_of(out)["exit_status"]) == (2, "config", 2)
+    assert ended.events[-1]["error"]["code"] == "config"
+    assert (out / "events.jsonl").read_text() == ended.out
     place.configure("")
     ended = run(place, "exec", "--artifacts", out, "go")
     assert (result_of(out)["code"], result_of(out)["status"]) == ("auth", "failed")

@@ -109,6 +109,18 @@ def test_a_directory_that_commands_may_write_is_refused(place: Place) -> None:
     assert not (place.repo / "inside").exists()
 
 
+def test_a_directory_that_commands_need_is_refused(place: Place) -> None:
+    place.use_model("http://127.0.0.1:9")
+    before = sorted(entry.name for entry in Path("/").iterdir())
+    for chosen, needed in (("/", place.repo), (".", place.repo), ("..", place.repo), (str(place.home), place.home)):
+        ended = run(place, "exec", "-s", "danger-full-access", "--session-dir", chosen, "go")
+        assert (ended.status, ended.out) == (2, "")
+        assert f"cannot keep sessions in `{chosen}`: commands could not read `{needed}`" in ended.err
+    assert run(place, "exec", "--session-dir", "/etc", "go").status == 2
+    assert sorted(entry.name for entry in Path("/").iterdir()) == before
+    assert not (place.repo / "sessions").exists()
+
+
 @pytest.mark.parametrize("argument", ["", "x", "=", "a=b", "/old=", "/old=/not/there", "relative=/tmp"])
 def test_a_wrong_map_is_refused(argument: str, place: Place) -> None:
     place.use_model("http://127.0.0.1:9")
