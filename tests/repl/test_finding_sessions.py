@@ -85,7 +85,9 @@ def test_words_search_where_nothing_can_be_drawn(place: Place, ready: Ready) -> 
             terminal.wait_for("1) look around").wait_for("words to search for")
             assert "engine" not in terminal.whole
             terminal.type("no such words\r")
-            terminal.wait_for("there is no such entry").type("FLUX\r")
+            # What is typed before the prompt is there would stand in front of it.
+            terminal.wait_for("there is no such entry").wait_for(lambda now: now.text.endswith("to leave it:"))
+            terminal.type("FLUX\r")
             terminal.wait_for("Resume a session of this directory: FLUX")
             terminal.wait_for("1) look around  turn 2 · the flux capacitor hums")
             terminal.wait_for("2) repair the engine  archived · turn 1 · the flux is back").type("2\r")
