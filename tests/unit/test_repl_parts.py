@@ -18,6 +18,7 @@ from codex_py.protocol.events import (
     McpCallStarted,
     PlanStep,
     ReasoningDelta,
+    TextDelta,
 )
 from codex_py.protocol.ops import ImageInput, SkillInput, TextInput
 from codex_py.render.entry import ScrollbackEntry
@@ -303,6 +304,21 @@ def test_what_the_model_thinks_about_is_its_last_heading(thought: str, heading: 
     assert f"{heading} (" in _shown(live)
     live.note_event(CommandStarted("c", "make", Path("/work")))
     assert "Thinking" not in _shown(live)
+
+
+def test_text_that_streams_in_waits_for_the_next_frame_or_what_follows_it() -> None:
+    frames: list[None] = []
+    live = Live(Silence(), lambda: Theme("dark", "256"), lambda: frames.append(None), animated=False)
+    live.begin()
+    live.note_event(TextDelta("Once upon"))
+    live.note_event(TextDelta(" a time"))
+    # A key in between is drawn without laying out the message again.
+    assert "Once" not in _shown(live)
+    live.take_in()
+    assert "Once upon a time" in _shown(live)
+    live.note_event(TextDelta(" there was"))
+    live.note_event(ReasoningDelta("hm"))
+    assert ("a time there was" in _shown(live), len(frames)) == (True, 4)
 
 
 def _shown(live: Live) -> str:

@@ -94,6 +94,8 @@ class FrontEnd:
             output=self.screen.output,
             erase_when_done=True,
             include_default_pygments_style=False,
+            # A key is drawn at once, also while a message streams in.
+            max_render_postpone_time=None,
         )
         self.app.ttimeoutlen = escape_seconds(launch.env)
         self.app.timeoutlen = 0.15

@@ -55,6 +55,8 @@ class Live:
         # What was seen as it came is not shown again as a whole.
         self._has_streamed = False
         self._stream: MarkdownStream | None = None
+        # Text that no drawing has shown yet.
+        self._incoming: list[str] = []
         self._is_partly_shown = False
         # What waits for the end of a block of code.
         self._held: list[events.Event] = []
@@ -109,9 +111,13 @@ class Live:
         """Take in what happened."""
         if not isinstance(event, events.Retrying):
             self._retry = None
+        if isinstance(event, events.TextDelta):
+            self._incoming.append(event.text)
+            self._thought = ""
+            self._changed()
+            return
+        self.take_in()
         match event:
-            case events.TextDelta(text):
-                self._stream_text(text)
             case events.ReasoningDelta(text):
                 self._think(text)
             case events.MessageDone():
@@ -131,10 +137,8 @@ class Live:
             case events.Retrying():
                 self._discard_stream(event)
                 self._retry = event
-            case events.QuestionRaised(question):
-                self._asking.add(question.id)
-            case events.QuestionClosed(question_id):
-                self._asking.discard(question_id)
+            case events.QuestionRaised() | events.QuestionClosed():
+                self._note_question(event)
             case events.CompactionStarted():
                 self._doing = "Compacting the context"
                 self._output.event(event)
@@ -163,8 +167,16 @@ class Live:
                 self._finished(event)
         self._changed()
 
+    def take_in(self) -> None:
+        """Show the text that has come since this was called last: for the next frame, and not for a key in between."""
+        if self._incoming:
+            text = "".join(self._incoming)
+            self._incoming.clear()
+            self._stream_text(text)
+
     def finish_text(self) -> None:
         """The message that streams in is over, or something comes between."""
+        self.take_in()
         if self._stream is not None:
             for entry in self._stream.finish():
                 self._output.show(entry)
@@ -233,7 +245,6 @@ class Live:
             self._stream = MarkdownStream()
             self._has_streamed = True
             self._is_partly_shown = False
-        self._thought = ""
         for entry in self._stream.feed(text):
             self._output.show(entry)
             self._is_partly_shown = True
@@ -266,6 +277,12 @@ class Live:
     def _think(self, text: str) -> None:
         if not self._hides_reasoning:
             self._thought = (self._thought + text)[-2000:]
+
+    def _note_question(self, event: events.QuestionRaised | events.QuestionClosed) -> None:
+        if isinstance(event, events.QuestionRaised):
+            self._asking.add(event.question.id)
+        else:
+            self._asking.discard(event.question_id)
 
     def _note_agent(self, event: events.AgentChanged) -> None:
         self.agents.note_event(event)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TextIO
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.data_structures import Point
+from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.output.vt100 import Vt100_Output
 
@@ -53,8 +53,8 @@ def _cells(drawn: Screen, y: int) -> int:
 # Terminals that know it show what is between the two at once; the others ignore it.
 _BEGIN_UPDATE: Final = "\x1b[?2026h"
 _END_UPDATE: Final = "\x1b[?2026l"
-# Between two drawings that nobody waits for: what an eye still takes for movement, longer where drawing is slow.
-_PAUSE_SECONDS: Final = 0.1
+# Between two drawings that nobody waits for: a picture of the spinner, longer where drawing is slow.
+_PAUSE_SECONDS: Final = 0.12
 _MAX_PAUSE: Final = 0.25
 _PAUSE_PER_WORK: Final = 15
 # What writing to a terminal that was closed ends with.
@@ -65,13 +65,15 @@ class HeldOutput(Vt100_Output):
     """Keeps what is written until it is let go. Never asks the terminal where its cursor is: some do not answer."""
 
     is_held = False
+    _size: Size | None = None
 
     @property
     def responds_to_cpr(self) -> bool:
         return False
 
     def hold(self) -> None:
-        """Begin something that belongs together."""
+        """Begin something that belongs together, drawn for one size of the window."""
+        self._size = super().get_size()
         self.is_held = True
         self.write_raw(_BEGIN_UPDATE)
 
@@ -79,7 +81,11 @@ class HeldOutput(Vt100_Output):
         """Write what has come together."""
         self.write_raw(_END_UPDATE)
         self.is_held = False
+        self._size = None
         self.flush()
+
+    def get_size(self) -> Size:
+        return self._size or super().get_size()
 
     def erase_down(self) -> None:
         """Erase from here, the beginning of a row, to the end of the screen.
@@ -135,6 +141,7 @@ class TerminalScreen:
         self._finished: list[str] = []
         self._app: LiveApplication | None = None
         self._soon: asyncio.TimerHandle | None = None
+        self._prepare: Callable[[], None] | None = None
         self._began = self._work_began = self._due = 0.0
 
     @property
@@ -162,8 +169,12 @@ class TerminalScreen:
         if self._app is not None:
             self._app.invalidate()
 
-    def draw_soon(self) -> None:
-        """Draw it again, not more often than can be seen, however much happens."""
+    def draw_soon(self, prepare: Callable[[], None] | None = None) -> None:
+        """Draw it again, not more often than can be seen, however much happens; `prepare` is called right before.
+
+        A drawing that somebody waits for, such as one for a key, does not wait for what is to be prepared.
+        """
+        self._prepare = prepare or self._prepare
         if self._soon is None:
             self._soon = asyncio.get_running_loop().call_at(self._due, self._draw_now)
 
@@ -178,7 +189,9 @@ class TerminalScreen:
         self.output.flush()
 
     def _draw_now(self) -> None:
-        self._soon = None
+        if (prepare := self._prepare) is not None:
+            prepare()
+        self._soon = self._prepare = None
         self.draw()
 
     def _before_drawing(self, app: Application[None]) -> None:
@@ -193,7 +206,7 @@ class TerminalScreen:
 
     def _after_drawing(self, app: Application[None]) -> None:
         self.output.let_go()
-        if self._soon is not None:
+        if self._soon is not None and self._prepare is None:
             self._soon.cancel()
             self._soon = None
         work = time.thread_time() - self._work_began

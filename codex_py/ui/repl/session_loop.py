@@ -252,13 +252,14 @@ class SessionLoop:
         side.start(own.run())
 
     def _live(self) -> Live:
-        return Live(
+        live = Live(
             self._printer,
             lambda: self._front.theme,
-            self._front.screen.draw_soon,
+            lambda: self._front.screen.draw_soon(live.take_in),
             animated=self._launch.tui.animations,
             hides_reasoning=self._launch.loaded.config.hide_agent_reasoning,
         )
+        return live
 
     def _is_typing(self) -> bool:
         return bool(self._front.composer.text)
