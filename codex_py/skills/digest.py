@@ -21,11 +21,11 @@ from codex_py.skills.model import Skill
 from codex_py.skills.ranking import Postings
 from codex_py.skills.stems import StemTable
 from codex_py.skills.term_weights import SkillTerms, describe, described_crc
-from codex_py.skills.words import Words, make_table
+from codex_py.skills.words import Words, lines_with, make_table
 
 DIGEST_FILE: Final = "search.digest"
 # Changes with what is in the file, and with the stems and lists of words that it was made with.
-_MAGIC: Final = "codex-py skill digest 3"
+_MAGIC: Final = "codex-py skill digest 4"
 _SECTIONS: Final = 4
 _MAX_HEADER: Final = 200
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -66,11 +66,11 @@ class DigestFile:
 
     def postings(self, stem: str) -> list[int]:
         """For each skill that has a stem its number times 256, and the weight."""
-        at = self._terms.find(f"\n{stem} ".encode())
-        if at < 0:
+        line = next(lines_with(self._terms, f"{stem} ".encode("utf-8", "replace")), None)
+        if line is None:
             return []
         try:
-            offset, count = map(int, self._terms[at + 1 : self._terms.index(b"\n", at + 1)].split(b" ")[1:])
+            offset, count = map(int, line.split(b" "))
             raw = os.pread(self._descriptor, count * _ENTRY_BYTES, self._start(3) + offset)
             entries = memoryview(raw).cast("I").tolist()
         except (ValueError, TypeError, OSError):
@@ -162,26 +162,41 @@ def stamp_of(path: str) -> str:
     return f"{status.st_size}-{status.st_mtime_ns}"
 
 
+def is_digest_of(path: Path, skills: Iterable[tuple[str, int, str]]) -> bool:
+    """Whether a file is a whole digest of these skills: the path, checksum and stamp of each."""
+    try:
+        file = DigestFile(path)
+    except (OSError, ValueError):
+        return False
+    file.close()
+    return file.skills == {path: (str(crc), stamp) for path, crc, stamp in skills if _can_hold(path)}
+
+
 def write_digest(path: Path, skills: Iterable[SkillTerms]) -> None:
     """Put a digest of these skills in the place of the one before. Raises `OSError`."""
     lines: list[str] = []
     # Arrays: as lists of numbers these would be most of the memory that a session needs.
     found: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
     for skill in skills:
-        if "\n" in skill.path or not skill.path.isprintable():
+        if not _can_hold(skill.path):
             continue
         number = len(lines) << 8
         lines.append(f"{skill.crc} {skill.stamp} {skill.path}\n")
         for entries, weight in zip(map(found.__getitem__, skill.terms.split(" ")), skill.weights, strict=False):
             entries.append(number | weight)
-    terms: list[str] = ["\n"]
+    terms: list[bytes] = []
     offset = 0
     for stem, entries in found.items():
-        terms.append(f"{stem} {offset} {len(entries)}\n")
+        terms.append(f"{stem} {offset} {len(entries)}\n".encode())
         offset += len(entries) * _ENTRY_BYTES
-    sections = ("".join(lines).encode(), make_table(), "".join(terms).encode())
+    terms.sort()
+    sections = ("".join(lines).encode(), make_table(), b"".join(terms))
     head = "\t".join([_MAGIC, *(str(len(section)) for section in sections), str(offset)])
     _replace(path, (head.encode(), b"\n", *sections, *found.values()))
+
+
+def _can_hold(path: str) -> bool:
+    return "\n" not in path and path.isprintable()
 
 
 def _replace(path: Path, content: Iterable[bytes | array[int]]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from codex_py.errors import CodexError
 from codex_py.paths import lock, make_private_dir, open_private
 from codex_py.skills.chunks import Heading, TextChunk, cut_chunks, headings_of
-from codex_py.skills.digest import DIGEST_FILE, write_digest
+from codex_py.skills.digest import DIGEST_FILE, is_digest_of, write_digest
 from codex_py.skills.documents import find_files, read_text
 from codex_py.skills.model import Skill
 from codex_py.skills.stems import BREAK, StemTable, count_stems
@@ -180,11 +180,9 @@ class SkillSearchIndex:
             # Beside the words of the digest these would be most of the memory.
             self._stems.clear()
             digest = self._path.with_name(DIGEST_FILE)
-            if not self._has_digest or not digest.exists():
-                rows = run("SELECT path, crc, stamp, terms, weights FROM skill ORDER BY path")
-                write_digest(
-                    digest, (SkillTerms(path, crc, stamp.partition("\n")[0], *rest) for path, crc, stamp, *rest in rows)
-                )
+            if not self._has_digest or not is_digest_of(digest, _described(run("SELECT path, crc, stamp FROM skill"))):
+                rows = _described(run("SELECT path, crc, stamp, terms, weights FROM skill ORDER BY path"))
+                write_digest(digest, (SkillTerms(*row) for row in rows))
                 run("UPDATE state SET has_digest = 1")
                 self._has_digest = True
             if not is_whole:
@@ -345,6 +343,11 @@ def _repeats_itself(stems: str) -> bool:
     return count >= _MIN_REPEATED and all(
         len(set(part.split())) * _MIN_REPEATS < count for part in (stems[:count], stems)
     )
+
+
+def _described(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Rows of skills that begin with path, checksum and stamp, with the stamp of the `SKILL.md` alone."""
+    return ((path, crc, stamp.partition("\n")[0], *rest) for path, crc, stamp, *rest in rows)
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -65,11 +65,9 @@ class Words:
 
     def phrases(self, token: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The phrases of other languages that begin with a word, each with its English words."""
-        mark, at = f"\n{token} ".encode(), -1
-        while (at := self._table.find(mark, at + 1)) >= 0:
-            line = self._table[at + 1 : self._table.index(b"\n", at + 1)].decode()
-            key, _, english = line.partition("\t")
-            yield key, tuple(english.split())
+        for line in self._lines(f"{token} "):
+            rest, _, english = line.decode().partition("\t")
+            yield f"{token} {rest}", tuple(english.split())
 
     def segments(self, run: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """A run without spaces cut at the longest words that are known; each part with its English words."""
@@ -103,11 +101,10 @@ class Words:
         return ()
 
     def _find(self, key: str) -> tuple[str, ...]:
-        mark = f"\n{key}\t".encode()
-        at = self._table.find(mark)
-        if at < 0:
-            return ()
-        return tuple(self._table[at + len(mark) : self._table.index(b"\n", at + 1)].decode().split())
+        return next((tuple(line.decode().split()) for line in self._lines(f"{key}\t")), ())
+
+    def _lines(self, prefix: str) -> Iterator[bytes]:
+        return lines_with(self._table, prefix.encode("utf-8", "replace"), self._begin)
 
     def _counts(self, tokens: Sequence[str]) -> Mapping[str, int]:
         return {language: sum(token in words for token in tokens) for language, words in self._stop.items()}
@@ -125,6 +122,11 @@ class Words:
         return make_table() if self._made_table is None else self._made_table
 
     @cached_property
+    def _begin(self) -> int:
+        """Where the lines begin that are in order."""
+        return self._table.index(b"\n") + 1
+
+    @cached_property
     def _lexicon(self) -> Mapping[str, tuple[str, ...]]:
         lines = (line.partition("\t") for line in self._table.decode().split("\n")[1:])
         return {key: tuple(english.split()) for key, _, english in lines if key[:1] != _SYNONYM}
@@ -135,8 +137,37 @@ class Words:
         return max((len(key) for key in self._lexicon if not key.isascii() and " " not in key), default=0)
 
 
+def lines_with(lines: bytes, prefix: bytes, begin: int = 0) -> Iterator[bytes]:
+    """The lines that begin with `prefix`, in order, without it; each line ends with a newline, the first at `begin`."""
+    at = _first(lines, prefix, begin)
+    while lines.startswith(prefix, at):
+        end = lines.find(b"\n", at)
+        if end < 0:
+            return
+        yield lines[at + len(prefix) : end]
+        at = end + 1
+
+
+def _first(lines: bytes, prefix: bytes, low: int) -> int:
+    """Where the first line begins that is not before `prefix`."""
+    high = len(lines)
+    while low < high:
+        begin = lines.rfind(b"\n", low, (low + high) // 2) + 1 or low
+        end = lines.find(b"\n", begin)
+        if end < 0:
+            return high
+        if lines[begin:end] < prefix:
+            low = end + 1
+        else:
+            high = begin
+    return low
+
+
 def make_table() -> bytes:
-    """A line with the stems of everyday words, then one for each word that has others: the word, a tab, the others."""
+    """A line with the stems of everyday words, then one for each word that has others, in the order of their bytes.
+
+    Such a line has the word, a tab, and the others.
+    """
     found: dict[str, dict[str, None]] = {}
     for line in _read("lexicon.txt").splitlines():
         english, _, others = line.partition(":")
@@ -149,8 +180,8 @@ def make_table() -> bytes:
             words = [word for word in meant.split() if word != key]
             found.setdefault(f"{_SYNONYM}{key}", {}).update(dict.fromkeys(words))
     everyday = " ".join(dict.fromkeys(map(stem, _read("everyday.txt").split())))
-    lines = [f"{key}\t{' '.join(words)}" for key, words in found.items() if key and words]
-    return "\n".join([everyday, *lines, ""]).encode()
+    lines = sorted(f"{key}\t{' '.join(words)}".encode() for key, words in found.items() if key and words)
+    return b"\n".join([everyday.encode(), *lines, b""])
 
 
 def _read(name: str) -> str:

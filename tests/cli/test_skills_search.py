@@ -194,6 +194,21 @@ def test_a_damaged_index_is_built_anew(place: Place, skills: Path, name: str, co
     assert listed(place, "search", "printed books")
 
 
+@pytest.mark.parametrize("damage", ["garbage", "another version", "of other skills"])
+def test_a_digest_that_cannot_be_used_is_written_again(place: Place, skills: Path, damage: str) -> None:
+    listed(place, "rank", QUERY)
+    digest = place.codex_home / "cache/skills/search.digest"
+    whole = digest.read_bytes()
+    others = {
+        "garbage": b"garbage",
+        "another version": whole.replace(b"digest 4", b"digest 3", 1),
+        "of other skills": whole.replace(b"/zz-invoice/", b"/zz-zzzzzzz/", 1),
+    }
+    digest.write_bytes(others[damage])
+    listed(place, "rank", QUERY)
+    assert digest.read_bytes() == whole
+
+
 def test_a_digest_with_a_false_offset_loses_words_and_nothing_else(place: Place, skills: Path) -> None:
     listed(place, "rank", QUERY)
     digest = place.codex_home / "cache/skills/search.digest"
