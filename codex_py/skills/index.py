@@ -84,13 +84,15 @@ class SkillSearchIndex:
         self._has_digest = False
         self._last_chunk = 0
         try:
-            self._database = self._open()
-        except (sqlite3.Error, OSError):
-            self._remove()
             try:
                 self._database = self._open()
             except (sqlite3.Error, OSError) as error:
-                raise IndexUnavailable(str(error)) from error
+                if _is_in_use(error):
+                    raise
+                self._remove()
+                self._database = self._open()
+        except (sqlite3.Error, OSError) as error:
+            raise IndexUnavailable(str(error)) from error
 
     def close(self) -> None:
         """Close the connection."""
@@ -333,7 +335,14 @@ class SkillSearchIndex:
 
     def _remove(self) -> None:
         for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+            with suppress(OSError):
+                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+
+def _is_in_use(error: Exception) -> bool:
+    """Whether another process holds the index, which is no damage."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _repeats_itself(stems: str) -> bool:

@@ -275,6 +275,19 @@ def test_without_fts5_a_session_says_so_once_and_works(without_fts5: Place, skil
     assert len([line for line in ended.stderr.splitlines() if "no such module: fts5" in line]) == 1
 
 
+def test_without_a_place_for_the_index_a_session_says_so_once_and_works(place: Place, skills: Path) -> None:
+    cache = place.codex_home / "cache/skills"
+    cache.parent.mkdir(exist_ok=True)
+    cache.write_text("not a directory")
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url, f"{NO_BUNDLED}[skills]\nmax_context_tokens = 60\n")
+        ended = run(place, "exec", QUERY)
+    assert ended.status == 0 and ended.out == "done\n"
+    assert ended.err.count("skills cannot be searched: ") == 1
+    assert [text for text in model.requests[0].texts("developer") if "zz-invoice" in text]
+    assert run(place, "skills", "search", "books").err.startswith("error: skills cannot be searched")
+
+
 def test_what_was_suggested_is_part_of_the_last_json_event(place: Place, skills: Path) -> None:
     top = add_more_than_the_list_holds(place)
     with FakeResponses([say("done")], [say("bye")], excuse={"threads"}) as model:
