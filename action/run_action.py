@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.error
 import urllib.request
 import uuid
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import Any
 
 MARK = "<!-- codex-py action -->"
 MAX_COMMENT = 60_000
+# A wrong command line.
+CONFIG_STATUS = 2
 STRATEGIES = ("drop-sudo", "unprivileged-user", "read-only", "unsafe")
 PROFILES = {":read-only": "read-only", ":workspace": "workspace-write", ":danger-full-access": "danger-full-access"}
 
@@ -144,19 +146,34 @@ def drop_sudo() -> None:
 
 
 def run_codex(words: list[str], prompt: str, strategy: str) -> int:
-    env = {name: value for name, value in os.environ.items() if not name.startswith("INPUT_")}
-    home = value_of("codex-home") or str(Path(os.environ.get("RUNNER_TEMP") or tempfile.gettempdir()) / "codex-py-home")
-    Path(home).mkdir(mode=0o700, parents=True, exist_ok=True)
-    env["CODEX_HOME"] = home
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("INPUT_", "CODEX_HOME"))}
+    if home := value_of("codex-home"):
+        env["CODEX_HOME"] = home
     if key := value_of("openai-api-key"):
         env["OPENAI_API_KEY"] = key
-    argv = ["codex-py", *words]
+    # `sudo` looks for programs in directories of its own.
+    argv = [shutil.which("codex-py") or "codex-py", *words]
     if strategy == "unprivileged-user":
+        # Without `codex-home`, settings and sessions are in the home directory of that user.
         names = [name for name in ("CODEX_HOME", "OPENAI_API_KEY", "PATH") if name in env]
-        argv = ["sudo", "-n", f"--preserve-env={','.join(names)}", "-u", value_of("codex-user"), "--", *argv]
-    elif strategy == "drop-sudo" and Path("/usr/bin/sudo").exists():
+        argv = ["sudo", "-n", "-H", f"--preserve-env={','.join(names)}", "-u", value_of("codex-user"), "--", *argv]
+    else:
+        home = home or str(Path(os.environ.get("RUNNER_TEMP") or tempfile.gettempdir()) / "codex-py-home")
+        Path(home).mkdir(mode=0o700, parents=True, exist_ok=True)
+        env["CODEX_HOME"] = home
+    if strategy == "drop-sudo" and Path("/usr/bin/sudo").exists():
         drop_sudo()
     return subprocess.run(argv, input=prompt.encode(), env=env, check=False).returncode
+
+
+def share_with(user: str, artifacts: Path, scratch: Path) -> None:
+    """Let a user without other rights write the artifacts, and read the schema. Raises `WrongInput`."""
+    scratch.chmod(0o755)
+    argv = ["sudo", "-n", "install", "-d", "-o", user, str(artifacts)]
+    ended = subprocess.run(argv, capture_output=True, check=False)
+    if ended.returncode:
+        reason = ended.stderr.decode(errors="replace").strip()
+        raise WrongInput(f"cannot make `{artifacts}` for `{user}`: {reason}")
 
 
 def set_output(name: str, value: str) -> None:
@@ -172,14 +189,17 @@ def comment_text(result: dict[str, Any]) -> str:
     files = [entry["path"] for entry in result.get("files_changed", [])]
     cost = result.get("cost_usd")
     facts = [f"{result.get('status')}" + (f" ({result['code']})" if result.get("code") else "")]
-    facts += [f"{len(files)} files changed"] * bool(files) + [f"${cost:.4f}"] * isinstance(cost, float)
+    facts += [f"{len(files)} file{'s' * (len(files) > 1)} changed"] * bool(files) + [f"${cost:.4f}"] * isinstance(
+        cost, float
+    )
     return f"{MARK}\n{answer}\n\n---\n*codex-py: {', '.join(facts)}*"
 
 
 def keep_comment(result: dict[str, Any]) -> None:
     """One comment of this action on the pull request or issue: the one that is there is changed."""
-    event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
-    number = (event.get("pull_request") or event.get("issue") or {}).get("number")
+    event: dict[str, Any] = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    about: dict[str, Any] = event.get("pull_request") or event.get("issue") or {}
+    number = about.get("number")
     if number is None:
         print("no comment: the event is not about a pull request or an issue")
         return
@@ -205,14 +225,20 @@ def main() -> int:
         check_actor()
         artifacts = Path(value_of("artifacts") or "codex-py-artifacts").absolute()
         with tempfile.TemporaryDirectory() as scratch:
+            if strategy == "unprivileged-user":
+                share_with(value_of("codex-user"), artifacts, Path(scratch))
             status = run_codex(command_line(artifacts, Path(scratch), strategy), prompt, strategy)
     except WrongInput as error:
         print(f"::error::{error}")
         return 2
+    result: dict[str, Any] = {}
     try:
         result = json.loads((artifacts / "result.json").read_bytes())
-    except (OSError, ValueError):
-        result = {"status": "failed", "code": "internal"}
+    except (OSError, ValueError) as error:
+        print(f"no result: {error}")
+    if result.get("exit_status") != status:
+        # Nothing, or of an earlier run: this one has ended before it could write its own.
+        result = {"status": "failed", "code": "config" if status == CONFIG_STATUS else "internal"}
     set_output("final-message", str(result.get("answer") or ""))
     set_output("codex-version", str(result.get("versions", {}).get("codex_py", "")))
     set_output("status", str(result.get("status", "failed")))

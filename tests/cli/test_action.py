@@ -25,6 +25,23 @@ KNOWN = (
 ).split()
 
 
+SUDO = f"""#!{sys.executable}
+import os, sys
+words, kept = sys.argv[1:], ["TEST_KEY"]
+while words[0].startswith("-"):
+    word = words.pop(0)
+    kept += word.partition("=")[2].split(",") if word.startswith("--preserve-env=") else []
+    if word == "-u":
+        words.pop(0)
+if words[0] == "install":
+    os.makedirs(words[-1])
+    sys.exit()
+env = {{name: os.environ[name] for name in kept if name in os.environ}}
+os.environ["PATH"] = "/usr/bin:/bin"
+os.execvpe(words[0], words, {{**env, "PATH": "/usr/bin:/bin", "HOME": os.environ["OTHER_HOME"]}})
+"""
+
+
 class FakeGitHub:
     """Comments of one issue, and the permission of everybody."""
 
@@ -116,8 +133,34 @@ def test_a_failed_run_has_its_status_and_its_code(place: Place) -> None:
     assert (status, outputs["status"], outputs["code"]) == (77, "failed", "auth")
 
 
+def test_a_run_that_writes_no_result_has_not_the_one_of_an_earlier_run(place: Place) -> None:
+    with FakeResponses([say("good")]) as model:
+        place.use_model(model.base_url)
+        assert step(place, FakeGitHub(), prompt="go")[1]["status"] == "ok"
+    status, outputs, _ = step(place, FakeGitHub(), prompt="go", codex_args="--no-such-flag")
+    assert (status, outputs["status"], outputs["code"], outputs["final-message"]) == (2, "failed", "config", "")
+
+
+def test_another_user_runs_it_and_writes_the_artifacts(place: Place) -> None:
+    # Stands in for `sudo`, which has a PATH of its own, and keeps only the named variables.
+    sudo = place.write("bin/sudo", SUDO)
+    sudo.chmod(0o755)
+    other = place.home.parent / "other"
+    other.mkdir()
+    (other / ".codex").mkdir()
+    place = place.with_env(PATH=f"{sudo.parent}:{place.env['PATH']}", OTHER_HOME=str(other))
+    with FakeResponses([say('{"a": 1}')]) as model:
+        place.use_model(model.base_url)
+        (place.codex_home / "config.toml").rename(other / ".codex/config.toml")
+        inputs = {"safety_strategy": "unprivileged-user", "codex_user": "ada", "codex_home": ""}
+        schema = '{"type": "object"}'
+        status, outputs, printed = step(place, FakeGitHub(), prompt="go", output_schema=schema, **inputs)
+    assert (status, outputs["final-message"]) == (0, '{"a": 1}'), printed
+    assert list((other / ".codex").glob("sessions/*/*/*/*.jsonl"))
+
+
 def test_wrong_inputs_and_people_without_access_run_nothing(place: Place) -> None:
-    cases = [
+    cases: list[tuple[dict[str, str], str]] = [
         ({}, "give `prompt`"),
         ({"prompt": "a", "prompt_file": "b"}, "not both"),
         ({"prompt": "a", "safety_strategy": "none"}, "`safety-strategy` is one of"),
