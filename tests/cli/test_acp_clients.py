@@ -11,8 +11,8 @@ import pytest
 from tests.support.fake_responses import FakeResponses, call, completed, custom_call, reasoning, say, tokens
 from tests.support.home import Place
 from tests.support.mcp_servers import node
-from tests.support.process import COMMAND
 from tests.support.sdk_drive import played
+from tests.support.warm import warm_command
 
 SDK = Path(__file__).parents[1] / "support/sdk"
 PATCH = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch\n"
@@ -31,7 +31,14 @@ def client(request: pytest.FixtureRequest) -> list[str]:
 def drive(client: list[str], place: Place, model: FakeResponses, *prompts: str, **job: Any) -> dict[str, Any]:
     """One session through a library; gives back what it saw."""
     place.use_model(model.base_url)
-    given = {"command": COMMAND, "args": ["acp"], "env": place.env, "cwd": str(place.repo), "prompts": prompts, **job}
+    given = {
+        "command": warm_command(),
+        "args": ["acp"],
+        "env": place.env,
+        "cwd": str(place.repo),
+        "prompts": prompts,
+        **job,
+    }
     return played(client, place, given)
 
 

@@ -19,8 +19,8 @@ from tests.support.fake_responses import (
     tokens,
 )
 from tests.support.home import BIN, Place
-from tests.support.process import COMMAND
 from tests.support.sdk_drive import PATCH, SCHEMA, played
+from tests.support.warm import warm_command
 
 _PLAYER: Final = Path(__file__).parents[1] / "support/sdk/app.py"
 _GUIDE: Final = Path(__file__).parents[2] / "docs/guides/servers.md"
@@ -31,7 +31,7 @@ def play(place: Place, model: FakeResponses, scene: str, **job: Any) -> Any:
     """One scene of `sdk/app.py`; gives back what the SDK saw."""
     assert find_spec("openai_codex"), "run `scripts/setup_sdk` first"
     place.use_model(model.base_url)
-    told = {"codex_bin": COMMAND, "env": place.env, "cwd": str(place.repo), "scene": scene, **job}
+    told = {"codex_bin": warm_command(), "env": place.env, "cwd": str(place.repo), "scene": scene, **job}
     return played([sys.executable, str(_PLAYER)], place, told)["seen"]
 
 

@@ -6,6 +6,7 @@ import subprocess
 
 from tests.support.home import Place
 from tests.support.process import run
+from tests.support.warm import warm_path
 
 SKILL = "---\nname: lint\ndescription: Find what is wrong.\n---\n\nLook.\n"
 COMPLETE = """
@@ -22,7 +23,7 @@ def completed(place: Place, word: str) -> list[str]:
     if not script.exists():
         script.write_bytes(run(place, "completions", "bash").stdout)
     argv = ["bash", "-c", COMPLETE, "bash", str(script), word]
-    return subprocess.check_output(argv, env=place.env, cwd=place.repo, text=True).splitlines()
+    return subprocess.check_output(argv, env=warm_path(place.env), cwd=place.repo, text=True).splitlines()
 
 
 def test_bash_completes_commands_flags_and_skills(place: Place) -> None:
@@ -72,7 +73,7 @@ def test_bash_completes_values_from_files_of_this_machine(place: Place) -> None:
         (("skills", "show", "li"), "lint"),
     ):
         argv = ["bash", "-c", VALUES, "bash", str(script), *words]
-        found = subprocess.check_output(argv, env=place.env, cwd=place.repo, text=True).splitlines()
+        found = subprocess.check_output(argv, env=warm_path(place.env), cwd=place.repo, text=True).splitlines()
         assert whole in found, words
 
 

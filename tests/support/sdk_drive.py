@@ -11,6 +11,7 @@ from typing import Any, Final
 from tests.support.fake_responses import FakeResponses
 from tests.support.home import BIN, Place
 from tests.support.process import COMMAND, DRIVERS, Running
+from tests.support.warm import warm_command
 
 PATCH: Final = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch\n"
 KEY: Final = "sk-sdk-0123456789abcdef"
@@ -37,7 +38,9 @@ def typescript_sdk() -> list[str]:
 
 def drive(driver: Sequence[str], place: Place, model: FakeResponses, input: Any, **job: Any) -> dict[str, Any]:
     """One turn through an SDK with the built-in provider; gives back what it saw."""
-    codex = {"codexPathOverride": COMMAND, "baseUrl": model.base_url, "apiKey": KEY, "env": place.env}
+    # One SDK kills what it aborts, and must not kill a stand-in.
+    command = COMMAND if {"abortAt", "abortOn"} & set(job) else warm_command()
+    codex = {"codexPathOverride": command, "baseUrl": model.base_url, "apiKey": KEY, "env": place.env}
     thread = {"model": "gpt-5.2", "workingDirectory": str(place.repo), **job.pop("thread", {})}
     return played(driver, place, {"codex": {**codex, **job.pop("codex", {})}, "thread": thread, "input": input, **job})
 

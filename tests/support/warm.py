@@ -75,6 +75,12 @@ def warm_path(env: Mapping[str, str]) -> dict[str, str]:
     return {**env, "PATH": f"{directory}/bin:{env['PATH']}"} if directory else dict(env)
 
 
+def warm_command() -> str:
+    """The path of `codex-py`, for programs that start it by that; the one that starts warm where there is one."""
+    directory = os.environ.get(_DIRECTORY)
+    return f"{directory}/bin/codex-py" if directory else str(BIN / "codex-py")
+
+
 def play(argv: Sequence[str], stdin: int | IO[bytes], stdout: int, *, env: Mapping[str, str], cwd: Path) -> WarmProcess:
     """What `Popen` does with the same arguments; stderr is a pipe.
 
