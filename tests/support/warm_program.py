@@ -127,6 +127,8 @@ def rehearse() -> None:
             os.dup2(descriptor, number)
             os.close(descriptor)
         _set_process([], env, str(cwd))
+    # The library looks once where temporary files belong, and each copy is to look for itself.
+    tempfile.tempdir = None
 
 
 def join_pages() -> None:
