@@ -26,10 +26,10 @@ from codex_py.skills.term_weights import SkillTerms, described_by, described_crc
 from codex_py.skills.words import Words
 
 INDEX_FILE: Final = "search.sqlite"
-_FORMAT: Final = 6
+_FORMAT: Final = 7
 # No passage of a text that somebody wrote to be read has this few words of its own.
-_MIN_REPEATED: Final = 60
-_MIN_REPEATS: Final = 10
+_MIN_REPEATED: Final = 20
+_MIN_REPEATS: Final = 6
 _MAX_HEADING_CHARS: Final = 4000
 _MAX_FILE_CHARS: Final = 4000
 # What FTS5 gathers in memory before it writes.

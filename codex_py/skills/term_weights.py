@@ -43,7 +43,7 @@ _DESCRIBING: Final = ("name", "description", "short_description")
 _SATURATION: Final = 2.0
 _MAX_TERMS: Final = 4000
 # A word counts at most so often in a field, so that none wins by being repeated; the field is long all the same.
-_MAX_DESCRIBED: Final = 3
+_MAX_DESCRIBED: Final = 2
 _MAX_COUNT: Final = 20
 
 

@@ -332,11 +332,14 @@ HOSTILE = {
 
 def test_a_hostile_document_neither_wins_nor_crashes_nor_stalls(place: Place, skills: Path) -> None:
     for name, description in HOSTILE.items():
-        body = "charge customer work " * 10_000 if name == "repeated" else "Nothing."
+        # The last passage of it has 31 words, the first of them cut.
+        body = "charge customer work " * 10_039 if name == "repeated" else "Nothing."
         add_skill(own_root(place), name, f"---\nname: {name}\ndescription: {json.dumps(description)}\n---\n{body}\n")
     (own_root(place) / "syntax" / "binary.md").write_bytes(b"\0\xff" * 5000)
     (own_root(place) / "syntax" / "huge.md").write_text("word " * 400_000)
     assert listed(place, "rank", QUERY)[0]["skill"] == "zz-invoice"
+    add_skill(own_root(place), "stuffed", skill_text("stuffed", "bill customer " * 20))
+    assert listed(place, "rank", "a bill for the customer")[0]["skill"] == "zz-invoice"
     assert "always-first" not in [entry["skill"] for entry in listed(place, "rank", "fix the failing parser")]
     assert "repeated" not in [entry["skill"] for entry in listed(place, "search", "charge customer work")]
     for query in ('"', "' OR 1=1 --", "name:* OR NEAR(", "\u200b", "*", "a" * 100_000, "{x} : y"):
