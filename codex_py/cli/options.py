@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, NoReturn, cast
 
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.errors import UsageError, UserError
-from codex_py.model.metering import BudgetLimits
 from codex_py.paths import is_directory, is_file, is_there, real_path
+from codex_py.protocol.usage import BudgetLimits
 from codex_py.text.files import os_reason
 from codex_py.text.nearest import did_you_mean
 

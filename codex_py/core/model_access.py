@@ -17,7 +17,7 @@ from codex_py.core.session_request import SessionRequest
 from codex_py.core.session_settings import choose_policy
 from codex_py.errors import ModelError
 from codex_py.model.credentials import Credentials
-from codex_py.model.metering import BudgetLimits, DayLog, Meter, Span, unknown_price
+from codex_py.model.metering import DayLog, Meter, Span, unknown_price
 from codex_py.model.pace import PACE_VARIABLE, Pace
 from codex_py.model.prices import TABLE, ModelPrice, PriceQuery, PriceTable, Rate, own_price
 from codex_py.model.providers import LOCAL_PROVIDERS, Provider, resolve_provider
@@ -25,7 +25,7 @@ from codex_py.paths import make_private_dir, open_private
 from codex_py.programs import program_finder
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.policy import extra_roots
-from codex_py.protocol.usage import Spending
+from codex_py.protocol.usage import BudgetLimits, Spending
 from codex_py.rollout.format import StoredSession
 from codex_py.text.files import os_reason
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from codex_py.config.load import LoadedConfig
-from codex_py.model.metering import BudgetLimits
 from codex_py.protocol.policy import ApprovalPolicy
+from codex_py.protocol.usage import BudgetLimits
 from codex_py.protocol.value import Value
 
 

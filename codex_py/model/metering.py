@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 from codex_py.errors import ConfigError, ModelError
 from codex_py.model.client import Prompt
 from codex_py.model.prices import ModelPrice
-from codex_py.protocol.usage import BUDGET_REACHED, Costs, RequestCost, Spending, TokenUsage, describe_usd
+from codex_py.protocol.usage import BUDGET_REACHED, BudgetLimits, Costs, RequestCost, Spending, TokenUsage, describe_usd
 from codex_py.protocol.value import Value
 
 _WARNED_FROM: Final = 0.8
@@ -20,18 +20,6 @@ _BYTES_PER_TOKEN: Final = 6
 Span: TypeAlias = Literal["run", "turn", "session", "day"]
 Unit: TypeAlias = Literal["usd", "tokens", "requests", "seconds"]
 _SPANS: Final = {"run": "this run", "turn": "a turn", "session": "the session", "day": "the day"}
-
-
-class BudgetLimits(Value):
-    """Upper limits on spending; None for no limit."""
-
-    usd: float | None = None
-    tokens: int | None = None
-    requests: int | None = None
-    seconds: float | None = None
-
-    def __bool__(self) -> bool:
-        return self != BudgetLimits()
 
 
 class Use(Value):

@@ -151,3 +151,15 @@ WireApi: TypeAlias = Literal["responses", "chat", "messages"]
 CompactionWay: TypeAlias = Literal["local", "remote", "in-band"]
 # Asked for by the user; the limit is reached; a request did not fit; the next model reads less.
 CompactionReason: TypeAlias = Literal["user_requested", "context_limit", "context_overflow", "smaller_window"]
+
+
+class BudgetLimits(Value):
+    """Upper limits on spending; None for no limit."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    requests: int | None = None
+    seconds: float | None = None
+
+    def __bool__(self) -> bool:
+        return self != BudgetLimits()

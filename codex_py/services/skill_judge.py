@@ -14,10 +14,10 @@ from typing import Any, Final
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.build import OFFLINE_PROVIDER, SessionRequest, open_session
 from codex_py.errors import CodexError
-from codex_py.model.metering import BudgetLimits
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.ops import TextInput, UserTurn
+from codex_py.protocol.usage import BudgetLimits
 from codex_py.protocol.value import Value
 from codex_py.skills.eval_results import CheckResult
 from codex_py.skills.evals import EvalCase, SentenceCheck
