@@ -29,9 +29,9 @@ from codex_py.render.status import Banner, banner_lines
 from codex_py.render.theme import AUTO, Theme, find_theme
 from codex_py.render.transcript import render_items
 from codex_py.text.sanitize import without_styles
-from codex_py.ui.repl.key_parser import register_keys
+from codex_py.ui.repl.key_parser import register_keys, terminal_input
 from codex_py.ui.repl.live import FRAME_SECONDS, FRAMES
-from codex_py.ui.repl.terminal import escape_seconds, give_back, terminal_input, use_utf_8
+from codex_py.ui.repl.terminal import escape_seconds, give_back, use_utf_8
 from codex_py.ui.repl.terminal_modes import Background, TerminalModes
 
 _RECORDING: Final = Path(__file__).with_name("demo.jsonl")

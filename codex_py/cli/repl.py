@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import gc
 import os
@@ -34,11 +33,12 @@ from codex_py.errors import UsageError
 from codex_py.exec.streams import read_piped, with_attachment
 from codex_py.paths import codex_home
 from codex_py.protocol.policy import SandboxMode
+from codex_py.render.theme import find_theme
 from codex_py.rollout.files import thread_of
 from codex_py.text.display import counted
 from codex_py.text.tokens import count_lines
 from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession, RewindHost
-from codex_py.ui.repl.terminal import is_capable
+from codex_py.ui.repl.terminal import FirstPrompt, is_capable
 
 _ORIGINATOR: Final = "codex_cli_rs"
 _OFFLINE: Final = "offline"
@@ -79,7 +79,7 @@ def run(arguments: Sequence[str]) -> int:
     launch = host.read_context()
     if launch_options.session is not None or launch_options.last:
         launch_options = _with_session(launch_options, launch)
-    return asyncio.run(_run(host, launch, launch_options))
+    return _run(host, launch, launch_options)
 
 
 def _with_piped(launch_options: LaunchOptions) -> LaunchOptions:
@@ -108,16 +108,16 @@ def _with_session(launch_options: LaunchOptions, launch: LaunchContext) -> Launc
     return launch_options.replace(session=thread_of(path), last=False)
 
 
-async def _run(host: _Host, launch: LaunchContext, launch_options: LaunchOptions) -> int:
+def _run(host: _Host, launch: LaunchContext, launch_options: LaunchOptions) -> int:
     if not is_capable(launch.env) or launch.tui.screen_reader:
         # Nothing of what draws is loaded for a terminal that cannot be drawn on.
         from codex_py.ui.repl.lines import run_in_lines
 
-        return await run_in_lines(host, launch, launch_options)
-    from codex_py.ui.repl.app import FrontEnd
+        return run_in_lines(host, launch, launch_options)
+    with FirstPrompt(find_theme(launch.tui.theme, launch.env)) as first:
+        from codex_py.ui.repl.app import run_on_screen  # what draws and reads keys is loaded behind the prompt
 
-    front = FrontEnd(launch)
-    return await front.run(host, launch_options)
+        return run_on_screen(host, launch, launch_options, first)
 
 
 class _Host:

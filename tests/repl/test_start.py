@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
-from tests.support.process import run
+from tests.support.process import COMMAND, run
 from tests.support.terminal import Terminal
 
 
@@ -55,6 +57,36 @@ def test_what_is_sent_before_the_session_is_open_is_not_lost(place: Place) -> No
             terminal.wait_for("› ").type("go")
             terminal.press("enter")
             terminal.wait_for("● right away")
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 10), (60, 5), (30, 2)])
+def test_the_prompt_is_drawn_first_and_keeps_its_place(place: Place, width: int, height: int) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url, trust(place))
+        with Terminal(place, "-c", COMMAND, command="/bin/sh", width=width, height=height) as terminal:
+            terminal.wait_for("› ")
+            first, cursor = [row for row in terminal.rows if row], terminal.cursor
+            assert (first[0][:14], first[1:]) == ("› Ask anything", ["  starting…"])
+            # What reads keys and switches the terminal's modes comes behind it.
+            assert b"\x1b[?2004h" not in terminal.raw.partition("›".encode())[0]
+            assert cursor == (terminal.rows.index(first[0]), 2)
+            terminal.type("typed early")
+            terminal.wait_for_prompt().wait_for("› typed early")
+            assert terminal.whole.count("typed early") == 1
+            assert "starting" not in terminal.whole
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_while_the_program_loads_gives_the_terminal_back(place: Place, number: signal.Signals) -> None:
+    with FakeResponses() as model:
+        place.use_model(model.base_url, trust(place))
+        script = f'before=$(stty -g); {COMMAND}; echo "status $?"; test "$before" = "$(stty -g)" && echo as before'
+        with Terminal(place, "-c", script, command="/bin/sh") as terminal:
+            terminal.wait_for("› ")
+            [program] = Path(f"/proc/{terminal.child.pid}/task/{terminal.child.pid}/children").read_text().split()
+            os.kill(int(program), number)
+            assert terminal.wait_for_end() == 0
+            assert (f"status {128 + number}" in terminal.whole, "as before" in terminal.whole) == (True, True)
 
 
 def test_a_prompt_on_the_command_line_is_sent_at_once(place: Place) -> None:

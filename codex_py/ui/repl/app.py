@@ -1,6 +1,7 @@
 """The terminal session as a program: the screen, the keys, and one session after the other until the user leaves.
 
-Imports here delay the first prompt; modules that draw events and run a session are imported after it.
+Imported behind the first prompt; imports here delay the first key, and modules that draw events and run a session are
+imported after that.
 """
 
 from __future__ import annotations
@@ -29,17 +30,18 @@ from codex_py.render.theme import AUTO, Theme, find_theme
 from codex_py.ui.repl.bindings import Controls, focus_bindings, is_navigating, session_bindings
 from codex_py.ui.repl.history import FILE, PromptHistory
 from codex_py.ui.repl.input import Composer
-from codex_py.ui.repl.key_parser import register_keys
+from codex_py.ui.repl.key_parser import register_keys, terminal_input
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
 from codex_py.ui.repl.layout import LayoutParts, Row, build_layout
 from codex_py.ui.repl.panel import Panels
 from codex_py.ui.repl.screen import LiveApplication, TerminalScreen, rewraps_lines, terminal_output
 from codex_py.ui.repl.terminal import (
+    STARTING,
     USUAL_CURSOR,
+    FirstPrompt,
     escape_seconds,
     give_back,
     opening,
-    terminal_input,
     title_sequence,
     use_utf_8,
 )
@@ -102,8 +104,11 @@ class FrontEnd:
         self.app.key_processor.after_key_press += self._close_settled
         self.screen.attach(self.app)
 
-    async def run(self, host: LaunchHost, options: LaunchOptions) -> int:
-        """Draw, and go through sessions; the exit status. The terminal is as before when this returns or raises."""
+    async def run(self, host: LaunchHost, options: LaunchOptions, first: FirstPrompt | None = None) -> int:
+        """Draw, in the place of `first`, and go through sessions; the exit status.
+
+        The terminal is as before when this returns or raises.
+        """
         register_keys()
         title = self.launch.tui.title
         loop = asyncio.get_running_loop()
@@ -111,7 +116,7 @@ class FrontEnd:
         for number in _STATUS:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
-            await self._run(host, options)
+            await self._run(host, options, first)
         finally:
             for number in _STATUS:
                 loop.remove_signal_handler(number)
@@ -204,8 +209,10 @@ class FrontEnd:
         if self.app.is_running and self.app.future is not None and not self.app.future.done():
             self.app.exit()
 
-    async def _run(self, host: LaunchHost, options: LaunchOptions) -> None:
+    async def _run(self, host: LaunchHost, options: LaunchOptions, first: FirstPrompt | None) -> None:
         """Until the sessions are through, or nothing can be drawn any more."""
+        if first is not None:
+            first.hand_over()
         # First, so that it is there to hear of the first drawing.
         working = asyncio.create_task(self._sessions(host, options))
         drawing = asyncio.create_task(self.app.run_async(set_exception_handler=False, handle_sigint=False))
@@ -327,6 +334,11 @@ class FrontEnd:
         )
 
 
+def run_on_screen(host: LaunchHost, launch: LaunchContext, options: LaunchOptions, first: FirstPrompt) -> int:
+    """Go through sessions on the screen, where `first` is drawn already; the exit status."""
+    return asyncio.run(FrontEnd(launch).run(host, options, first))
+
+
 def _first_of(error: BaseException) -> BaseException:
     """The error that the others came of."""
     while isinstance(error, BaseExceptionGroup):
@@ -343,7 +355,7 @@ def _nothing(_: int) -> StyleAndTextTuples:
 
 
 def _starting(width: int) -> StyleAndTextTuples:
-    return [("class:status", "  starting…"[:width])]
+    return [("class:status", STARTING[:width])]
 
 
 _NOBODY: Final = LayoutParts(

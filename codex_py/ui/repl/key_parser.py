@@ -9,9 +9,10 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, TextIO
 
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
@@ -228,3 +229,12 @@ _CONTROLS: Final[Mapping[str, Keys]] = {
     for code in range(32)
     if isinstance(key := ANSI_SEQUENCES.get(chr(code)), Keys)
 } | {" ": Keys.ControlAt}
+
+
+def terminal_input(stdin: TextIO, on_report: Callable[[str], None]) -> Vt100Input:
+    """The keys of a terminal; `on_report` gets what it reports of itself."""
+    made = Vt100Input(stdin)
+    parser = KeyParser(made.vt100_parser.feed_key_callback)
+    parser.on_report = on_report
+    made.vt100_parser = parser
+    return made

@@ -30,6 +30,7 @@ from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.input import ChipStyle, Composer, WordWrap
 from codex_py.ui.repl.panel import Panels
 from codex_py.ui.repl.screen import TerminalScreen
+from codex_py.ui.repl.terminal import GAP_FROM, PLACEHOLDER, PROMPT, ROOMY_FROM
 
 Row: TypeAlias = Sequence[OneStyleAndTextTuple]
 
@@ -124,13 +125,6 @@ def _cells(row: Row, start: int) -> dict[int, Char]:
     return {**dict.fromkeys(range(start, x), _COVERED), **heads}
 
 
-# From this height on an empty row stands above the status.
-_ROOMY: Final = 12
-# Of each row of the input.
-_PREFIX_CELLS: Final = 2
-_PLACEHOLDER = "Ask anything · / commands · $ skills · @ files · ! shell · ? help"
-
-
 class LayoutParts(NamedTuple):
     """What is drawn round the input: for a width, the live part also for a greatest height."""
 
@@ -147,11 +141,11 @@ class LayoutParts(NamedTuple):
 def build_layout(screen: TerminalScreen, composer: Composer, panels: Panels, parts: LayoutParts) -> Layout:
     """The whole of it. The input has the focus."""
     placeholder = ConditionalProcessor(
-        AfterInput(lambda: _PLACEHOLDER[: max(0, screen.width - 3)], style="class:menu.note"),
+        AfterInput(lambda: PLACEHOLDER[: max(0, screen.width - 3)], style="class:menu.note"),
         Condition(lambda: not composer.text),
     )
     typed = Field(
-        BufferControl(composer.buffer, input_processors=[ChipStyle(composer), WordWrap(_PREFIX_CELLS), placeholder]),
+        BufferControl(composer.buffer, input_processors=[ChipStyle(composer), WordWrap(len(PROMPT)), placeholder]),
         height=lambda: Dimension(min=1, max=max(1, screen.height // 2)),
         wrap_lines=True,
         dont_extend_height=True,
@@ -165,12 +159,12 @@ def build_layout(screen: TerminalScreen, composer: Composer, panels: Panels, par
         _text(lambda: parts.queued(screen.width)),
         Condition(lambda: screen.height > 4 and parts.has_queued()),
     )
-    gap = ConditionalContainer(Rows(lambda: [[]]), Condition(lambda: screen.height > 6))
+    gap = ConditionalContainer(Rows(lambda: [[]]), Condition(lambda: screen.height >= GAP_FROM))
     below = ConditionalContainer(
         _text(lambda: parts.status(screen.width)), Condition(lambda: screen.height > 1 and not composer.menu.is_shown)
     )
     above_status = ConditionalContainer(
-        Rows(lambda: [[]]), Condition(lambda: screen.height > _ROOMY and not composer.menu.is_shown)
+        Rows(lambda: [[]]), Condition(lambda: screen.height >= ROOMY_FROM and not composer.menu.is_shown)
     )
     named = ConditionalContainer(
         _text(lambda: parts.named(screen.width)),
@@ -200,7 +194,7 @@ def _prefix(composer: Composer, number: int, wrapped: int, width: int) -> StyleA
         return [("", "  ")]
     if composer.menu.is_search:
         return [("class:warn", "⌕ ")]
-    return [("class:warn" if composer.is_shell else "class:prompt.mark", "› ")]
+    return [("class:warn" if composer.is_shell else "class:prompt.mark", PROMPT)]
 
 
 def _text(content: Callable[[], StyleAndTextTuples]) -> Rows:

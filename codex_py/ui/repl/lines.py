@@ -52,8 +52,12 @@ _QUIT_SECONDS: Final = 2.0
 _STATUS: Final = {signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-async def run_in_lines(host: LaunchHost, launch: LaunchContext, options: LaunchOptions) -> int:
+def run_in_lines(host: LaunchHost, launch: LaunchContext, options: LaunchOptions) -> int:
     """Go through sessions until the input ends or the user quits; the exit status."""
+    return asyncio.run(_run(host, launch, options))
+
+
+async def _run(host: LaunchHost, launch: LaunchContext, options: LaunchOptions) -> int:
     talk = _Talk()
     loop = asyncio.get_running_loop()
     for number, status in _STATUS.items():

@@ -1,24 +1,25 @@
-"""The terminal: what it can do, its control sequences (also through tmux and GNU screen), and notifications."""
+"""The terminal: what it can do, its control sequences (also through tmux and GNU screen), notifications, and the prompt
+that is drawn first. Cheap to import.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import os
+import signal
 import sys
 import termios
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, TextIO
-
-from prompt_toolkit.input.vt100 import Vt100Input
+from typing import Any, Final, Self, TextIO
 
 from codex_py.config.tui import Tui
 from codex_py.programs import is_over_ssh
 from codex_py.protocol import events
 from codex_py.protocol.questions import ApprovalQuestion, ChoiceQuestion, Question
+from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize_line
-from codex_py.ui.repl.key_parser import KeyParser
 
 # GNU screen passes on so much at once.
 _PIECE: Final = 700
@@ -116,15 +117,6 @@ _ESCAPE_SECONDS: Final = 0.05
 _ESCAPE_SECONDS_OVER_SSH: Final = 0.2
 
 
-def terminal_input(stdin: TextIO, on_report: Callable[[str], None]) -> Vt100Input:
-    """The keys of a terminal; `on_report` gets what it reports of itself."""
-    made = Vt100Input(stdin)
-    parser = KeyParser(made.vt100_parser.feed_key_callback)
-    parser.on_report = on_report
-    made.vt100_parser = parser
-    return made
-
-
 def escape_seconds(env: Mapping[str, str]) -> float:
     """How long an Escape waits for what would make a sequence of it, which over ssh may come in pieces."""
     return _ESCAPE_SECONDS_OVER_SSH if is_over_ssh(env) else _ESCAPE_SECONDS
@@ -166,3 +158,67 @@ def give_back(descriptor: int, *, title: bool, awaits_answer: bool = False) -> N
         os.write(descriptor, closing(title=title).encode())
         if awaits_answer:
             termios.tcflush(descriptor, termios.TCIFLUSH)
+
+
+PLACEHOLDER: Final = "Ask anything · / commands · $ skills · @ files · ! shell · ? help"
+PROMPT: Final = "› "
+STARTING: Final = "  starting…"
+# From these heights on an empty row stands above the prompt, and one above the status.
+GAP_FROM, ROOMY_FROM = 7, 13
+_MIN_WIDTH: Final = 20
+_INPUT_FLAGS: Final = termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR
+_LOCAL_FLAGS: Final = termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG
+
+
+class FirstPrompt:
+    """The prompt, drawn before what reads keys is loaded; until then the terminal keeps what is typed, unseen.
+
+    A context: at its end the terminal has its own modes again.
+    """
+
+    def __init__(self, theme: Theme) -> None:
+        self._theme = theme
+        self._input, self._output = sys.stdin.fileno(), sys.stdout.fileno()
+        self._modes: list[Any] = []
+        # Rows from the first one to that of the prompt; None while nothing is drawn.
+        self._above: int | None = None
+
+    def __enter__(self) -> Self:
+        with contextlib.suppress(OSError, termios.error):
+            size = os.get_terminal_size(self._output)
+            self._modes = termios.tcgetattr(self._input)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    signal.signal(number, self._leave)
+            quiet = [*self._modes]
+            quiet[0] &= ~_INPUT_FLAGS
+            quiet[3] &= ~_LOCAL_FLAGS
+            termios.tcsetattr(self._input, termios.TCSANOW, quiet)
+            if size.columns >= _MIN_WIDTH and size.lines > 1:
+                self._draw(size.columns, size.lines)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self.hand_over(erase=True)
+        if self._modes:
+            with contextlib.suppress(OSError, termios.error):
+                termios.tcsetattr(self._input, termios.TCSANOW, self._modes)
+
+    def hand_over(self, *, erase: bool = False) -> None:
+        """Go back to the first row, so that a drawing that begins there takes its place."""
+        above, self._above = self._above, None
+        if above is not None:
+            os.write(self._output, ("\r" + "\x1b[A" * above + "\x1b[J" * erase).encode())
+
+    def _draw(self, width: int, height: int) -> None:
+        self._above = int(height >= GAP_FROM)
+        placeholder = self._theme.paint(PLACEHOLDER[: width - len(PROMPT) - 1], "menu.note")
+        below = ["", *([""] if height >= ROOMY_FROM else []), self._theme.paint(STARTING, "status")]
+        prompt = self._theme.paint(PROMPT, "prompt.mark") + placeholder
+        rows = "\r\n" * self._above + prompt + "\r\n".join(below)
+        os.write(self._output, f"{rows}\r\x1b[{len(below) - 1}A\x1b[{len(PROMPT)}C".encode())
+
+    def _leave(self, number: int, _: object) -> None:
+        self.__exit__()
+        os._exit(128 + number)
