@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -170,7 +171,10 @@ class ToolRuns:
 
     async def _end_warnings(self) -> Sequence[str]:
         if self._runtime is None:
-            return await asyncio.to_thread(self._services.rule_warnings)
+            # Where no file can be opened any more, the error of the turn says so.
+            with suppress(OSError):
+                return await asyncio.to_thread(self._services.rule_warnings)
+            return ()
         if not self._runtime.done() or self._runtime.cancelled() or self._runtime.exception() is not None:
             return ()
         runtime = self._runtime.result()
