@@ -159,10 +159,10 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             users_env=lambda: _users_env(request, keys),
             checkpoints=_checkpoints(request, thread_id),
             rule_warnings=lambda: _rule_warnings(request),
-            env_notice=withheld_credentials(config, request.env, keys).notice,
+            env_notice=(withheld := withheld_credentials(config, request.env, keys)).notice,
         ),
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
-        redactor=_redactor(request, credentials.secrets, keys),
+        redactor=Redactor((*credentials.secrets, *secret_values(config, request.env), *withheld.values)),
         snapshot=lambda skills, now: _snapshot(request, now, skills=skills),
         override=lambda op, now: _overridden(request, tool_context, client, op, now),
         skills=_session_skills(request, settings, tool_env, command_lines, keys=keys, servers=servers),
@@ -288,13 +288,6 @@ def _tool_env(request: SessionRequest, keys: frozenset[str], thread_id: str) -> 
 def _users_env(request: SessionRequest, keys: frozenset[str]) -> dict[str, str]:
     """The environment of the user's own commands: everything except the keys of providers."""
     return tool_environment(request.env, EnvironmentRules(ignore_default_excludes=True), secrets=keys)
-
-
-def _redactor(request: SessionRequest, secrets: tuple[str, ...], keys: frozenset[str]) -> Redactor:
-    """Knows the provider's own `secrets`, those of the configuration, and those that commands do not get."""
-    config = request.loaded.config
-    withheld = withheld_credentials(config, request.env, keys).values
-    return Redactor((*secrets, *secret_values(config, request.env), *withheld))
 
 
 def _session_skills(

@@ -88,6 +88,8 @@ def withheld_by_value(env: Mapping[str, str], rules: EnvironmentRules) -> tuple[
 
 def matches_glob(name: str, globs: Collection[str]) -> bool:
     """Whether one of the globs matches the name of a variable, regardless of case."""
+    if not globs:
+        return False
     name = name.upper()
     return any(_is_match(name, glob.upper()) for glob in globs)
 
