@@ -347,11 +347,12 @@ def _is_in_use(error: Exception) -> bool:
 
 def _repeats_itself(stems: str) -> bool:
     """Whether a text is the same few words over and over, which would make it the best passage for each of them."""
-    count = stems.count(" ") + 1
-    # Nearly always the first words are enough to tell.
-    return count >= _MIN_REPEATED and all(
-        len(set(part.split())) * _MIN_REPEATS < count for part in (stems[:count], stems)
-    )
+    most = stems.count(" ") + 1
+    # Nearly always the first words are enough to tell; words without meaning have left a space more.
+    if most < _MIN_REPEATED or len(set(stems[:most].split())) * _MIN_REPEATS >= most:
+        return False
+    words = stems.split()
+    return len(words) >= _MIN_REPEATED and len(set(words)) * _MIN_REPEATS < len(words)
 
 
 def _described(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
