@@ -74,6 +74,9 @@ def test_the_prompt_is_drawn_first_and_keeps_its_place(place: Place, width: int,
             terminal.wait_for_prompt().wait_for("› typed early")
             assert terminal.whole.count("typed early") == 1
             assert "starting" not in terminal.whole
+            # The terminal has been asked for its colours at once, and once.
+            before, *others = bytes(terminal.raw).split(b"\x1b]11;?\x1b\\")
+            assert (b"\x1b[?2004h" in before, len(others)) == (False, 1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

@@ -213,6 +213,8 @@ class FrontEnd:
         """Until the sessions are through, or nothing can be drawn any more."""
         if first is not None:
             first.hand_over()
+            if first.queried_at is not None:
+                self._modes.note_queried(first.queried_at)
         # First, so that it is there to hear of the first drawing.
         working = asyncio.create_task(self._sessions(host, options))
         drawing = asyncio.create_task(self.app.run_async(set_exception_handler=False, handle_sigint=False))

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import termios
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Self, TextIO
@@ -160,6 +161,8 @@ def give_back(descriptor: int, *, title: bool, awaits_answer: bool = False) -> N
             termios.tcflush(descriptor, termios.TCIFLUSH)
 
 
+# The colours of text and background; every terminal answers the last one, so that no answer is waited for in vain.
+ASK_COLORS: Final = "\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[c"
 PLACEHOLDER: Final = "Ask anything · / commands · $ skills · @ files · ! shell · ? help"
 PROMPT: Final = "› "
 STARTING: Final = "  starting…"
@@ -173,8 +176,12 @@ _LOCAL_FLAGS: Final = termios.ECHO | termios.ICANON | termios.IEXTEN | termios.I
 class FirstPrompt:
     """The prompt, drawn before what reads keys is loaded; until then the terminal keeps what is typed, unseen.
 
-    A context: at its end the terminal has its own modes again.
+    A context: at its end the terminal has its own modes again. `queried_at` is when it was asked for its colours, in
+    monotonic seconds, None where it was not.
     """
+
+    queried_at: float | None = None
+    _has_handed_over = False
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
@@ -196,20 +203,25 @@ class FirstPrompt:
             termios.tcsetattr(self._input, termios.TCSANOW, quiet)
             if size.columns >= _MIN_WIDTH and size.lines > 1:
                 self._draw(size.columns, size.lines)
+            os.write(self._output, ASK_COLORS.encode())
+            self.queried_at = time.monotonic()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self.hand_over(erase=True)
+        with contextlib.suppress(OSError, termios.error):
+            if self.queried_at is not None and not self._has_handed_over:
+                self.hand_over(erase=True)
+                # The answer about the colours.
+                termios.tcflush(self._input, termios.TCIFLUSH)
         if self._modes:
             with contextlib.suppress(OSError, termios.error):
                 termios.tcsetattr(self._input, termios.TCSANOW, self._modes)
 
     def hand_over(self, *, erase: bool = False) -> None:
         """Go back to the first row, so that a drawing that begins there takes its place."""
-        above, self._above = self._above, None
-        if above is not None:
-            os.write(self._output, ("\r" + "\x1b[A" * above + "\x1b[J" * erase).encode())
+        self._has_handed_over = True
+        if self._above is not None:
+            os.write(self._output, ("\r" + "\x1b[A" * self._above + "\x1b[J" * erase).encode())
 
     def _draw(self, width: int, height: int) -> None:
         self._above = int(height >= GAP_FROM)

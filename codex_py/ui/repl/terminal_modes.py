@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
+from codex_py.ui.repl.terminal import ASK_COLORS
+
 Background: TypeAlias = Literal["dark", "light"]
 
 # Focus reports, notices of another colour scheme, keys told apart: by kitty's protocol, or by xterm's.
 MODES_ON: Final = "\x1b[?1004h\x1b[?2031h\x1b[>4;1m\x1b[>1u"
 # The cursor is kept: a terminal that does not know the first of them may print its last letter.
 MODES_OFF: Final = "\x1b7\x1b[<u\x1b8\x1b[>4m\x1b[?2031l\x1b[?1004l"
-# The colours of text and background; every terminal answers the last one, so that no answer is waited for in vain.
-ASK_COLORS: Final = "\x1b]10;?\x1b\\\x1b]11;?\x1b\\\x1b[c"
 
 # How long the first line may wait for an answer.
 _ANSWER_SECONDS: Final = 0.1
@@ -43,11 +43,20 @@ class TerminalModes:
         self._colors: dict[str, float] = {}
         self._answered = asyncio.Event()
         self._queried_at = -math.inf
+        self._is_queried = False
+
+    def note_queried(self, queried_at: float) -> None:
+        """Note that the colours were asked for at this time, in monotonic seconds: no need to ask at first."""
+        self._queried_at, self._is_queried = queried_at, True
 
     def switch_on(self) -> None:
         """Switch everything on, and ask for the colours, which may have changed."""
         if not self._is_on:
             self._is_on = True
+            if self._is_queried:
+                self._is_queried = False
+                self._emit(MODES_ON)
+                return
             self._queried_at = time.monotonic()
             self._emit(MODES_ON + ASK_COLORS)
 
