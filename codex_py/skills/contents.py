@@ -18,16 +18,17 @@ _HEAD_BYTES: Final = 64 * 1024
 
 
 def references_item(skill: Skill, files: SkillFiles) -> ResponseItem | None:
-    """The table of contents of a skill's references, at most 40 lines: file, title, headings and size."""
+    """The table of contents of a skill's references, at most 40 lines with its tags: file, title, headings and size."""
     if not files.references:
         return None
     lines = [
         f"References of the skill `{one_line(skill.name)}` in `{one_line(str(skill.directory))}`; read what you need:"
     ]
-    for name in files.references[: _MAX_LINES - 2]:
-        lines.append(_reference_line(skill, name))
-    if len(files.references) > _MAX_LINES - 2:
-        lines.append(f"and {len(files.references) - (_MAX_LINES - 2)} more files")
+    most = _MAX_LINES - 3
+    shown = files.references if len(files.references) <= most else files.references[: most - 1]
+    lines += [_reference_line(skill, name) for name in shown]
+    if left := len(files.references) - len(shown):
+        lines.append(f"and {left} more files")
     return message("user", "\n".join([f"<{REFERENCES}>", *lines, f"</{REFERENCES}>"]))
 
 

@@ -150,6 +150,15 @@ async def test_the_references_of_a_skill_follow_it_as_a_table_of_contents(place:
 NOTES = "Write down what changed since the last version."
 
 
+async def test_the_table_of_contents_has_at_most_forty_lines_and_counts_the_rest(place: Place) -> None:
+    path = add_skill(own_root(place), "tax")
+    for number in range(60):
+        (path.parent / f"part-{number:02}.md").write_text(f"# Part {number}\n")
+    requests, _ = await talked(place, NO_BUNDLED, "$tax")
+    lines = requests[0].body["input"][-2]["content"][0]["text"].splitlines()
+    assert (len(lines), lines[-3], lines[-2]) == (40, "- part-35.md (10 bytes) Part 35", "and 24 more files")
+
+
 async def test_a_skill_that_a_message_names_in_words_is_suggested_and_marked(place: Place) -> None:
     path = add_skill(own_root(place), "release-notes", skill_text("release-notes", NOTES))
     requests, watched = await talked(
