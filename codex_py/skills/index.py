@@ -349,7 +349,7 @@ def _repeats_itself(stems: str) -> bool:
     """Whether a text is the same few words over and over, which would make it the best passage for each of them."""
     most = stems.count(" ") + 1
     # Nearly always the first words are enough to tell; words without meaning have left a space more.
-    if most < _MIN_REPEATED or len(set(stems[:most].split())) * _MIN_REPEATS >= most:
+    if most < _MIN_REPEATED or len(set(stems[: 2 * most].split())) * _MIN_REPEATS >= most:
         return False
     words = stems.split()
     return len(words) >= _MIN_REPEATED and len(set(words)) * _MIN_REPEATS < len(words)
