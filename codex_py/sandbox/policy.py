@@ -287,11 +287,12 @@ def find_targets(path: Path) -> list[Path]:
 def leads_to(path: Path) -> list[Path]:
     """The real path, or nothing where no file can have it: what pointers and patterns say is anybody's text."""
     try:
-        real = Path(real_path(path))
+        real = real_path(path)
     except ValueError:  # a NUL
         return []
-    fits = len(os.fsencode(real)) < _PATH_BYTES and all(len(os.fsencode(part)) <= _NAME_BYTES for part in real.parts)
-    return [real] if fits else []
+    content = os.fsencode(real)
+    fits = len(content) < _PATH_BYTES and max(map(len, content.split(b"/"))) <= _NAME_BYTES
+    return [Path(real)] if fits else []
 
 
 def _first_line(path: Path) -> str:
