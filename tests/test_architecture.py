@@ -10,6 +10,7 @@ import gc
 import io
 import re
 import tokenize
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -694,3 +695,11 @@ def test_python_is_started_without_the_modules_of_the_current_directory(modules:
     started = [found for module in modules for found in re.findall(r"\(?\[?sys\.executable, (\S+)", module.source)]
     assert started
     assert [option for option in started if option not in ('"-I",', '"-P",')] == []
+
+
+def test_every_dependency_says_from_which_version_on() -> None:
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    users = [*project["dependencies"], *(wanted for name, of in extras.items() if name != "dev" for wanted in of)]
+    # Without one, the oldest version that was ever published would do.
+    assert [wanted for wanted in users if not re.match(r"[\w.-]+>=\d", wanted)] == []
