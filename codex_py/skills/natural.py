@@ -14,15 +14,17 @@ from codex_py.protocol.value import Value
 
 MAX_CHARS: Final = 8000
 _MAX_NAMED: Final = 8
+_CJK: Final = "\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af"
 
 # Without one of these a message names nothing, whatever skills there are.
 _HINTS: Final = tuple(
-    "use using run apply invoke follow skill benutz verwend nutz utilis emplo usa use util aplica gebruik использу"
+    "use using run apply invoke follow skill benutz verwend nutz utilis emplo usa util aplica appliqu gebruik использу"
     " skill 用 按 技能 使って スキル 스킬".split()
 )
 _USES: Final = frozenset(
     "use using run apply invoke follow benutze benutzen verwende verwenden nutze nutzen utilise utiliser utilisez"
-    " emploie usa usar use utiliza utilizar aplica ejecuta gebruik используй используйте".split()
+    " emploie applique appliquer appliquez usa usar utiliza utilizar aplica ejecuta gebruik"
+    " используй используйте".split()
 )
 # Those that go with tools and methods as well: "use browser automation to log in" is about no skill.
 _USES_ANYTHING: Final = frozenset(
@@ -40,7 +42,7 @@ _SKILL: Final = frozenset("skill skills fähigkeit compétence habilidad ски�
 _CALLED: Final = frozenset("called named namens appelé llamado llamada".split())
 # What may stand between the verb and the name.
 _ARTICLES: Final = frozenset(
-    "the our my your this that a an bitte den die das dem unseren le la les notre el los nuestra"
+    "the our my your this that a an bitte dafür hier jetzt den die das dem unseren le la les notre el los nuestra"
     " nuestro o os de".split()
 )
 _WITH: Final = frozenset("with mit con avec com via".split())
@@ -71,6 +73,15 @@ _AND: Final = (
 _ADVERBS: Final = frozenset(
     "already always usually often sometimes still just also currently mostly only now but and so".split()
 )
+# Who reports what somebody says does not ask for it.
+_REPORTING: Final = frozenset(
+    "say says said tell tells told suggest suggests suggested recommend recommends recommended sagt sagte dit dijo"
+    " сказал".split()
+)
+_REPORTED: Final = (
+    r"(?i:\b(?:says?|said|reads?|told|wrote|writes?|todo|fixme|errors?|messages?|titles?|headings?|comments?|examples?)"
+    r"|(?:写着|写道|说|提示|报错|标题|例如))[ \t]*[:：][ \t]*$"
+)
 # A clause that begins so asks or tells about a skill.
 _ASKING: Final = frozenset(
     "how why what when where which who whose did does do was were is are should would if whether has had before unless"
@@ -80,16 +91,20 @@ _ASKING: Final = frozenset(
 _SUBJECTS: Final = frozenset(
     "i we they he she it people users who which that ich wir sie er es on ils elles there something nothing".split()
 )
+# Who asks so wants it done.
+_POLITE: Final = frozenset("can could would will please kannst könntest bitte peux pourrais puedes podrías".split())
 _HELPING: Final = frozenset("can could let let's lets must will shall please to".split())
 
-_CLAUSE_END: Final = ".!?;:。！？；，,\n"
+_CLAUSE_END: Final = ".!?;:。！？；：，,\n"
 _TOKEN: Final = (
     r"[A-Za-zÀ-ɏ\u0400-\u04ff0-9_'’]+(?:[-:/][A-Za-zÀ-ɏ0-9_]+)*|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]+|"
     r"[.!?;:。！？；，,\n]"
 )
 _CJK_USES: Final = "(使用|用|按照|按|运行|调用|套用)[ 　]*$"
 _CJK_USES_ANYTHING: Final = frozenset(("使用", "用", "套用"))
-_CJK_NEGATIONS: Final = "(?:不要|不用|别|不|没|无需|勿|怎么|如何|为什么|谁|有人|已经|之前)[^。，！？；]{0,4}$"
+_CJK_NEGATIONS: Final = (
+    "(?:不要|不用|禁止|切勿|避免|停止|别|不|没|无需|勿|怎么|如何|为什么|谁|有人|已经|之前)[^。，！？；]{0,4}$"
+)
 _CJK_SKILL: Final = "^[ 　]*(?:这个|这項|这项|该|的)?[ 　]*(?:skill|技能|スキル|스킬)"
 _CJK_AFTER: Final = "^[ 　]*(?:来|去|做|处理|检查|写|改|$|。|！|，)"
 _JAPANESE_USE: Final = (
@@ -117,7 +132,13 @@ def find_named(text: str, names: Collection[str]) -> list[NaturalName]:
         return []
     own = own_words(text[:MAX_CHARS])
     flat = f" {_flat(own)} "
-    fitting = [name for name in names if f" {_flat(_base(name))} " in flat or f" {_flat(name)} " in flat]
+    fitting = [
+        name
+        for name in names
+        if f" {_flat(_base(name))} " in flat
+        or f" {_flat(name)} " in flat
+        or (not name.isascii() and _base(name).lower() in own.lower())
+    ]
     found: dict[str, list[str]] = {}
     taken: list[tuple[int, int]] = []
     by_words = _by_words(fitting)
@@ -139,7 +160,7 @@ def own_words(text: str) -> str:
     """A text without code, quoted lines, quotations and blocks of tags, none of which are the user's own words."""
     text = re.sub(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", "\n", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"<([A-Za-z][\w-]*)\b[^>\n]*>.*?(?:</\1>|\Z)", "\n", text, flags=re.DOTALL)
-    text = re.sub(r"^(?:[ \t]*>|\t| {4}|[+-]{3} |@@ |\s+at |Traceback ).*$", "\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^(?:[ \t]*[>|]|\t| {4}|[+-]{3} |@@ |\s+at |Traceback ).*$", "\n", text, flags=re.MULTILINE)
     # A name alone may stand in backticks or quotation marks.
     text = re.sub(r"`([A-Za-z0-9_:-]{1,64})`", r"\1", text)
     return re.sub(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|「[^」\n]*」|«[^»\n]*»", lambda quoted: _unquoted(quoted[0]), text)
@@ -156,7 +177,7 @@ def without_parts(text: str, parts: Iterable[tuple[int, int]]) -> str:
 
 def _unquoted(quoted: str) -> str:
     inner = quoted[1:-1]
-    return f" {inner} " if len(inner.split()) <= 3 and re.fullmatch(r"[A-Za-z0-9_: -]{1,48}", inner) else " … "
+    return f" {inner} " if len(inner.split()) <= 3 and re.fullmatch(rf"[A-Za-z0-9_: {_CJK}-]{{1,48}}", inner) else " … "
 
 
 def _base(name: str) -> str:
@@ -164,7 +185,7 @@ def _base(name: str) -> str:
 
 
 def _flat(text: str) -> str:
-    return " ".join(re.findall(r"[a-z0-9à-ɏ]+", text.lower()))
+    return " ".join(re.findall(rf"[a-z0-9à-ɏ]+|[{_CJK}]+", text.lower()))
 
 
 def _by_words(names: Sequence[str]) -> dict[tuple[str, ...], list[str]]:
@@ -177,13 +198,17 @@ def _by_words(names: Sequence[str]) -> dict[tuple[str, ...], list[str]]:
 
 
 def _spelling(words: Sequence[str]) -> str:
-    return r"(?<![A-Za-z0-9_$/.-])" + r"[ _:-]".join(map(re.escape, words)) + r"(?![A-Za-z0-9_/-]|\.\w)"
+    return (
+        r"(?<![A-Za-z0-9_$/.-])" + r"[ _:-]".join(map(re.escape, words)) + r"(?!(?!-[Ss]kills?\b)[A-Za-z0-9_/-]|\.\w)"
+    )
 
 
 def _is_used(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
     """Whether a name at this place is beside a word for using it."""
     before = _clause_before(text[:start])
     after = text[end:]
+    if re.search(_REPORTED, text[:start].removesuffix(before)[-80:]):
+        return False
     tokens = [token.lower().replace("’", "'") for token in re.findall(_TOKEN, before)]
     if _is_negated(tokens[-6:]) or re.search(_CJK_NEGATIONS, before) or _is_negated_behind(after):
         return False
@@ -195,7 +220,7 @@ def _is_used(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
     is_called_skill = following[:1] in (["skill"], ["skills"]) or bool(tokens and tokens[-1] in _SKILL)
     while tokens and (tokens[-1] in _ARTICLES or tokens[-1] in _SKILL) and (is_called_skill or "-" in text[start:end]):
         tokens.pop()
-    if not tokens or not _is_request(tokens, is_called=is_called_skill):
+    if not tokens or not _is_request(tokens, is_called=is_called_skill) or _is_doubted(tokens, after):
         return False
     if is_called_skill:
         return True
@@ -203,6 +228,11 @@ def _is_used(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
     if len(words) == 1 or _may_be_method(text[start:end], tokens[-1], _USES_ANYTHING):
         return False
     return not following or following[0] in _FOLLOWERS or following[0] in _CLAUSE_END
+
+
+def _is_doubted(tokens: Sequence[str], after: str) -> bool:
+    """Whether a name ends a question that asks for nothing: "use the review skill?"."""
+    return bool(re.match("(?: skills?)?[ ]*[?]", after, re.IGNORECASE)) and _POLITE.isdisjoint(tokens)
 
 
 def _may_be_method(written: str, verb: str, verbs: Collection[str]) -> bool:
@@ -223,7 +253,7 @@ def _is_joined(text: str, start: int, end: int, words: Sequence[str], taken: Seq
 
 
 def _clause_before(text: str) -> str:
-    text = re.sub(r"\b(skill):[ ]*$", r"\1 ", text, flags=re.IGNORECASE)
+    text = re.sub(r"\b(skill)[:：][ ]*$", r"\1 ", text, flags=re.IGNORECASE)
     return text[max((text.rfind(mark) for mark in _CLAUSE_END), default=-1) + 1 :]
 
 
@@ -243,7 +273,7 @@ def _is_request(tokens: Sequence[str], *, is_called: bool) -> bool:
         first = next((token for token in tokens if token not in _ADVERBS), "")
         is_report = first in _SUBJECTS and _HELPING.isdisjoint(tokens)
         return not is_report and _ASKING.isdisjoint(tokens[:2]) and _TROUBLE.isdisjoint(tokens)
-    if tokens[verb] not in _USES:
+    if tokens[verb] not in _USES or not _REPORTING.isdisjoint(tokens[:verb]):
         return False
     before = [token for token in tokens[:verb] if token not in _ADVERBS]
     if before and before[-1] in _SUBJECTS:

@@ -17,7 +17,7 @@ ORDINARY = Path(__file__).parents[2] / "scripts" / "ranking"
 
 
 def named(text: str, *names: str) -> list[tuple[str, ...]]:
-    return [found.names for found in find_named(text, names or NAMES[:20])]
+    return [found.names for found in find_named(text, names or (*NAMES[:20], "发票"))]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,11 @@ def named(text: str, *names: str) -> list[tuple[str, ...]]:
         ("gebruik de skill release-notes", "release-notes"),
         ("используй скилл release-notes", "release-notes"),
         ("release-notes 스킬을 사용해서 작성해 줘", "release-notes"),
+        ("用发票这个技能", "发票"),
+        ("使用「发票」技能", "发票"),
+        ("applique le skill release-notes", "release-notes"),
+        ("verwende dafür den release-notes-Skill", "release-notes"),
+        ("could you use the release notes skill?", "release-notes"),
     ],
 )
 def test_a_name_beside_a_word_for_using_it_is_named(text: str, name: str) -> None:
@@ -114,6 +119,15 @@ def test_a_name_beside_a_word_for_using_it_is_named(text: str, name: str) -> Non
         "run scripts/fix-tests",
         "use /opt/release-notes for the output",
         "run fix_tests_all",
+        "he told me to use the release notes skill",
+        "they said use the release notes skill",
+        "the docs say: use the release notes skill",
+        "TODO: use the release notes skill",
+        "文档里写着：用 release-notes 技能",
+        "禁止使用 release-notes 技能",
+        "用发票",
+        "| use the release notes skill | yes |",
+        "use the release notes skill? no!",
         "use the pull request template",
         "use dark mode",
         "use unit tests to pin down what it does",
