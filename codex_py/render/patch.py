@@ -140,16 +140,22 @@ def _files_of(changes: Sequence[FileChange], cwd: Path | None) -> list[FileDiff]
     ]
 
 
-def render_proposal(question: ApprovalQuestion) -> ScrollbackEntry:
-    """A proposed patch, file by file, for its approval question."""
+def render_proposal(question: ApprovalQuestion, max_rows: int | None = None) -> ScrollbackEntry:
+    """A proposed patch, file by file, for its approval question.
+
+    With `max_rows` each file has its share of them, from its first change on, in rows that need not be wrapped.
+    """
     renderables: list[RenderableType] = []
-    changes = question.changes or changes_in_patch(question.command, question.cwd)
-    for file in _files_of(changes, question.cwd):
+    files = _files_of(question.changes or changes_in_patch(question.command, question.cwd), question.cwd)
+    shares = [_EXPANDED_LINES] * len(files)
+    if max_rows is not None:
+        shares = fair_shares([len(file.rows) for file in files], max(0, max_rows - len(files)))
+    for file, share in zip(files, shares, strict=True):
         verb = {"add": "Add", "delete": "Delete", "update": "Edit"}[file.change_type]
         renderables.append(OneLine(Text.assemble((f"{verb} ", "strong"), _path(file)), _counts([file])))
-        if file.rows:
-            renderables.append(DiffLines(file.rows[:_EXPANDED_LINES], file.moved_to or file.path))
-        if (left := len(file.rows) - _EXPANDED_LINES) > 0:
+        if shown := _folded(file.rows, share) if max_rows is not None else file.rows[:share]:
+            renderables.append(DiffLines(shown, file.moved_to or file.path))
+        if max_rows is None and (left := len(file.rows) - share) > 0:
             renderables.append(Text(f"… {left} more lines", "dim"))
     return ScrollbackEntry(*renderables)
 

@@ -37,6 +37,28 @@ def test_a_patch_is_asked_about_as_a_diff_that_can_be_paged(place: Place, ready:
     assert "line_79 = 80" in (place.repo / "long.py").read_text()
 
 
+def test_a_folded_patch_shows_each_file_from_its_first_change_on(place: Place, ready: Ready) -> None:
+    pieces = ["*** Begin Patch"]
+    for name in ("a.py", "b.py"):
+        place.write(name, "".join(f"{name[0]}_{number}\n" for number in range(40)))
+        lines = [text for n in range(10, 30) for text in (f"-{name[0]}_{n}", f"+new_{n}")]
+        pieces += [f"*** Update File: {name}", "@@", f" {name[0]}_8", f" {name[0]}_9", *lines]
+    pieces += ["*** Delete File: c.py", "*** End Patch", ""]
+    place.write("c.py", "gone\n")
+    with FakeResponses([custom_call("c1", "apply_patch", "\n".join(pieces))], [say("as you like")]) as model:
+        ready(model, 'sandbox_mode = "read-only"')
+        with Terminal(place, "go", width=100, height=30) as terminal:
+            terminal.wait_for("more lines: m shows all").wait_for("Enter answer")
+            rows = terminal.rows
+            shown = [row.removeprefix("│ ").split("  ")[0].strip() for row in rows if row.startswith("│ ")]
+            each = ["Edit a.py", "11 - a_10", "Edit b.py", "11 - b_10", "12 - b_11", "Delete c.py", "1 - gone"]
+            assert shown == each
+            assert any(row.endswith("more lines: m shows all") for row in rows)
+            terminal.type("m")
+            terminal.wait_for(" 9   a_8").type("n")
+            terminal.wait_for("● as you like")
+
+
 def test_a_patch_outside_of_the_workspace_says_so(place: Place, ready: Ready) -> None:
     outside = "/etc/codex-py-note.txt"
     change = f"*** Begin Patch\n*** Add File: {outside}\n+hello\n*** End Patch\n"

@@ -83,15 +83,15 @@ def _patch_title(question: ApprovalQuestion) -> str:
     return "Write in the read-only sandbox?" if "read-only" in question.reason else "Write outside of the workspace?"
 
 
-def _draw_diff(question: ApprovalQuestion, theme: Callable[[], Theme]) -> Callable[[int], list[Row]]:
-    """The diff of each file behind a gutter, drawn once for each width."""
-    entry = render_proposal(question)
-    drawn: dict[tuple[int, Theme], list[Row]] = {}
+def _draw_diff(question: ApprovalQuestion, theme: Callable[[], Theme]) -> Callable[[int, int | None], list[Row]]:
+    """The diff of each file behind a gutter, drawn once for each size."""
+    drawn: dict[tuple[int, int | None, Theme], list[Row]] = {}
 
-    def draw(width: int) -> list[Row]:
-        look = (width, theme())
+    def draw(width: int, max_rows: int | None) -> list[Row]:
+        look = (width, max_rows, theme())
         if look not in drawn:
-            rows = to_fragments(entry, width=max(1, width - len(GUTTER)), theme=look[1])
+            entry = render_proposal(question, max_rows)
+            rows = to_fragments(entry, width=max(1, width - len(GUTTER)), theme=look[2])
             drawn[look] = [[("class:menu.note", GUTTER), *row] for row in rows]
         return drawn[look]
 

@@ -65,7 +65,7 @@ class ChoicePanel(Frame[T]):
 
     def _question(self, width: int) -> list[Row]:
         if self._sheet.draw is not None:
-            return self._sheet.draw(width)
+            return self._sheet.draw(width, None)
         return [row for line in self._sheet.subject for row in wrapped(line, width)]
 
     def keys(self) -> Sequence[tuple[str, str]]:
@@ -139,7 +139,8 @@ class ChoicePanel(Frame[T]):
             count = part(f" … {at + 1} of {len(rows)} lines", "menu.note")
             return [[*fitted(rows[at], width - cells(count[1])), count]]
         if not self._unfolded:
-            return self._cut(rows, max_rows)[0]
+            first = self._sheet.draw(width, max_rows - 1) if self._sheet.draw else rows
+            return [*first[: max_rows - 1], self._count_of(len(rows) - len(first[: max_rows - 1]))]
         self._top = max(0, min(self._top, len(rows) - max_rows + 1))
         self._page = max_rows - 1
         end = self._top + self._page
@@ -151,8 +152,11 @@ class ChoicePanel(Frame[T]):
             return rows, False
         if not max_rows:
             return [], True
-        key = "" if not self._armed else f": {_MORE} shows all"
-        return [*rows[: max_rows - 1], [part(f"  … {len(rows) - max_rows + 1} more lines{key}", "menu.note")]], True
+        return [*rows[: max_rows - 1], self._count_of(len(rows) - max_rows + 1)], True
+
+    def _count_of(self, hidden: int) -> Row:
+        key = f": {_MORE} shows all" if self._armed else ""
+        return [part(f"  … {hidden} more lines{key}", "menu.note")]
 
     def _chooser(self, number: int) -> Callable[[KeyPressEvent], None]:
         def choose(event: KeyPressEvent) -> None:

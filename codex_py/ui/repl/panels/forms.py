@@ -50,7 +50,7 @@ class Sheet(NamedTuple, Generic[T]):
     `refusal` is what Escape means, and `escape` says so.
 
     `subject` is what it is about, such as a command: long ones are folded and can be unfolded. `facts` are shown below.
-    `draw` gives its rows at a width where they are more than text, such as a diff.
+    Where it is more than text, such as a diff, `draw` gives its rows at a width; with a limit, those that say most.
     """
 
     title: str
@@ -60,7 +60,7 @@ class Sheet(NamedTuple, Generic[T]):
     default: int = 0
     facts: tuple[TextLine, ...] = ()
     escape: str = "no"
-    draw: Callable[[int], list[Row]] | None = None
+    draw: Callable[[int, int | None], list[Row]] | None = None
 
 
 class Form(NamedTuple):
