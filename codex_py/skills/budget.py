@@ -84,7 +84,10 @@ class Preference(Value):
 
 def fits_whole(lines: Sequence[BudgetLine], budget: Budget) -> bool:
     """Whether all lines fit as they are."""
-    return sum(budget.cost(f"{line.text()}\n") for line in lines) <= budget.limit
+    # A token is four bytes, so that more characters than these fit in neither unit.
+    if sum(len(line.description) for line in lines) > 4 * budget.limit:
+        return False
+    return _full_cost(lines, budget) <= budget.limit
 
 
 def fit_lines(lines: Sequence[BudgetLine], budget: Budget, preference: Preference | None = None) -> Fit:
@@ -93,9 +96,8 @@ def fit_lines(lines: Sequence[BudgetLine], budget: Budget, preference: Preferenc
     With a preference the favoured lines keep up to 300 characters of their description before the rest is shared, in
     at most half of what there is beyond the names, or in a third of it all where not even these fit.
     """
-    full = sum(budget.cost(f"{line.text()}\n") for line in lines)
-    if full <= budget.limit:
-        return Fit(tuple(len(line.description) for line in lines), full)
+    if fits_whole(lines, budget):
+        return Fit(tuple(len(line.description) for line in lines), _full_cost(lines, budget))
     bare = [budget.cost(f"{line.text(0)}\n") for line in lines]
     minimum = sum(bare)
     if minimum <= budget.limit:
@@ -126,6 +128,10 @@ def fit_lines(lines: Sequence[BudgetLine], budget: Budget, preference: Preferenc
             shown[at] = 0
             used += bare[at]
     return Fit(tuple(shown), used)
+
+
+def _full_cost(lines: Sequence[BudgetLine], budget: Budget) -> int:
+    return sum(budget.cost(f"{line.text()}\n") for line in lines)
 
 
 def _favour(lines: Sequence[_Growing], budget: int, preference: Preference) -> Iterator[int]:
