@@ -69,6 +69,8 @@ class EarlySession:
         if isinstance(event, SessionStarted):
             banner = banner_of(event, self._session, front.launch.env.get("HOME", ""))
             front.screen.print_above(banner_lines(banner, width=front.screen.width, theme=front.theme))
+            # Now, and not a pause after the first drawing.
+            front.screen.draw()
 
 
 async def open_early(front: FrontEnd, host: LaunchHost, options: LaunchOptions) -> EarlySession | None:
