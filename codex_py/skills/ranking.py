@@ -25,8 +25,8 @@ _MAX_ROWS: Final = 60_000
 _MIN_GROUPS: Final = 4
 
 # The evidence that is needed to suggest anything; it grows with the number of skills as the scores do.
-_CLEAR: Final = 0.66
-_CLEAR_GROWTH: Final = 0.235
+_CLEAR: Final = 0.73
+_CLEAR_GROWTH: Final = 0.258
 # What an everyday word counts as evidence, and how much each further word adds that is none.
 _EVERYDAY: Final = 0.6
 _FIRST: Final = 0.6
