@@ -17,7 +17,7 @@ import errno
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from codex_py.paths import (
     PLACEHOLDER_FILE_MODE,
     PLACEHOLDER_MODE,
     is_directory,
+    is_lasting,
     is_placeholder,
     lock,
     make_private_dir,
@@ -180,10 +181,11 @@ class Placeholders:
             os.write(self._list[1], b"".join(os.fsencode(path) + b"\0" for path in new))
 
 
-def go_variables(held: Collection[Path], cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
+def go_variables(held: Set[Path], cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
     """What keeps `go build` from asking git about a placeholder, which it takes for a repository: empty elsewhere."""
     found = [path for directory in (cwd, *cwd.parents) if os.path.lexists(path := directory / ".git")]
-    if not found or not all(path in held for path in found):
+    # Another session may have put one above.
+    if held.isdisjoint(found) or any(map(is_lasting, found)):
         return {}
     flags = env["GOFLAGS"] if "GOFLAGS" in env else _stored_go_flags(env)
     return {} if "-buildvcs" in flags else {"GOFLAGS": f"{flags} -buildvcs=false".strip()}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.sandbox.linux import BACKENDS, BackendName
+from codex_py.sandbox.placeholders import Placeholders
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, Finished, run, start
@@ -196,6 +197,12 @@ def test_go_builds_where_an_empty_directory_stands_for_a_missing_repository(plac
     assert flags(*write) == "-buildvcs=false"
     assert flags(*write, GOFLAGS="-mod=mod") == "-mod=mod -buildvcs=false"
     assert flags(*write, GOFLAGS="-buildvcs=auto") == "-buildvcs=auto"
+    # One that another session has put above.
+    other = Placeholders()
+    end = other.join()
+    assert other.hold([place.home / ".git"])
+    assert flags(*write) == "-buildvcs=false"
+    end()
     # Nothing stands there, or a repository does.
     assert flags("-s", "read-only") == "none"
     assert flags(*write, cwd=place.repo) == "none"
