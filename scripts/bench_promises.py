@@ -103,7 +103,9 @@ def large_answer(_: Program, event: Callable[[str], dict[str, Any]], wire: str) 
     from codex_py.model.wires.tools import ToolTable
 
     parser = SseParser()
-    decoder = ChatDecoder(ToolTable(), lambda _: False) if wire == "chat" else MessagesDecoder(ToolTable())
+    decoder = (
+        ChatDecoder(ToolTable(), lambda _: False) if wire == "chat" else MessagesDecoder(ToolTable(), lambda _: False)
+    )
     if wire == "messages":
         decoder.decode(b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}')
     body = b"data: " + json.dumps(event("word \n" * (50 * 1024 * 1024 // 7))).encode() + b"\n\n"
