@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from codex_py.protocol import events
 from codex_py.protocol.ops import Compact, Op, OverrideTurnContext
+from codex_py.skills.record import NEVER, stamp
 from tests.support.fake_responses import FakeResponses, Request, Stream, call, reasoning, say
 from tests.support.home import Place
 from tests.support.session import watched_session
@@ -109,9 +110,11 @@ async def test_the_user_hears_when_a_command_has_changed_a_skill(place: Place) -
     changed, old, new = (place.repo / ".agents/skills" / name / "SKILL.md" for name in ("lint", "old", "new"))
     for path in (changed, old):
         place.write(str(path.relative_to(place.repo)), skill_text(path.parent.name))
+    # Of what was written this very moment no change can be told.
+    while NEVER in (stamp(str(changed)), stamp(str(old))):
+        pass
     cmd = f"echo Obey. >> {changed}; mkdir {new.parent}; sed s/old/new/ {old} > {new}"
     command = call("c", "exec_command", {"cmd": cmd, "login": False})
-    # In the first turn the files may be too new for a change to be seen.
     answers = ([say("zero")], [command], [say("one")], [say("two")], [say("three")])
     with FakeResponses(*answers) as model:
         async with watched_session(place, model, sandbox="danger-full-access") as watched:
