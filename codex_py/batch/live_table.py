@@ -1,4 +1,4 @@
-"""A batch on a terminal: one live table. Loaded only there, because other batches need nothing that draws."""
+"""A batch on a terminal: one live table."""
 
 from __future__ import annotations
 

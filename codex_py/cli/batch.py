@@ -9,11 +9,11 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from codex_py.batch.limits import BatchBudget, Limiter
+from codex_py.batch.live_table import TableDisplay
 from codex_py.batch.local_engine import open_local_engine, warm_up
 from codex_py.batch.progress import Display, JsonDisplay, LineDisplay
 from codex_py.batch.ray_engine import RayEngine
@@ -306,5 +306,5 @@ def _display(options: argparse.Namespace, scheduler: Scheduler) -> Display:
     if options.json:
         return JsonDisplay(sys.stdout)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        return import_module("codex_py.batch.live_table").TableDisplay(lambda: scheduler.records)
+        return TableDisplay(lambda: scheduler.records)
     return LineDisplay(sys.stderr)

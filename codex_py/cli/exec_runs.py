@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.checkpoints.workspace_patch import WorkspacePatch, WorkspaceStates
-from codex_py.cli.session_dir import placed, read_cwd_map
+from codex_py.cli.session_dir import place_session, read_cwd_map
 from codex_py.core.build import ResumeTarget, SessionRequest, open_session
 from codex_py.core.session_settings import choose_policy
 from codex_py.errors import UsageError, UserError
@@ -77,7 +77,7 @@ def run_collected(options: argparse.Namespace, prepare: Prepare) -> int:
             check_run_flags(options)
             moved = read_cwd_map(options.cwd_map or ())
             session, request = prepare()
-            session = placed(session, options.session_dir, moved)
+            session = place_session(session, options.session_dir, moved)
             named = None if options.session_id is None else named_session(session.state_home, options.session_id)
             run = _CollectedRun(session, request, named, artifacts, notes)
             run.moved = moved

@@ -34,7 +34,7 @@ def read_cwd_map(arguments: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def placed(session: SessionRequest, chosen: str | None, moved: Sequence[tuple[str, str]]) -> SessionRequest:
+def place_session(session: SessionRequest, chosen: str | None, moved: Sequence[tuple[str, str]]) -> SessionRequest:
     """The request with the sessions of `--session-dir`, which commands do not see, and after a move."""
     if chosen is not None:
         directory = _session_directory(chosen, session)

@@ -228,7 +228,7 @@ class TurnRunner:
         if await mcp.meet():
             self.runs.join()
         mcp.begin()
-        return await self.runs.reported(self._sample(turn))
+        return await self.runs.report_after(self._sample(turn))
 
     async def _compact_first(self, turn: TurnContext, due: CompactionReason, waiting: Sequence[PendingMessage]) -> None:
         """Make room for the user's messages, which are kept when that fails, is interrupted or killed."""

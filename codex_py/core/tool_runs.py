@@ -160,9 +160,9 @@ class ToolRuns:
         self._searches_skills = self._searches_skills or self.skills().is_searchable()
         self._registry = self._joined()
 
-    async def reported(self, work: Awaitable[R]) -> R:
-        """The result of the work of a turn. However it ends, rules that cannot be used are warned of, in a session in
-        which no command has run too, and so is what commands have made."""
+    async def report_after(self, work: Awaitable[R]) -> R:
+        """Give back the result of the work of a turn, and however it ends, warn of what commands have made and of rules
+        that cannot be used; of these in a session in which no command has run too."""
         try:
             return await work
         finally:

@@ -22,10 +22,9 @@ from typing import Final
 from codex_py.paths import is_lasting, opened_directory
 from codex_py.sandbox.git_settings import find_program_setting, has_tracked_files
 from codex_py.sandbox.policy import find_targets
+from codex_py.sandbox.protected_names import COARSE_NS
 
 _SECONDS: Final = 0.05
-# The kernel's time of a change may be this much behind.
-_COARSE_NS: Final = 20_000_000
 _MAX_RUNS: Final = 10_000
 
 
@@ -88,7 +87,7 @@ class RunTimes:
 
     def begin(self) -> Callable[[], None]:
         """A command begins; call what is given back when it has ended."""
-        span = [time.time_ns() - _COARSE_NS, sys.maxsize]
+        span = [time.time_ns() - COARSE_NS, sys.maxsize]
         self._spans.append(span)
 
         def end() -> None:

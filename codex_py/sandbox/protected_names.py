@@ -88,7 +88,7 @@ _MAX_ENTRIES: Final = 1_000_000
 # Bulk that tools unpack: nobody works in a repository there, and it would use the scan up.
 _BULK: Final = frozenset({"node_modules", "site-packages", "__pycache__"})
 # Change times are this coarse on older kernels: what changed just before it was listed may change again unseen.
-_COARSE_NS: Final = 20_000_000
+COARSE_NS: Final = 20_000_000
 
 
 class _Listing(Value):
@@ -102,7 +102,7 @@ class _Listing(Value):
 
 def is_young(changed: int) -> bool:
     """Whether a change time in nanoseconds is too recent to tell a later change from this one."""
-    return time.time_ns() - changed < _COARSE_NS
+    return time.time_ns() - changed < COARSE_NS
 
 
 # What git takes for a repository without a working tree, and what it runs or believes of that.

@@ -68,7 +68,7 @@ def wrap_command(
     )
 
 
-def _depth(process: int | str) -> int:
+def _count_namespaces(process: int | str) -> int:
     """In how many process namespaces a process is; unlike the namespace itself, everybody may read that."""
     found = re.search(r"^NSpid:(.*)$", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
     return len(found[1].split()) if found else 0
@@ -90,7 +90,7 @@ class SandboxStatus:
             child = int(found[1])
             # It may have ended, and its number be another process's: that one is in no namespace of its own.
             with suppress(OSError):
-                if _depth(child) > _depth("self"):
+                if _count_namespaces(child) > _count_namespaces("self"):
                     os.kill(child, signal.SIGKILL)
                     return True
         return False
