@@ -366,7 +366,7 @@ class Config(ConfigRecord):
     )
     tui: Mapping[str, Any] = setting(AnyTable(*TUI_KEYS), "the terminal session", default={})
     notice: Mapping[str, Any] = setting(
-        AnyTable(TableKey("hide_full_access_warning", sample=False, purpose="begin without a sandbox unasked")),
+        AnyTable(TableKey("hide_full_access_warning", sample=False, purpose="go without a sandbox unasked")),
         "questions that are not asked again",
         default={},
     )

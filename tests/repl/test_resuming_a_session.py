@@ -38,7 +38,25 @@ def test_full_access_is_asked_about_once(place: Place, ready: Ready) -> None:
             terminal.wait_until_gone("Run without").wait_for("workspace-write").type("/sandbox foo\r")
             terminal.wait_for("unknown sandbox `foo`: use `read-only`").type("/sandbox danger-full-access\r")
             terminal.wait_for("Run without a sandbox?").type("y")
-            terminal.wait_for("no sandbox")
+            terminal.wait_until_gone("Run without").wait_for("no sandbox").type("/sandbox read-only\r")
+            terminal.wait_for("· read-only").type("/sandbox danger-full-access\r")
+            terminal.wait_for(lambda now: now.text.count("sandbox: danger-full-access") == 2).wait_for("no sandbox")
+            terminal.type("/new\r")
+            terminal.wait_for(lambda now: now.text.count("codex-py 0") == 2).wait_for_prompt()
+            terminal.type("/sandbox danger-full-access\r")
+            terminal.wait_for("Run without a sandbox?").press("escape")
+
+
+def test_a_session_that_began_without_a_sandbox_goes_back_to_none_unasked(place: Place, ready: Ready) -> None:
+    with FakeResponses() as model:
+        ready(model, 'sandbox_mode = "danger-full-access"')
+        with Terminal(place, height=30) as terminal:
+            terminal.wait_for("Run without a sandbox?").type("y")
+            terminal.wait_for_prompt().wait_for("no sandbox").type("/sandbox\r")
+            terminal.wait_for("Sandbox: what commands may do").type("1")
+            terminal.wait_for("· read-only").type("/sandbox\r")
+            terminal.wait_for("Sandbox: what commands may do").type("3")
+            terminal.wait_for("sandbox: danger-full-access").wait_for("no sandbox")
 
 
 def test_a_session_that_starts_without_a_sandbox_asks_once(place: Place, ready: Ready) -> None:

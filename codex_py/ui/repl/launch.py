@@ -30,6 +30,11 @@ class LaunchContext(Value):
     tui: Tui
     request: ConfigRequest
 
+    @property
+    def accepts_full_access(self) -> bool:
+        """Whether the user does not want to be asked about sessions without a sandbox."""
+        return self.loaded.config.notice.get("hide_full_access_warning") is True
+
 
 class LaunchOptions(Value):
     """What to begin with. `verb` is `resume` or `fork`: of the `session` that is named, the last one, or one to choose.

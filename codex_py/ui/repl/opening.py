@@ -85,9 +85,8 @@ async def open_early(front: FrontEnd, host: LaunchHost, options: LaunchOptions) 
 
 def asks_about_full_access(host: LaunchHost, launch: LaunchContext) -> bool:
     """Whether the user is asked before a session without a sandbox."""
-    config = launch.loaded.config
-    is_known = host.waives_sandbox or config.notice.get("hide_full_access_warning") is True
-    return config.sandbox_mode == "danger-full-access" and not is_known
+    is_known = host.waives_sandbox or launch.accepts_full_access
+    return launch.loaded.config.sandbox_mode == "danger-full-access" and not is_known
 
 
 def banner_of(started: SessionStarted, session: Session, user_home: str, *, resumed: str = "") -> Banner:

@@ -15,7 +15,7 @@ from codex_py.paths import short_path
 from codex_py.programs import ProgramFinder, program_finder
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
 from codex_py.protocol.ops import Op
-from codex_py.protocol.policy import extra_roots
+from codex_py.protocol.policy import extra_roots, mode_of
 from codex_py.protocol.value import Value
 from codex_py.render.entry import ScrollbackEntry
 from codex_py.services.git import GitReader
@@ -173,6 +173,8 @@ class CommandContext:
         self.front = front
         self.theme = launch.tui.theme
         self.is_vim = launch.tui.vim
+        began_without = mode_of(session.settings.sandbox_policy) == "danger-full-access"
+        self.accepts_full_access = began_without or launch.accepts_full_access
         self.prompts: Sequence[PromptFile] = ()
         self.reload()
 

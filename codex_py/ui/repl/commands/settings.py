@@ -22,12 +22,12 @@ from codex_py.services.models import OfferedModels, describe_unknown_model, is_w
 from codex_py.text.nearest import did_you_mean
 from codex_py.ui.repl.panels.forms import Form, waited_for
 from codex_py.ui.repl.panels.settings import (
+    WITHOUT_SANDBOX,
     ModelChoice,
     choose_approval,
     choose_model,
     choose_sandbox,
     choose_theme,
-    confirms_full_access,
     keep_sheet,
 )
 from codex_py.ui.repl.slash_command import CommandContext, SlashCommand
@@ -113,9 +113,11 @@ async def _sandbox(context: CommandContext, words: str) -> None:
     allowed = context.launch.loaded.requirements.sandbox_modes
     current = mode_of(context.session.settings.sandbox_policy)
     chosen: Any = _parse_choice(words, SANDBOX_MODES, "sandbox") if words else None
-    if chosen == "danger-full-access" and current != chosen and not await confirms_full_access(context.asker):
-        return
     chosen = chosen or await choose_sandbox(context.asker, current, allowed)
+    if chosen == "danger-full-access" and not context.accepts_full_access:
+        context.accepts_full_access = await context.asker.choose(WITHOUT_SANDBOX)
+        if not context.accepts_full_access:
+            return
     if chosen is not None:
         await context.session.submit(OverrideTurnContext(sandbox=chosen))
         context.output.note(f"sandbox: {chosen}")

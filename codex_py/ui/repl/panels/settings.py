@@ -153,18 +153,15 @@ _APPROVALS: Final[tuple[tuple[ApprovalWord, str, str], ...]] = (
 
 
 async def choose_sandbox(asker: FormAsker, current: SandboxMode, allowed: Sequence[SandboxMode]) -> SandboxMode | None:
-    """Let the user choose among the modes that the administrator allows; having none is asked twice."""
+    """Let the user choose among the modes that the administrator allows."""
     modes = [mode for mode, _, _ in _SANDBOXES]
     entries: tuple[ListEntry[SandboxMode], ...] = tuple(
         _policy_entry(mode, note, about, is_current=mode == current, is_allowed=mode in allowed)
         for mode, note, about in _SANDBOXES
     )
-    chosen = await asker.pick(
+    return await asker.pick(
         ListForm(title="Sandbox: what commands may do", entries=entries, start=modes.index(current), searchable=False)
     )
-    if chosen == "danger-full-access" and chosen != current and not await asker.choose(_WITHOUT_SANDBOX):
-        return None
-    return chosen
 
 
 async def choose_approval(
@@ -195,12 +192,7 @@ def _policy_entry(value: W, note: str, about: str, *, is_current: bool, is_allow
     )
 
 
-async def confirms_full_access(asker: FormAsker) -> bool:
-    """Whether the user really wants no sandbox."""
-    return await asker.choose(_WITHOUT_SANDBOX)
-
-
-_WITHOUT_SANDBOX: Final = Sheet(
+WITHOUT_SANDBOX: Final = Sheet(
     title="Run without a sandbox?",
     subject=(
         TextLine("Commands can then change or delete anything that you can, and send anything anywhere.", "warn"),
