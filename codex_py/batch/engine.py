@@ -18,6 +18,7 @@ from codex_py.errors import UserError
 from codex_py.text.files import os_reason
 
 _STOP_SECONDS: Final = 8.0
+_START_SECONDS: Final = 0.5
 _LINE_BYTES: Final = 1024 * 1024
 OnLine = Callable[[bytes], None]
 
@@ -44,6 +45,46 @@ class Engine(Protocol):
     async def aclose(self) -> None:
         """Stop everything that still runs."""
         ...
+
+
+class GatedEngine:
+    """Lets only as many jobs start at once as there are cores: more would take time and memory from each other.
+
+    A job has started with its first line, or half a second after its turn to start: then it may wait for a server.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+        self._free = asyncio.Semaphore(cores)
+
+    async def run(self, job: Job, on_line: OnLine | None) -> int:
+        """As `Engine` says. A job without `on_line` does not wait."""
+        if on_line is None:
+            return await self._engine.run(job, None)
+        await self._free.acquire()
+        is_starting = True
+
+        def note_start() -> None:
+            nonlocal is_starting
+            if is_starting:
+                is_starting = False
+                self._free.release()
+
+        def note_line(line: bytes) -> None:
+            note_start()
+            on_line(line)
+
+        timer = asyncio.get_running_loop().call_later(_START_SECONDS, note_start)
+        try:
+            return await self._engine.run(job, note_line)
+        finally:
+            timer.cancel()
+            note_start()
+
+    async def aclose(self) -> None:
+        """As `Engine` says."""
+        await self._engine.aclose()
 
 
 class ProcessEngine:

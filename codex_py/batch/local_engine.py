@@ -12,41 +12,25 @@ import os
 import sys
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
-from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from types import ModuleType
 from typing import Final, NamedTuple, NoReturn
 
-from codex_py.batch.engine import Engine, Job, OnLine, ProcessEngine, read_lines, stop_process
-from codex_py.batch.worker import end_with
+from codex_py.batch.engine import Engine, GatedEngine, Job, OnLine, ProcessEngine, read_lines, stop_process
+from codex_py.batch.worker import can_be_warm, end_with, safe_environment, warm_up
 
-_PRELOADED: Final = "codex_py.batch.preloaded"
 _BEGAN: Final = b"began\n"
-_SAFE_PATH: Final = "PYTHONSAFEPATH"
 _LAST_LINES_SECONDS: Final = 2.0
-
-
-def warm_up() -> None:
-    """Start the parent now, to load the program while the first workspaces are made; a failure shows then."""
-    if _can_be_warm():
-        forkserver.set_forkserver_preload([_PRELOADED])
-        with suppress(OSError), _without_current_directory():
-            forkserver.ensure_running()
 
 
 def open_local_engine(env: Mapping[str, str]) -> Engine:
     """The engine for this machine; `env` is the environment of its processes."""
     plain = ProcessEngine(env)
-    return WarmEngine(env, plain) if _can_be_warm() else plain
-
-
-def _can_be_warm() -> bool:
-    # The library starts Python with the current directory on its path, unless a variable says otherwise.
-    return sys.platform == "linux" and (sys.flags.safe_path or not sys.flags.ignore_environment)
+    return GatedEngine(WarmEngine(env, plain) if can_be_warm() else plain)
 
 
 class WarmEngine:
@@ -85,7 +69,7 @@ class WarmEngine:
         process = self._context.Process(target=_play, args=(start, writer), daemon=True)
         with reader:
             try:
-                with _without_script(), _without_current_directory():
+                with _without_script(), safe_environment():
                     process.start()
             except (OSError, EOFError, RuntimeError):
                 return None
@@ -103,20 +87,6 @@ def _without_script() -> Generator[None]:
         yield
     finally:
         sys.modules["__main__"] = script
-
-
-@contextmanager
-def _without_current_directory() -> Generator[None]:
-    """Start Python programs that load no modules from the current directory, which may be a project of others."""
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = before
 
 
 async def _follow(process: ForkServerProcess, descriptor: int, on_line: OnLine | None) -> int | None:

@@ -5,13 +5,17 @@ The modules are named, not imported by statements: a front end does not know the
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
+import shutil
 import signal
 import ssl
 from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
+from codex_py.batch.worker import SOCKETS_VARIABLE
 from codex_py.model.prices import TABLE, PriceQuery, PriceTable
 from codex_py.model.wires import WIRES
 from codex_py.protocol.encoding import is_uuid
@@ -29,6 +33,9 @@ _MODULES: Final = (
     *("tree_sitter_bash", "yaml"),
 )
 
+# This process ends when the batch does, however that ends; the forks of it leave without this.
+if _sockets := os.environ.get(SOCKETS_VARIABLE):
+    atexit.register(shutil.rmtree, _sockets, ignore_errors=True)
 # Ctrl-C is for the batch, which ends this process; the library ignores it here once everything is loaded.
 _on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
 for _name in _MODULES:

@@ -9,12 +9,12 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from codex_py.batch.limits import BatchBudget, Limiter
-from codex_py.batch.live_table import TableDisplay
-from codex_py.batch.local_engine import open_local_engine, warm_up
+from codex_py.batch.local_engine import open_local_engine
 from codex_py.batch.progress import Display, JsonDisplay, LineDisplay
 from codex_py.batch.ray_engine import RayEngine
 from codex_py.batch.records import OutputDirectory, opened_output
@@ -87,8 +87,6 @@ def run(arguments: Sequence[str]) -> int:
         if len(problems) > _MAX_PROBLEMS:
             print_note(f"error: and {len(problems) - _MAX_PROBLEMS} more")
         return 2
-    if options.engine == "local":
-        warm_up()
     with opened_output(Path(options.out).absolute(), ["batch", *arguments]) as out:
         return asyncio.run(_run(options, tasks, out))
 
@@ -306,5 +304,6 @@ def _display(options: argparse.Namespace, scheduler: Scheduler) -> Display:
     if options.json:
         return JsonDisplay(sys.stdout)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        return TableDisplay(lambda: scheduler.records)
+        # Not at the top: a batch without a terminal draws nothing.
+        return import_module("codex_py.batch.live_table").TableDisplay(lambda: scheduler.records)
     return LineDisplay(sys.stderr)

@@ -145,6 +145,9 @@ def _dispatch(arguments: list[str]) -> int:
     if name != "exec" and callable(signal.getsignal(signal.SIGINT)):
         # These clean up after an interrupt; `exec` has nothing to clean up before it handles signals itself.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if name == "batch":
+        # Its tasks are forked from a process that takes as long to load as the batch itself.
+        import_module("codex_py.batch.worker").warm_up_for(rest)
     module, _, function = COMMANDS[name][0].partition(":")
     return getattr(import_module(module), function)(rest)
 

@@ -31,6 +31,7 @@ TRANSCRIPT: Final = "transcript.md"
 NAMES: Final = (RESULT, EVENTS, PATCH, TRANSCRIPT)
 FORMAT: Final = 1
 _MAX_RESULT_BYTES: Final = 16 * 1024 * 1024
+_LINES_IN_MEMORY: Final = 256 * 1024
 
 
 class ArtifactDirectory:
@@ -97,8 +98,8 @@ class RunNotes:
     """A listener that keeps what the files say of a run."""
 
     def __init__(self) -> None:
-        # Without a name: nothing is left behind when the process is killed.
-        self._lines: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+        # In memory, and beyond that in a file without a name: nothing is left behind when the process is killed.
+        self._lines: IO[bytes] = tempfile.SpooledTemporaryFile(_LINES_IN_MEMORY)  # noqa: SIM115 - as long as the process
         self._print = JsonlPrinter(self._write_line)
         self._began = time.time()
         self._turn_began: float | None = None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +19,7 @@ import pytest
 from tests.drills.batch import task_pids
 from tests.support.fake_responses import FakeResponses, Request, call, hang, repeat, say
 from tests.support.home import Place
-from tests.support.process import Running, run, start
+from tests.support.process import TIMEOUT, Running, run, start
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tasks are forked on Linux only")
 FULL_ACCESS = 'sandbox_mode = "danger-full-access"\n'
@@ -26,7 +29,7 @@ STATE = r"(?m)^(SigBlk|SigIgn|Umask|Seccomp|NoNewPrivs):\s*(\S+)"
 
 
 @contextmanager
-def hanging(place: Place, out: Path) -> Generator[tuple[Running, list[int]]]:
+def hanging(place: Place, out: Path, *, killed: bool = False) -> Generator[tuple[Running, list[int]]]:
     """A batch of two tasks that both wait for the model, and the processes of the tasks."""
     tasks = place.home.parent / "tasks.jsonl"
     rows = [{"id": name, "prompt": f"{secret}?"} for name, secret in SECRETS.items()]
@@ -37,8 +40,10 @@ def hanging(place: Place, out: Path) -> Generator[tuple[Running, list[int]]]:
         with start(place, "batch", tasks, "--out", out, "--jobs", "2") as running:
             model.wait_for(2)
             yield running, task_pids(running.pid)
+            if killed:
+                running.popen.kill()
             release.set()
-            assert running.wait().status == 0
+            assert running.wait().status == (-signal.SIGKILL if killed else 0)
 
 
 def memory_of(pid: int) -> bytes:
@@ -130,6 +135,24 @@ def test_where_no_warm_parent_can_be_tasks_are_plain_processes(place: Place, tmp
     with hanging(place.with_env(TMPDIR=str(directory)), tmp_path / "out") as (running, _):
         workers = [pid for pid in children_of(running.pid) if "codex_py.batch.worker" in words_of(pid)]
         assert len(workers) == 2
+
+
+@pytest.mark.parametrize("end", ["done", "killed", "help", "wrong"])
+def test_nothing_is_left_in_the_temporary_directory(place: Place, tmp_path: Path, end: str) -> None:
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    place = place.with_env(TMPDIR=str(temporary))
+    if end in ("done", "killed"):
+        with hanging(place, tmp_path / "out", killed=end == "killed") as (_, pids):
+            assert "pymp-" in {entry.name[:5] for entry in temporary.iterdir()}
+            assert len(pids) == 2
+    else:
+        arguments = {"help": ["--help"], "wrong": ["nowhere.jsonl", "--retry", "sometimes"]}[end]
+        run(place, "batch", *arguments)
+    deadline = time.monotonic() + TIMEOUT
+    while any(temporary.iterdir()):
+        assert time.monotonic() < deadline, "the parent of the tasks leaves its socket"
+        os.sched_yield()
 
 
 def children_of(pid: int) -> list[int]:

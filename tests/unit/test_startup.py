@@ -110,6 +110,17 @@ def test_what_many_runs_need_is_not_imported_for_one(place: Place) -> None:
     assert names & {"ray", "opentelemetry", "fsspec", "google.protobuf", "requests"} == set()
 
 
+def test_a_batch_without_a_terminal_draws_nothing(place: Place) -> None:
+    tasks = place.home.parent / "tasks.jsonl"
+    tasks.write_text('{"id": "a", "prompt": "go"}\n')
+    with FakeResponses([say("done")]) as model:
+        place.use_model(model.base_url)
+        names = imported(place, "batch", str(tasks), "--out", str(place.home.parent / "out"))
+
+    assert len(model.requests) == 1
+    assert names & {"rich", "prompt_toolkit", "codex_py.batch.live_table"} == set()
+
+
 def test_a_command_does_not_bring_the_terminal_interface(place: Place) -> None:
     cache_skills(place)
     with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
