@@ -15,7 +15,7 @@ from codex_py.model.retry import MAX_RETRIES
 from codex_py.programs import ProgramFinder
 from codex_py.protocol.usage import CompactionWay, WireApi
 from codex_py.protocol.value import Value
-from codex_py.text.address import is_plain_http
+from codex_py.text.address import is_loopback, is_plain_http
 from codex_py.text.nearest import did_you_mean
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -23,6 +23,9 @@ DEFAULT_RETRIES: Final = 5
 NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 # A server on this machine that is not there now was not started: nothing is gained by waiting long.
 _LOCAL_CONNECT_SECONDS: Final = 2.0
+# One at an address of the user's may be starting again.
+_LOOPBACK_CONNECT_SECONDS: Final = 5.0
+_CONNECT_SECONDS: Final = 60.0
 _LOCAL_PORTS: Final = {"ollama": 11434, "lmstudio": 1234}
 _LOCAL_NAMES: Final = {"ollama": "Ollama", "lmstudio": "LM Studio"}
 _BUILT_IN: Final = ("openai", *_LOCAL_PORTS)
@@ -148,7 +151,7 @@ class Provider(Value):
     request_max_retries: int = DEFAULT_RETRIES
     stream_max_retries: int = DEFAULT_RETRIES
     idle_timeout: float = 300.0
-    connect_retry_seconds: float | None = 60.0
+    connect_retry_seconds: float | None = _CONNECT_SECONDS
     needs_key: bool = False
     is_openai: bool = False
     local: bool = False
@@ -254,6 +257,7 @@ def _openai(env: Mapping[str, str], configured_url: str | None, ca_file: str | N
         "OpenAI",
         url,
         env_http_headers=headers,
+        connect_retry_seconds=_connect_seconds(url),
         needs_key=True,
         is_openai=True,
         ca_file=ca_file,
@@ -300,7 +304,7 @@ def _custom(
         request_max_retries=_retries(record.request_max_retries),
         stream_max_retries=_retries(record.stream_max_retries),
         idle_timeout=300.0 if idle is None else idle / 1000,
-        connect_retry_seconds=60.0 if connect is None else connect,
+        connect_retry_seconds=_connect_seconds(base_url) if connect is None else connect,
         needs_key=record.requires_openai_auth,
         is_openai=record.requires_openai_auth or _is_azure(record) or _host(record) == "api.openai.com",
         ca_file=ca_file,
@@ -325,7 +329,7 @@ def _hosted(
         hosted.base_url,
         wire_api=hosted.wire_api,
         api_key_env=hosted.env_key or None,
-        connect_retry_seconds=_LOCAL_CONNECT_SECONDS if hosted.local else 60.0,
+        connect_retry_seconds=_LOCAL_CONNECT_SECONDS if hosted.local else _CONNECT_SECONDS,
         local=hosted.local,
         ca_file=ca_file,
     )
@@ -347,6 +351,11 @@ def _is_azure(record: ProviderRecord) -> bool:
     """Whether the server is OpenAI's at Azure, which can do what OpenAI can."""
     host = _host(record)
     return (record.name or "").strip().lower() == "azure" or any(domain in host for domain in _AZURE_HOSTS)
+
+
+def _connect_seconds(base_url: str) -> float:
+    """How long a server that cannot be reached is tried, where no setting says."""
+    return _LOOPBACK_CONNECT_SECONDS if is_loopback(urlsplit(base_url).hostname or "") else _CONNECT_SECONDS
 
 
 def _host(record: ProviderRecord) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.home import Place
 from tests.support.machine import need
-from tests.support.process import COMMAND, Finished, Running, run
+from tests.support.process import COMMAND, Finished, Running, run, start
 from tests.support.wire import Authority, Proxy, WireServer, answer, sse
 
 # Resolves nowhere: only a proxy can know it.
@@ -86,6 +86,16 @@ def test_what_cannot_be_read_is_one_error(
         ended = ask(place, f"http://127.0.0.1:{server.port}/v1")
     assert [word for word in words if word not in final(ended, status)] == []
     assert len(server.requests) == requests
+
+
+def test_a_server_on_this_machine_that_is_not_there_is_given_up_soon(place: Place) -> None:
+    own = '[model_providers.own]\nbase_url = "http://127.0.0.1:9/v1"\n'
+    place.configure(f'model_provider = "own"\nmodel = "m"\n{own}')
+    with start(place, "exec", "go") as running:
+        # A minute is what servers elsewhere are given.
+        ended = running.wait(timeout=40)
+    assert "`http://127.0.0.1:9/v1/responses`: connection refused" in final(ended)
+    assert "Reconnecting" in ended.err
 
 
 # Certificates

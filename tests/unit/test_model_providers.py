@@ -57,19 +57,19 @@ def openai(base_url: str) -> Provider:
 
 
 @pytest.mark.parametrize(
-    ("env", "url", "expected"),
+    ("env", "url", "expected", "seconds"),
     [
-        ({}, None, "https://api.openai.com/v1"),
-        ({"OPENAI_BASE_URL": " https://proxy.example/v1/ "}, None, "https://proxy.example/v1"),
-        ({"OPENAI_BASE_URL": "https://proxy.example/v1"}, "http://gateway.lan/v1//", "http://gateway.lan/v1"),
-        ({"OPENAI_BASE_URL": "  "}, None, "https://api.openai.com/v1"),
-        ({"OPENAI_BASE_URL": "http://127.0.0.1:99/v1"}, None, "http://127.0.0.1:99/v1"),
-        ({"OPENAI_BASE_URL": "http://localhost:99"}, None, "http://localhost:99"),
-        ({"OPENAI_BASE_URL": "http://[::1]:99"}, None, "http://[::1]:99"),
+        ({}, None, "https://api.openai.com/v1", 60.0),
+        ({"OPENAI_BASE_URL": " https://proxy.example/v1/ "}, None, "https://proxy.example/v1", 60.0),
+        ({"OPENAI_BASE_URL": "https://proxy.example/v1"}, "http://gateway.lan/v1//", "http://gateway.lan/v1", 60.0),
+        ({"OPENAI_BASE_URL": "  "}, None, "https://api.openai.com/v1", 60.0),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:99/v1"}, None, "http://127.0.0.1:99/v1", 5.0),
+        ({"OPENAI_BASE_URL": "http://localhost:99"}, None, "http://localhost:99", 5.0),
+        ({"OPENAI_BASE_URL": "http://[::1]:99"}, None, "http://[::1]:99", 5.0),
     ],
 )
-def test_openai_and_its_address(env: dict[str, str], url: str | None, expected: str) -> None:
-    assert resolve("openai", env=env, url=url) == openai(expected)
+def test_openai_and_its_address(env: dict[str, str], url: str | None, expected: str, seconds: float) -> None:
+    assert resolve("openai", env=env, url=url) == openai(expected).replace(connect_retry_seconds=seconds)
 
 
 def test_a_variable_alone_does_not_send_the_key_unencrypted() -> None:
@@ -191,6 +191,22 @@ def test_a_provider_of_the_users_own_with_nothing_but_an_address() -> None:
 def test_zero_retries_and_no_time_are_choices_too() -> None:
     provider = resolve("m", m=Record(request_max_retries=0, stream_max_retries=0, connect_retry_seconds=0.0))
     assert (provider.request_max_retries, provider.stream_max_retries, provider.connect_retry_seconds) == (0, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("url", "seconds"),
+    [
+        ("https://models.example/v1", 60.0),
+        ("http://127.0.0.1:8000/v1", 5.0),
+        ("http://localhost:8000/v1", 5.0),
+        ("http://[::1]:8000/v1", 5.0),
+        ("http://192.168.1.5:8000/v1", 60.0),
+    ],
+)
+def test_a_server_on_this_machine_is_not_waited_for_long(url: str, seconds: float) -> None:
+    assert resolve("mine", mine=Record(base_url=url)).connect_retry_seconds == seconds
+    assert resolve("mine", mine=Record(base_url=url, connect_retry_seconds=9.0)).connect_retry_seconds == 9.0
+    assert resolve("openai", url=url).connect_retry_seconds == seconds
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
@@ -332,7 +348,8 @@ def test_a_hosted_provider_is_known_and_a_table_of_its_name_changes_it(
 def test_servers_of_the_chat_completions_api_are_known(name: str, base_url: str, key: str | None) -> None:
     provider = resolve(name)
     assert (provider.base_url, provider.wire_api, provider.api_key_env) == (base_url, "chat", key)
-    own = resolve(name, **{name: Record(base_url="http://127.0.0.1:9/v1", wire_api="responses", env_key="MINE")})
+    record = Record(base_url="http://127.0.0.1:9/v1", wire_api="responses", env_key="MINE")
+    own = resolve_provider(name, configured={name: record}, env={})
     assert (own.base_url, own.wire_api, own.api_key_env) == ("http://127.0.0.1:9/v1", "responses", "MINE")
     assert own.local == provider.local
 
