@@ -7,11 +7,24 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from _thread import get_ident
 
 
 def _leave(number: int, _: object) -> None:
-    # Nothing has been started, so there is nothing to clean up.
-    os._exit(128 + number)
+    if not _writes_artifacts(sys.argv):
+        # Nothing has been started, so there is nothing to clean up.
+        os._exit(128 + number)
+    # `exec` takes it as soon as it is loaded, and writes the files then.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (number,))
+    signal.pthread_kill(get_ident(), number)
+
+
+def _writes_artifacts(words: list[str]) -> bool:
+    """Whether a command line is one of `exec` with `--artifacts`."""
+    flags = words[: words.index("--")] if "--" in words else words
+    is_exec = not {"exec", "e", "review"}.isdisjoint(flags)
+    return is_exec and any(flag.partition("=")[0] == "--artifacts" for flag in flags)
 
 
 # A shell that started this in the background has interrupts ignored, as `nohup` has hangups, and then they stay so.

@@ -39,7 +39,8 @@ _ORIGINATOR: Final = "codex_exec"
 # How the Python SDK calls itself: its reader ends at a line of 64 KiB, whatever the line says.
 _READS_SHORT_LINES: Final = "codex_sdk_py"
 # Options of runs that others start, repeat and collect.
-_COLLECTED_FLAGS: Final = ("session_id", "again", "artifacts", "session_dir", "cwd_map")
+_COLLECTED_FLAGS: Final = frozenset(("--session-id", "--again", "--artifacts", "--session-dir", "--cwd-map"))
+_JSON_FLAGS: Final = frozenset(("--json", "--experimental-json"))
 _OF_REVIEW: Final = ("uncommitted", "base", "commit", "title")
 # No provider takes a tenth of this, and a device never ends.
 _MAX_SCHEMA_BYTES: Final = 8 * 1024 * 1024
@@ -60,34 +61,33 @@ def run(arguments: Sequence[str]) -> int:
     if "-h" in flags or "--help" in flags:
         print(exec_help(parser, flags))
         return 0
-    options = parser.read(flags)
-    literal = bool(behind) and not options.words
-    options.words += behind
+
+    def read() -> argparse.Namespace:
+        options = parser.read(flags)
+        options.is_literal = bool(behind) and not options.words
+        options.words += behind
+        return options
+
     try:
-        return _run_options(options, literal=literal)
+        if not any(flag.partition("=")[0] in _COLLECTED_FLAGS for flag in flags):
+            return asyncio.run(_run(*_prepare(read())))
+        from codex_py.cli.exec_runs import run_collected  # only with these flags
+
+        return run_collected(flags, read, _prepare)
     except NothingToDo as reason:
         print(reason, file=sys.stderr)
         return 0
     except UserError as error:
         code = failure_of(error)
-        if options.json and code != "internal":
+        if code != "internal" and not _JSON_FLAGS.isdisjoint(flags):
             print_error(error)
         error.status = exit_status(code)
         raise
 
 
-def _run_options(options: argparse.Namespace, *, literal: bool) -> int:
-    collected = next((flag for flag in _COLLECTED_FLAGS if getattr(options, flag) not in (None, False)), None)
-    if collected is None:
-        return asyncio.run(_run(*_prepare(options, literal=literal)))
-    from codex_py.cli.exec_runs import run_collected  # only with these flags
-
-    return run_collected(options, lambda: _prepare(options, literal=literal))
-
-
-def _prepare(options: argparse.Namespace, *, literal: bool) -> tuple[SessionRequest, ExecRequest]:
+def _prepare(options: argparse.Namespace) -> tuple[SessionRequest, ExecRequest]:
     """Check everything that can be wrong before anything runs."""
-    task = read_task(options, literal=literal)
+    task = read_task(options, literal=options.is_literal)
     cwd = working_directory(options.cd)
     home = codex_home(os.environ)
     if options.trust:

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +34,7 @@ from codex_py.exec.named_session import GO_ON, RUNS, NamedSession, named_session
 from codex_py.exec.run import ExecRequest, RunEnd, end_in_time, failed_start, failure_of, print_stored, run_exec
 from codex_py.paths import make_private_dir, replace_private
 from codex_py.protocol.encoding import as_object, decode_json, uuid7
+from codex_py.protocol.events import TurnFailed
 from codex_py.protocol.failures import exit_status
 from codex_py.rollout.listing import find_session, load_summary, read_names, save_name
 from codex_py.rollout.reader import load_session
@@ -43,7 +45,8 @@ from codex_py.text.files import os_reason
 from codex_py.text.sanitize import sanitize_line
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-Prepare = Callable[[], tuple[SessionRequest, ExecRequest]]
+Read = Callable[[], argparse.Namespace]
+Prepare = Callable[[argparse.Namespace], tuple[SessionRequest, ExecRequest]]
 
 
 class _Stopped(BaseException):
@@ -68,15 +71,20 @@ def check_run_flags(options: argparse.Namespace) -> None:
         )
 
 
-def run_collected(options: argparse.Namespace, prepare: Prepare) -> int:
-    """Run as `exec` does, in the session of `--session-id`, and write the files of `--artifacts`, however it ends."""
-    artifacts = ArtifactDirectory(options.artifacts) if options.artifacts is not None else None
-    notes = RunNotes() if artifacts is not None else None
+def run_collected(flags: Sequence[str], read: Read, prepare: Prepare) -> int:
+    """Run as `exec` does, in the session of `--session-id`, and write the files of `--artifacts`, however it ends.
+
+    `read` gives the options that `flags` are; what raises in it counts too.
+    """
+    artifacts, notes = None, None
     try:
         with _raising_signals():
+            options = read()
+            if options.artifacts is not None:
+                artifacts, notes = ArtifactDirectory(options.artifacts), RunNotes()
             check_run_flags(options)
             moved = read_cwd_map(options.cwd_map or ())
-            session, request = prepare()
+            session, request = prepare(options)
             session = place_session(session, options.session_dir, moved)
             named = None if options.session_id is None else named_session(session.state_home, options.session_id)
             run = _CollectedRun(session, request, named, artifacts, notes)
@@ -85,37 +93,57 @@ def run_collected(options: argparse.Namespace, prepare: Prepare) -> int:
     except UserError as error:
         code = failure_of(error)
         # The files of the run that has the session are its own.
-        if artifacts is not None and notes is not None and code != "busy":
+        if code != "busy":
             failed = failed_start(error)
-            if code != "internal":
-                # As `exec --json` prints it; an internal error may come after the end of the turn.
-                notes(failed)
             end = RunEnd(exit_status(code), code, failed.message)
-            _write_early(artifacts, notes, end, may_have_run=options.session_id is not None)
+            # As `exec --json` prints it; an internal error may come after the end of the turn.
+            _write_early(flags, artifacts, notes, end, failed if code != "internal" else None)
         raise
     except _Stopped as stopped:
         end = RunEnd(128 + stopped.number, "interrupted", "stopped before the turn began")
-        if artifacts is not None and notes is not None:
-            _write_early(artifacts, notes, end, may_have_run=options.session_id is not None)
+        _write_early(flags, artifacts, notes, end)
         return end.status
 
 
-def _write_early(artifacts: ArtifactDirectory, notes: RunNotes, end: RunEnd, *, may_have_run: bool) -> None:
+def _write_early(
+    flags: Sequence[str],
+    artifacts: ArtifactDirectory | None,
+    notes: RunNotes | None,
+    end: RunEnd,
+    failed: TurnFailed | None = None,
+) -> None:
     """The files of a run without a turn; if an earlier run of its session may have changed files, without a patch."""
     # The reason why it failed matters more than why that could not be written.
     with suppress(UserError):
+        if artifacts is None and (argument := _value_of("--artifacts", flags)):
+            artifacts = ArtifactDirectory(argument)
+        if artifacts is None:
+            return
+        notes = notes or RunNotes()
+        if failed is not None:
+            notes(failed)
         artifacts.write(EVENTS, notes.lines())
         artifacts.write(TRANSCRIPT, plain_transcript("", end))
-        if may_have_run:
+        if any(flag.partition("=")[0] == "--session-id" for flag in flags):
             artifacts.remove(PATCH)
         else:
             artifacts.write(PATCH, b"")
         artifacts.write(RESULT, encode_result(notes.result(end, has_schema=False, more={})))
 
 
+def _value_of(option: str, flags: Sequence[str]) -> str | None:
+    """The last value of an option in a command line that is wrong somewhere, or was not read in time."""
+    found = [flag.partition("=")[2] for flag in flags if flag.startswith(f"{option}=")]
+    found += [value for flag, value in pairwise(flags) if flag == option and not value.startswith("-")]
+    return found[-1] if found else None
+
+
 @contextmanager
 def _raising_signals() -> Generator[None]:
-    """Signals raise `_Stopped`, until a turn takes them; as before afterwards."""
+    """Signals raise `_Stopped`, until a turn takes them; as before afterwards.
+
+    One that came while the program was loaded waits until now.
+    """
 
     def stop(number: int, _: object) -> None:
         raise _Stopped(number)
@@ -125,6 +153,7 @@ def _raising_signals() -> Generator[None]:
         if handler is not signal.SIG_IGN:
             signal.signal(number, stop)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.sigpending().intersection(_SIGNALS))
         yield
     finally:
         for number, handler in before.items():

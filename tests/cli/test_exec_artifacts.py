@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from tests.support.fake_responses import FakeResponses, api_error, call, completed, hang, say, tokens
 from tests.support.home import Place
-from tests.support.process import run, start
+from tests.support.process import Running, run, start
 
 FULL_ACCESS = 'sandbox_mode = "danger-full-access"\n'
 NAMES = ["changes.patch", "events.jsonl", "result.json", "transcript.md"]
@@ -193,6 +194,55 @@ def test_a_run_that_cannot_begin_leaves_a_result(place: Place, tmp_path: Path) -
     ended = run(place, "exec", "--artifacts", out, "go")
     assert (result_of(out)["code"], result_of(out)["status"]) == ("auth", "failed")
     assert sorted(path.name for path in out.iterdir()) == NAMES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--artifacts", "out", "--zzz", "go"], "unknown option `--zzz`"),
+        (["--zzz", "--artifacts=out", "--session-id", "a", "go"], "unknown option `--zzz`"),
+        (["go", "--artifacts", "other", "--artifacts", "out", "-m"], "`-m` needs a value"),
+        (["--artifacts", "out", "--sandbox", "none", "go"], "`none` is not a value of `--sandbox`"),
+        (["--artifacts", "out", "--max-usd", "much", "go"], "`--max-usd`"),
+        (["--artifacts", "out", "--again", "go"], "`--again` goes with `--session-id`"),
+        (["--artifacts", "out", "go", "on"], "more than one prompt: `on`"),
+        (["--artifacts", "out", "--cwd-map", "a", "go"], "`--cwd-map`"),
+    ],
+)
+def test_a_wrong_command_line_leaves_a_result(place: Place, arguments: list[str], message: str) -> None:
+    ended = run(place, "exec", "--json", *arguments)
+    result = result_of(place.repo / "out")
+    assert (ended.status, result["status"], result["code"], result["exit_status"]) == (2, "failed", "config", 2)
+    assert message in result["message"]
+    assert ended.err.startswith(f"error: {result['message'][:20]}")
+    assert ended.events[-1]["error"] == {"message": result["message"], "code": "config"}
+    assert (place.repo / "out/events.jsonl").read_text() == ended.out
+    assert not (place.repo / "other").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--artifacts"], ["--artifacts", "--zzz"], ["--zzz", "--", "--artifacts", "out"]]
+)
+def test_a_wrong_command_line_without_a_directory_makes_none(place: Place, arguments: list[str]) -> None:
+    before = sorted(place.repo.iterdir())
+    assert run(place, "exec", *arguments).status == 2
+    assert sorted(place.repo.iterdir()) == before
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("arguments", [["--artifacts", "out"], ["--artifacts=out", "--session-id", "a", "--zzz"]])
+def test_a_signal_while_the_program_is_loaded_leaves_a_result(
+    place: Place, number: signal.Signals, status: int, arguments: list[str]
+) -> None:
+    place.use_model("http://127.0.0.1:9")
+    early = f"import os, sys, codex_py.cli.entry as e; os.kill(os.getpid(), {int(number)}); e.main()"
+    with Running([sys.executable, "-c", early, "exec", *arguments, "go"], env=place.env, cwd=place.repo) as running:
+        ended = running.wait()
+    result = result_of(place.repo / "out")
+    assert (ended.status, result["status"], result["code"]) == (status, "failed", "interrupted")
+    assert result["exit_status"] == status
+    assert (place.repo / "out/transcript.md").exists()
+    assert place.rollouts() == []
 
 
 def test_a_directory_that_cannot_be_is_refused(place: Place) -> None:
