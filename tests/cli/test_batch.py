@@ -22,7 +22,7 @@ from tests.support.fake_responses import FakeResponses, Request, api_error, call
 from tests.support.home import Place
 from tests.support.hostile import hostile_repository
 from tests.support.process import Finished, run, start
-from tests.support.script import Stream
+from tests.support.script import Play, Repeat, Stream
 from tests.support.terminal import Terminal
 
 
@@ -48,7 +48,7 @@ def report_of(out: Path) -> dict[str, dict[str, str]]:
         return {row["id"]: row for row in csv.DictReader(file)}
 
 
-def serving(*script: Any) -> FakeResponses:
+def serving(*script: Play | Repeat) -> FakeResponses:
     """A model for many sessions."""
     return FakeResponses(*script, excuse={"threads"})
 
@@ -294,6 +294,8 @@ def test_the_judge_decides_and_the_branch_is_left_without_a_push(place: Place, o
 
 
 def test_a_batch_loads_no_module_of_the_directory_it_starts_in(place: Place, out: Path) -> None:
+    # Python reads the variable, so that nothing starts warm.
+    place = place.with_env(PYTHONNOUSERSITE="1")
     canary = place.repo.parent / "canary"
     for name in ("multiprocessing/__init__.py", "socket.py", "selectors.py", "codex_py/__init__.py", "msgspec.py"):
         place.write(name, f"open({str(canary)!r}, 'a').write({name!r})\n")

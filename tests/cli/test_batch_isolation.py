@@ -28,6 +28,12 @@ SECRETS = {"a": "the-secret-of-task-a-4711", "b": "the-secret-of-task-b-0815"}
 STATE = r"(?m)^(SigBlk|SigIgn|Umask|Seccomp|NoNewPrivs):\s*(\S+)"
 
 
+@pytest.fixture
+def place(place: Place) -> Place:
+    """Started cold, for Python reads the variable: with a warm start, a copy of it would be the parent of the tasks."""
+    return place.with_env(PYTHONNOUSERSITE="1")
+
+
 @contextmanager
 def hanging(place: Place, out: Path, *, killed: bool = False) -> Generator[tuple[Running, list[int]]]:
     """A batch of two tasks that both wait for the model, and the processes of the tasks."""

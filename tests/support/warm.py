@@ -4,7 +4,8 @@ So do those of the drivers of the Python SDKs, whose libraries take longer to lo
 
 The copy is a process like any other: arguments, environment, folder, standard files, terminal, signals and status are
 its own. Only what Python itself would read before the first line of ours is not, and the imports are done: what is
-about those is started cold, and in a run without workers everything is.
+about those is started cold, and in a run without workers everything is. The parent of the tasks of a batch is a copy
+too.
 """
 
 from __future__ import annotations

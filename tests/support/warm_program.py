@@ -7,6 +7,7 @@ it has ended. It ends when its own input does.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import fcntl
 import gc
@@ -16,6 +17,7 @@ import os
 import pkgutil
 import runpy
 import selectors
+import signal
 import socket
 import sys
 import tempfile
@@ -23,13 +25,17 @@ import termios
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
+from multiprocessing import util
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-# The entry prepares for signals as soon as it is loaded, which is for each process to do.
+# Both act as soon as they are loaded, which is for each process to do: they prepare for signals, and for its end.
 _ENTRY: Final = "codex_py.cli.entry"
+_PARENT_OF_TASKS: Final = "codex_py.batch.preloaded"
 # Put on the process before its command line is played.
 _FILTER: Final = "/no_namespaces.py"
 # Loaded by many command lines, but only when they come to it.
@@ -97,7 +103,7 @@ def load(packages: list[str]) -> None:
             found = pkgutil.walk_packages(import_module(package).__path__, f"{package}.", onerror=lambda _: None)
             names += [module.name for module in found]
     for name in (*names, *_LATER):
-        if name != _ENTRY:
+        if name not in (_ENTRY, _PARENT_OF_TASKS):
             with suppress(Exception):
                 import_module(name)
     if "codex_py" in packages:
@@ -163,11 +169,41 @@ def play(connection: socket.socket, descriptors: list[int]) -> NoReturn:
             runpy.run_path(sys.argv[0], run_name="__main__")
             sys.stdout.flush()
             os._exit(0)
+        util.spawnv_passfds = start_python
         import_module(_ENTRY).main()
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(1)
+
+
+def start_python(_: bytes, argv: Sequence[Any], files: Sequence[int]) -> int:
+    """In place of the library's start of its fork server, whose first act would be to load everything once more.
+
+    What it starts is like a new process: no files but these, and no handlers of signals or of the end.
+    """
+    if pid := os.fork():
+        return pid
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        # What is left of the one that started it is never looked at, and so closes no file of the same number.
+        gc.freeze()
+        for last_kept, next_kept in pairwise((2, *sorted(files), os.sysconf("SC_OPEN_MAX"))):
+            os.closerange(last_kept + 1, next_kept)
+        at_exit: Any = atexit
+        at_exit._clear()
+        with suppress(SystemExit):
+            exec(argv[-1], {})
+        at_exit._run_exitfuncs()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 def _set_process(argv: list[str], env: dict[str, str], cwd: str) -> None:
