@@ -18,7 +18,7 @@ from codex_py.config.requirements import Requirements, read_requirements, requir
 from codex_py.config.schema import BUILT_IN_PROVIDERS, HOSTED_PROVIDERS, Config
 from codex_py.config.trust import Trust, TrustList, find_root, real_path
 from codex_py.config.tui import KEYS as TUI_KEYS
-from codex_py.config.tui import keymap_problems, tui_problems
+from codex_py.config.tui import TuiProblem, keymap_problems, tui_problems
 from codex_py.config.value_types import ConfigRecord, RecordSection, settings_of
 from codex_py.errors import ConfigError, UsageError
 from codex_py.paths import PLUGIN_CACHE, is_directory
@@ -288,12 +288,13 @@ def _ignored_in_tui(tree: Mapping[str, Any], layers: Sequence[Checked]) -> list[
     if not tree["tui"]:
         return []
     elsewhere = "it is a key of the top level: move it above the first `[table]`"
-    misplaced = [(key, elsewhere) for key in tree["tui"] if key not in TUI_KEYS and key in settings_of(Config)]
-
-    lines = [
-        f"`tui.{key} = {toml_value(tree['tui'][key])}` {_where(('tui', key), layers)} is ignored: {reason}"
-        for key, reason in [*tui_problems(tree["tui"]), *misplaced]
+    misplaced = [
+        TuiProblem(key, elsewhere) for key in tree["tui"] if key not in TUI_KEYS and key in settings_of(Config)
     ]
+    lines: list[str] = []
+    for key, reason, part in [*tui_problems(tree["tui"]), *misplaced]:
+        found = f"`{part}` in `tui.{key}`" if part else f"`tui.{key} = {toml_value(tree['tui'][key])}`"
+        lines.append(f"{found} {_where(('tui', key), layers)} is ignored: {reason}")
     return [*lines, *keymap_problems(tree["tui"], lambda path: _where(path, layers))]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.config.keys import KeyPath
 from codex_py.config.value_types import TableKey, allowed_words
@@ -180,15 +180,27 @@ def read_tui(table: Mapping[str, Any], env: Mapping[str, str]) -> Tui:
     return _read(_Reader(table), env)
 
 
-def tui_problems(table: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The keys of a `[tui]` table that are ignored, each with the reason.
+class TuiProblem(NamedTuple):
+    """A key of `[tui]` that is ignored and the reason, or with `part` only that word of its value."""
+
+    key: str
+    reason: str
+    part: str = ""
+
+
+def tui_problems(table: Mapping[str, Any]) -> list[TuiProblem]:
+    """The settings of a `[tui]` table, and the words in them, that are ignored.
 
     Other programs have more keys there, so an unknown one is only named when a known one is near.
     """
     reader = _Reader(table)
     _read(reader, {})
-    unknown = [(key, near) for key in table if key not in KEYS and (near := nearest(key, KEYS))]
-    return [*reader.problems, *((key, f"there is no such key; did you mean `tui.{near}`?") for key, near in unknown)]
+    unknown = [
+        TuiProblem(key, f"there is no such key; did you mean `tui.{near}`?")
+        for key in table
+        if key not in KEYS and (near := nearest(key, KEYS))
+    ]
+    return reader.problems + unknown
 
 
 def keymap_problems(table: Mapping[str, Any], where: Callable[[KeyPath], str]) -> tuple[str, ...]:
@@ -216,7 +228,7 @@ def _read(reader: _Reader, env: Mapping[str, str]) -> Tui:
 class _Reader:
     def __init__(self, table: Mapping[str, Any]) -> None:
         self._table = table
-        self.problems: list[tuple[str, str]] = []
+        self.problems: list[TuiProblem] = []
 
     @property
     def has_title(self) -> bool:
@@ -248,7 +260,7 @@ class _Reader:
             for name in re.findall(STATUS_FIELD, value):
                 if name not in STATUS_FIELDS:
                     guess = did_you_mean(name, STATUS_FIELDS) or f"there are {', '.join(STATUS_FIELDS)}"
-                    self._note("status_line", f"there is no field `{{{name}}}`; {guess}")
+                    self._note("status_line", f"there is no such field; {guess}", f"{{{name}}}")
             return {"status_line": value}
         command = as_object(value).get("command")
         if isinstance(command, str) and command.strip():
@@ -266,7 +278,7 @@ class _Reader:
             # Other programs have more events.
             for word in words:
                 if word not in _EVENTS and (guess := did_you_mean(word, _EVENTS)):
-                    self._note("notifications", f"there is no event `{word}`; {guess}")
+                    self._note("notifications", f"there is no such event; {guess}", word)
             return frozenset(_EVENTS).intersection(words)
         self._note("notifications", "it must be `true`, `false` or a list of events")
         return frozenset(_EVENTS)
@@ -285,11 +297,11 @@ class _Reader:
                 elif isinstance(keys, list):
                     found[action] = words
                 else:
-                    self._note("keymap", f"`{action}` must be a key or a list of keys")
+                    self._note("keymap", "it must be a key or a list of keys", action)
         return found
 
-    def _note(self, key: str, reason: str) -> None:
-        self.problems.append((key, reason))
+    def _note(self, key: str, reason: str, part: str = "") -> None:
+        self.problems.append(TuiProblem(key, reason, part))
 
 
 def _words(value: object) -> tuple[str, ...]:
