@@ -183,8 +183,8 @@ def build_layout(screen: TerminalScreen, composer: Composer, panels: Panels, par
 
 
 def _live_height(screen: TerminalScreen, panels: Panels) -> int:
-    """An open panel leaves fewer rows."""
-    return max(0, screen.height // 3 if panels.open else screen.height - 6)
+    """An open panel leaves as many rows as it does not take: `Frame`."""
+    return max(0, screen.height // 4 if panels.open else screen.height - 6)
 
 
 def _prefix(composer: Composer, number: int, wrapped: int, width: int) -> StyleAndTextTuples:

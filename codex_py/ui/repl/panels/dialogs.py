@@ -20,6 +20,8 @@ _FOLDED: Final = 8
 _INDENT: Final = 5
 # Blank lines round what is asked.
 _GAPS: Final = 2
+# So many rows of what is asked about go before blank lines.
+_LEAST: Final = 3
 # A column narrower than this is too narrow for words.
 _MIN_NOTE_WIDTH: Final = 20
 _MORE: Final = "m"
@@ -53,13 +55,18 @@ class ChoicePanel(Frame[T]):
         spare = height - min(len(question), _FOLDED)
         answers = self._answers(width, height - min_subject_rows, heights=(spare - len(facts) - _GAPS, spare))
         available = height - len(answers)
+        # What is asked about counts more than blank lines do.
+        gaps = 1 + bool(facts)
+        is_roomy = available - gaps >= min(len(question), _LEAST) + min(len(facts), 1) and not self._unfolded
+        gap: list[Row] = [[]] if is_roomy else []
+        available -= gaps * len(gap)
         # A fact may be long: the subject keeps half of the rows.
-        reserved = min(len(question), max(min_subject_rows, available // 2 - 1))
-        facts, is_cut = self._cut(facts, max(0, available - reserved - 2))
+        half = max(min_subject_rows, min(_LEAST, (available + 1) // 2), available // 2 - 1)
+        reserved = min(len(question), half)
+        facts, is_cut = self._cut(facts, available - reserved)
         available -= len(facts)
         self._has_more = bool(question)
-        gap: list[Row] = [[]] if available > min_subject_rows + 1 and not self._unfolded else []
-        subject = self._subject(question, available - 2 * len(gap), width) if available > 0 else []
+        subject = self._subject(question, available, width) if available > 0 else []
         self._has_more |= is_cut
         return [*subject, *(gap if facts else []), *facts, *gap, *answers]
 
@@ -150,7 +157,7 @@ class ChoicePanel(Frame[T]):
         """At most `max_rows` rows, the last one saying how many are missing; and whether any is."""
         if len(rows) <= max_rows:
             return rows, False
-        if not max_rows:
+        if max_rows < 2:
             return [], True
         return [*rows[: max_rows - 1], self._count_of(len(rows) - max_rows + 1)], True
 
