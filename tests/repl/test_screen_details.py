@@ -169,6 +169,32 @@ def test_no_stale_rows_stay_after_resizing(place: Place, ready: Ready, open_with
             assert "──" not in terminal.text
 
 
+def test_rows_that_a_low_window_moved_to_the_scrollback_do_not_come_back(place: Place, ready: Ready) -> None:
+    with FakeResponses([say("hello\n\nthere")]) as model:
+        ready(model)
+        with Terminal(place, "go", width=100, height=30) as terminal:
+            terminal.wait_for("there").wait_for_prompt().type("\x1b\r".join(f"row {number}" for number in range(12)))
+            terminal.wait_for("row 11")
+            for height in (8, 14, 30):
+                terminal.resize(100, height)
+                terminal.wait_for(lambda now: now.text.count("row 11") == 1).read_for(0.3)
+            shown = [row for row in terminal.scrollback if row]
+            assert [row[2:] for row in shown if "row " in row] == [f"row {number}" for number in range(12)]
+            assert (terminal.whole.count("codex-py 0"), terminal.whole.count("● hello")) == (1, 1)
+
+
+def test_a_question_in_a_low_window_shows_what_it_is_about_and_its_keys(place: Place, ready: Ready) -> None:
+    lines = [f"+{word}" for word in ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")]
+    change = "\n".join(["*** Begin Patch", "*** Add File: made.txt", *lines, "*** End Patch", ""])
+    plan = {"plan": [{"step": step, "status": "pending"} for step in ("first", "second", "third")]}
+    calls = [call("p1", "update_plan", plan), custom_call("c1", "apply_patch", change)]
+    with FakeResponses(calls, [say("as you like")]) as model:
+        ready(model, 'sandbox_mode = "read-only"')
+        with Terminal(place, "go", width=100, height=12) as terminal:
+            terminal.wait_for("Enter answer · Esc no").wait_for("│ Add made.txt").wait_for("│ 1 + one").type("n")
+            terminal.wait_for("● as you like")
+
+
 def test_addresses_and_files_are_links_where_the_terminal_opens_them(place: Place, ready: Ready) -> None:
     place.write("src/app.py", "x = 1\n")
     answer = "See https://example.com/docs and `src/app.py:1`, (https://x.org/a_(b)), not localhost:8080."

@@ -139,15 +139,22 @@ class Terminal:
             os.dup2(nothing.fileno(), self.child.fileno())
 
     def resize(self, width: int, height: int) -> None:
-        """Give the window another size. Rows below the cursor go first, as in terminals; pyte cuts from the top."""
-        excess, cursor = self._screen.lines - height, self._screen.cursor
+        """Give the window another size. A lower one takes rows from below the cursor first, as terminals do, and moves
+        others to the scrollback, from where a higher one brings them back; pyte would cut from the top."""
+        screen, above = self._screen, self._screen.history.top
+        excess, row, column = screen.lines - height, screen.cursor.y, screen.cursor.x
         if excess > 0:
-            below = min(excess, self._screen.lines - 1 - cursor.y)
-            row, column = cursor.y, cursor.x
-            self._screen.cursor_position(1, 1)
-            self._screen.insert_lines(below)
-            self._screen.cursor_position(row - (excess - below) + 1, column + 1)
-        self._screen.resize(height, width)
+            below = min(excess, screen.lines - 1 - row)
+            above.extend(screen.buffer[y] for y in range(excess - below))
+            screen.cursor_position(1, 1)
+            screen.insert_lines(below)
+            screen.cursor_position(row - (excess - below) + 1, column + 1)
+        screen.resize(height, width)
+        if back := [above.pop() for _ in range(min(max(0, -excess), len(above)))]:
+            screen.cursor_position(1, 1)
+            screen.insert_lines(len(back))
+            screen.buffer.update(enumerate(reversed(back)))
+            screen.cursor_position(row + len(back) + 1, column + 1)
         self.child.setwinsize(height, width)
 
     def narrow(self, width: int) -> None:

@@ -8,14 +8,19 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TextIO
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.data_structures import Point, Size
-from prompt_toolkit.layout.screen import Screen
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.layout.screen import Char, Screen
 from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import BaseStyle
+
+from codex_py.text.display import cell_width
 
 # Of others, such as xterm, it is taken that they cut rows off. Over ssh mostly TERM alone comes along.
 _TERMS: Final = ("tmux", "screen", "xterm-kitty", "xterm-ghostty", "alacritty", "foot", "wezterm", "contour")
@@ -39,17 +44,28 @@ def rewraps_lines(env: Mapping[str, str]) -> bool:
     )
 
 
-def rows_gained(drawn: Screen, cursor: Point, width: int) -> int:
-    """How many rows more there are from the first to that of the cursor, once they have been wrapped at `width`."""
-    above = sum((_cells(drawn, y) - 1) // width for y in range(cursor.y) if _cells(drawn, y))
-    return above + cursor.x // width
+def _rows_of(cells: int, width: int) -> int:
+    """How many rows a line takes that is wrapped at `width`."""
+    return max(1, -(-cells // width))
 
 
-def _cells(drawn: Screen, y: int) -> int:
-    """How many cells of a row were drawn; spaces at its end were not."""
-    return max((x for x, char in drawn.data_buffer[y].items() if char.char != " "), default=-1) + 1
+def _drawn_cells(drawn: Screen, style: BaseStyle) -> list[int]:
+    """How many cells of each row were drawn; spaces at its end that look like nothing were not."""
+
+    def is_drawn(char: Char) -> bool:
+        looks = style.get_attrs_for_style_str(char.style)
+        return char.char != " " or any(
+            (looks.color, looks.bgcolor, looks.underline, looks.strike, looks.blink, looks.reverse)
+        )
+
+    rows = (drawn.data_buffer[y] for y in range(drawn.height))
+    return [max((x for x, char in row.items() if is_drawn(char)), default=-1) + 1 for row in rows]
 
 
+# What makes a printed line longer than it looks: its colours and links.
+_UNSEEN: Final = re.compile(r"\x1b\[[0-9;:]*m|\x1b\]8;[^\x1b]*\x1b\\")
+# As many printed lines are remembered as a large window shows.
+_MAX_LINES: Final = 300
 # Terminals that know it show what is between the two at once; the others ignore it.
 _BEGIN_UPDATE: Final = "\x1b[?2026h"
 _END_UPDATE: Final = "\x1b[?2026l"
@@ -137,8 +153,11 @@ class TerminalScreen:
         self.output = output
         self._rewraps_lines = rewraps_lines
         self._is_resized = False
-        self._drawn_width = 0
+        self._drawn_width = self._drawn_height = 0
+        # The widths of the rows of the live part that a window too low for it has moved to the scrollback.
+        self._hidden: list[int] = []
         self._finished: list[str] = []
+        self._printed: deque[str] = deque(maxlen=_MAX_LINES)
         self._app: LiveApplication | None = None
         self._soon: asyncio.TimerHandle | None = None
         self._prepare: Callable[[], None] | None = None
@@ -201,7 +220,7 @@ class TerminalScreen:
         width = self.width
         if self._finished or self._is_resized or width != self._drawn_width or self._shrinks(app):
             self._erase(app, width)
-        self._drawn_width = width
+        self._drawn_width, self._drawn_height = width, self.height
         self._write_finished()
 
     def _after_drawing(self, app: Application[None]) -> None:
@@ -217,13 +236,53 @@ class TerminalScreen:
         self.draw()
 
     def _erase(self, app: Application[None], width: int) -> None:
-        """Erase the live part, with the rows that it has got more since it was drawn."""
+        """Erase the live part."""
         self._is_resized = False
         drawn = app.renderer.last_rendered_screen
-        if self._rewraps_lines and drawn is not None and width < self._drawn_width:
-            cursor = drawn.get_cursor_position(app.layout.current_window)
-            self.output.cursor_up(rows_gained(drawn, cursor, width))
+        grown = self.height - self._drawn_height
+        if drawn is None or (width == self._drawn_width and not grown):
+            app.renderer.erase(leave_alternate_screen=False)
+            return
+        is_wrapped = self._rewraps_lines and width < self._drawn_width
+        cells = _drawn_cells(drawn, app.renderer.style)
+        rows = [_rows_of(each, width) if is_wrapped else 1 for each in cells]
+        cursor = drawn.get_cursor_position(app.layout.current_window)
+        if is_wrapped:
+            # It has got more rows since it was drawn.
+            self.output.cursor_up(sum(rows[: cursor.y]) - cursor.y + cursor.x // width)
         app.renderer.erase(leave_alternate_screen=False)
+        if grown > 0 and self._hidden:
+            self._erase_hidden(grown, drawn.height, width)
+            return
+        # A lower window first takes rows from below the cursor. What then does not fit goes up.
+        remaining = rows[: max(cursor.y + 1, len(rows) + min(0, grown))]
+        excess = sum(remaining) - self.height
+        for width_of_row, number in zip(cells, remaining, strict=False):
+            if excess > 0:
+                self._hidden.append(width_of_row)
+                excess -= number
+
+    def _erase_hidden(self, grown: int, drawn_height: int, width: int) -> None:
+        """Erase the rows that are back on the screen, and write once more what has been printed around them.
+
+        In a window too low for the live part its first rows go to the scrollback, where nothing erases them. They come
+        back when the window gets higher.
+        """
+        up = 0
+        while self._hidden and up < grown:
+            up += _rows_of(self._hidden.pop(), width)
+        free = self.height - drawn_height - up
+        lines: list[str] = []
+        for line in reversed(self._printed):
+            rows = _rows_of(cell_width(_UNSEEN.sub("", line)), width)
+            if rows > free:
+                break
+            lines.insert(0, line)
+            free, up = free - rows, up + rows
+        self.output.cursor_up(up)
+        self.output.erase_down()
+        for line in lines:
+            self.output.write_raw(line + "\r\n")
 
     def _shrinks(self, app: Application[None]) -> bool:
         """Whether fewer rows are needed than were drawn; the renderer alone never gives one back."""
@@ -236,4 +295,5 @@ class TerminalScreen:
     def _write_finished(self) -> None:
         for line in self._finished:
             self.output.write_raw(line + "\r\n")
+        self._printed += self._finished
         self._finished.clear()
