@@ -25,7 +25,7 @@ from codex_py.skills.words import Words, lines_with, make_table
 
 DIGEST_FILE: Final = "search.digest"
 # Changes with what is in the file, and with the stems and lists of words that it was made with.
-_MAGIC: Final = "codex-py skill digest 4"
+_MAGIC: Final = "codex-py skill digest 5"
 _SECTIONS: Final = 4
 _MAX_HEADER: Final = 200
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -98,7 +98,8 @@ class Digest:
         stored = self._file.skills if self._file else {}
         self._stored = stored
         self._numbers = {path: number for number, path in enumerate(stored)}
-        self._total = len(stored)
+        # How many skills there are, with those of the file.
+        self.total = len(stored)
         self._read: dict[str, list[int]] = {}
         self._known: dict[str, Postings] = {}
 
@@ -125,10 +126,10 @@ class Digest:
             if path in self._stored and self._stored[path][0] == str(described_crc(skill)):
                 found[self._numbers[path]] = skill
                 continue
-            found[self._total] = skill
+            found[self.total] = skill
             for stem, weight in describe(skill, self._stems).items():
-                self._read.setdefault(stem, []).append(self._total << 8 | weight)
-            self._total += 1
+                self._read.setdefault(stem, []).append(self.total << 8 | weight)
+            self.total += 1
         return found
 
     def is_current(self, skills: Iterable[Skill]) -> bool:
@@ -148,7 +149,7 @@ class Digest:
         if known is None:
             entries = self._file.postings(stem) if self._file else []
             entries += self._read.get(stem, ())
-            rarity = math.log(1 + (self._total - len(entries) + 0.5) / (len(entries) + 0.5))
+            rarity = math.log(1 + (self.total - len(entries) + 0.5) / (len(entries) + 0.5))
             known = self._known[stem] = Postings(rarity, entries)
         return known
 

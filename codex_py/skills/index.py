@@ -26,7 +26,7 @@ from codex_py.skills.term_weights import SkillTerms, described_by, described_crc
 from codex_py.skills.words import Words
 
 INDEX_FILE: Final = "search.sqlite"
-_FORMAT: Final = 7
+_FORMAT: Final = 8
 # No passage of a text that somebody wrote to be read has this few words of its own.
 _MIN_REPEATED: Final = 20
 _MIN_REPEATS: Final = 6

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from codex_py.skills.stems import CJK, MAX_WORD, fold, pairs_of, prepare, stem, without_hidden
+from codex_py.skills.stems import CJK, MAX_WORD, fold, is_name, pairs_of, prepare, stem, without_hidden
 from codex_py.skills.words import Words
 
 MAX_QUERY_CHARS: Final = 4000
@@ -15,6 +15,7 @@ MAX_GROUPS: Final = 40
 _TRANSLATED: Final = 0.9
 _SYNONYM: Final = 0.5
 _PAIR: Final = 0.6
+_TWO_PARTS: Final = r"(?<![A-Za-z0-9])([A-Z]?[a-z0-9]+)([A-Z]+[a-z0-9]*)(?![A-Za-z0-9])"
 # A pair that may reach from one word into the next.
 _CROSSING_PAIR: Final = 0.3
 
@@ -37,7 +38,7 @@ def read_query(text: str, words: Words, knows: Callable[[str], bool]) -> list[Qu
     skills.
     """
     found: dict[str, QueryGroup] = {}
-    tokens = _tokens(text)
+    tokens = _tokens(text, knows)
     stop = words.stop_words(tokens)
     # `charge` is a word of two languages.
     is_english = words.is_english(tokens)
@@ -63,13 +64,20 @@ def search_terms(text: str, words: Words) -> list[str]:
     return list(dict.fromkeys(word for group in groups for word, worth in group.stems if worth >= _PAIR))
 
 
-def _tokens(text: str) -> list[str]:
+def _tokens(text: str, knows: Callable[[str], bool]) -> list[str]:
     text = without_hidden(_without_fences(text[: 4 * MAX_QUERY_CHARS]))[:MAX_QUERY_CHARS]
+    text = re.sub(_TWO_PARTS, lambda name: _joined(name, knows), text)
     if not text.isascii():
         # Runs of Chinese and the like apart from words beside them, and in one piece.
         text = re.sub(f"[{CJK}]+", r" \g<0> ", text)
         return re.findall(r"[^\W_]+", fold(re.sub("[A-Z](?<=[a-z0-9][A-Z])", r" \g<0>", text)))
     return re.findall("[a-z0-9]+", prepare(text).lower())
+
+
+def _joined(name: re.Match[str], knows: Callable[[str], bool]) -> str:
+    """An identifier of two parts as one word, if skills have that word: `LinkedIn`."""
+    lowered = name[0].lower()
+    return lowered if is_name(name[0], name.groups()) and knows(stem(lowered)) else name[0]
 
 
 def _without_fences(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 # Han, kana and Hangul.
@@ -28,11 +28,15 @@ _SHAPE: Final = bytes(
 
 # Nobody asks for longer ones.
 MAX_WORD: Final = 40
+# A word of two parts up to this length may be a name that people write in small letters: `GitHub`, `LinkedIn`.
+_MAX_NAME: Final = 14
 _MIN_STEM: Final = 4
 _ENDINGS: Final = tuple(
     "ization isation ational fulness ousness iveness ations ation ement ment ness ing ed er or ion ly able ive al"
     " ful e".split()
 )
+# Without their endings these would be the stems of other words: `custom`, `let`, `past`, `auth`.
+_WHOLE: Final = frozenset("author authorization construction customer letter paste terminal".split())
 _SHORT_ENDINGS: Final = ("ing", "ed", "e")
 # About 10 MB.
 _MAX_WORDS: Final = 60_000
@@ -58,7 +62,8 @@ class StemTable(dict[str, str]):
         elif word[1:].islower() or (word.isupper() and word.isalpha()):
             stems = self[word.lower()]
         else:
-            stems = self._join(_parts_of(word))
+            parts = _parts_of(word)
+            stems = self._join([*parts, word.lower()] if is_name(word, parts) else parts)
         if len(word) <= MAX_WORD:
             if len(self) >= _MAX_WORDS:
                 self.clear()
@@ -98,6 +103,11 @@ def _parts_of(word: str) -> list[str]:
     return plain.split() if plain.isascii() else re.findall(r"[^\W_]+", plain)
 
 
+def is_name(word: str, parts: Sequence[str]) -> bool:
+    """Whether an identifier that is split into these parts may be a name that is also written as one word."""
+    return len(parts) == 2 and len(word) <= _MAX_NAME
+
+
 def fold(text: str) -> str:
     """Lower case without accents, as SQLite compares words."""
     if text.isascii():
@@ -134,6 +144,8 @@ def stem(word: str) -> str:
     if len(word) < _MIN_STEM or not word.isascii() or word.isdigit():
         return word
     word = _singular(word)
+    if word in _WHOLE:
+        return word
     for ending in _ENDINGS if word.endswith(_ENDINGS) else ():
         if word.endswith(ending) and len(word) - len(ending) >= (3 if ending in _SHORT_ENDINGS else 4):
             word = word[: -len(ending)]

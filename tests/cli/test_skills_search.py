@@ -56,7 +56,18 @@ def test_rank_says_which_skill_fits_and_why(place: Place, skills: Path) -> None:
     assert "scope user" in first["reasons"]
     # What stands there is shown, not only what was written.
     [found] = [entry for entry in listed(place, "rank", "a bill for a buyer") if entry["skill"] == "zz-invoice"]
-    assert "`custom` for `buyer`" in found["reasons"][0]
+    assert "`customer` for `buyer`" in found["reasons"][0]
+
+
+def test_a_name_of_two_parts_is_found_in_small_letters_too(place: Place, skills: Path) -> None:
+    add_skill(own_root(place), "outpost", skill_text("outpost", "Answer issues on GitHub and LinkedIn."))
+    for written in ("github", "GitHub", "Github", "linkedin", "LinkedIn"):
+        assert [entry["skill"] for entry in listed(place, "rank", f"who wrote to us on {written}?")] == ["outpost"]
+
+
+def test_the_ending_of_a_word_makes_no_other_word_of_it(place: Place, skills: Path) -> None:
+    add_skill(own_root(place), "shutters", skill_text("shutters", "Measure custom shutters, and let in light."))
+    assert [entry["skill"] for entry in listed(place, "rank", "a letter to the customer")] == ["zz-invoice"]
 
 
 def test_rank_says_how_often_a_skill_was_used_and_when(place: Place, skills: Path) -> None:
