@@ -26,6 +26,7 @@ _COORDINATION: Final = 0.4
 _SAME_BEGINNING: Final = 0.6
 _BEGINNING: Final = 5
 _MAX_LONGER: Final = 4
+_SYNONYM: Final = 0.3
 # Those who ask about a skill have mostly read its `SKILL.md`.
 _INSTRUCTIONS: Final = 0.4
 
@@ -46,7 +47,7 @@ def count_words(heading: str, text: str, stems: StemTable, *, is_instructions: b
 def rank_passages(question: str, passages: Sequence[PassageWords], words: Words) -> list[tuple[int, float]]:
     """The passages that have a word of a question, by position, with their scores: the best first."""
     counts = Counter(stem for passage in passages for stem in passage.text.keys() | passage.heading.keys())
-    groups = [_widen(group, counts) for group in read_query(question, words, counts.__contains__)]
+    groups = [_widen(group, counts) for group in read_query(question, words, counts.__contains__, synonym=_SYNONYM)]
     rarity = {
         stem: math.log(1 + (len(passages) - counts[stem] + 0.5) / (counts[stem] + 0.5))
         for group in groups

@@ -31,11 +31,11 @@ class QueryGroup(NamedTuple):
     is_everyday: bool
 
 
-def read_query(text: str, words: Words, knows: Callable[[str], bool]) -> list[QueryGroup]:
+def read_query(text: str, words: Words, knows: Callable[[str], bool], *, synonym: float = _SYNONYM) -> list[QueryGroup]:
     """The groups of a text, each once, at most 40: of letters and digits only, none of them a stop word.
 
     Code fences do not count, and nothing beyond the first 4,000 characters. `knows` says whether a stem occurs in
-    skills.
+    what is searched. A synonym of a word is worth `synonym` of it.
     """
     found: dict[str, QueryGroup] = {}
     tokens = _tokens(text, knows)
@@ -52,7 +52,7 @@ def read_query(text: str, words: Words, knows: Callable[[str], bool]) -> list[Qu
             is_foreign = not (is_english and token.isascii())
             english = words.in_english(token, is_known=knows(stem(token))) if is_foreign else ()
             group = [(token, 1.0), *((word, _TRANSLATED) for word in english)]
-            _add(found, token, [*group, *((word, _SYNONYM) for word in words.synonyms(token))], words, stop)
+            _add(found, token, [*group, *((word, synonym) for word in words.synonyms(token))], words, stop)
         if len(found) >= MAX_GROUPS:
             break
     return list(found.values())[:MAX_GROUPS]
