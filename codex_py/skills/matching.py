@@ -10,8 +10,8 @@ from codex_py.skills.budget import Preference
 from codex_py.skills.digest import DIGEST_FILE, Digest
 from codex_py.skills.model import Skill
 from codex_py.skills.priors import SkillPast, SkillPriors
-from codex_py.skills.query import read_query
-from codex_py.skills.ranking import clear_winners, match_skills, rank, reasons_for
+from codex_py.skills.query import QueryGroup, read_query
+from codex_py.skills.ranking import RankedSkill, clear_winners, distance_from_code, match_skills, rank, reasons_for
 
 MAX_SUGGESTED: Final = 8
 # So many are looked at with what is known beforehand.
@@ -55,7 +55,7 @@ class SkillMatcher:
         groups = read_query(text, self._digest.words, self._digest.knows)
         matches = {match.number: match for match in match_skills(groups, self._digest.find, self._skills, _MAX_MATCHES)}
         ranked = rank(list(matches.values()), len(groups), self._priors.value)
-        clear = {winner.number for winner in clear_winners(ranked, len(self._skills), MAX_SUGGESTED)}
+        clear = {winner.number for winner in self._clear(text, groups, ranked, MAX_SUGGESTED)}
         return [
             RankedMatch(
                 self._skills[entry.number],
@@ -86,5 +86,17 @@ class SkillMatcher:
         matches = match_skills(groups, self._digest.find, self._skills, _MAX_MATCHES)
         ranked = rank(matches, len(groups), self._priors.value)[: 4 * limit]
         allowed = [entry for entry in ranked if allows(self._skills[entry.number])]
-        chosen = clear_winners(allowed, len(self._skills), limit) if clear else allowed[:limit]
+        chosen = self._clear(text, groups, allowed, limit) if clear else allowed[:limit]
         return [self._skills[entry.number] for entry in chosen]
+
+    def _clear(
+        self, text: str, groups: Sequence[QueryGroup], ranked: Sequence[RankedSkill], limit: int
+    ) -> list[RankedSkill]:
+        if not ranked:
+            return []
+        digest = self._digest
+        # A skill for some files is here only when the message, or the session, is about these.
+        is_for_files = any(self._skills[entry.number].options.paths for entry in ranked[:limit])
+        logs = digest.words.in_change_logs
+        distance = distance_from_code(text, groups, digest.find, digest.total, logs, counts_marks=not is_for_files)
+        return clear_winners(ranked, len(self._skills), limit, distance)

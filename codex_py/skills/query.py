@@ -21,14 +21,10 @@ _CROSSING_PAIR: Final = 0.3
 
 
 class QueryGroup(NamedTuple):
-    """A written word: the stems that stand for it with their worth, the best of which counts.
-
-    `is_everyday` says that it says little about the kind of work.
-    """
+    """A written word: the stems that stand for it with their worth, the best of which counts."""
 
     word: str
     stems: tuple[tuple[str, float], ...]
-    is_everyday: bool
 
 
 def read_query(text: str, words: Words, knows: Callable[[str], bool], *, synonym: float = _SYNONYM) -> list[QueryGroup]:
@@ -45,14 +41,14 @@ def read_query(text: str, words: Words, knows: Callable[[str], bool], *, synonym
     for at, token in enumerate(tokens):
         for phrase, english in words.phrases(token):
             if " ".join(tokens[at : at + phrase.count(" ") + 1]) == phrase:
-                _add(found, phrase, [(word, _TRANSLATED) for word in english], words, stop)
+                _add(found, phrase, [(word, _TRANSLATED) for word in english], stop)
         if not token.isascii() and re.match(f"[{CJK}]", token):
             _add_run(found, token, words, stop)
         elif token not in stop and len(token) <= MAX_WORD and (len(token) > 1 or token in "rc"):
             is_foreign = not (is_english and token.isascii())
             english = words.in_english(token, is_known=knows(stem(token))) if is_foreign else ()
             group = [(token, 1.0), *((word, _TRANSLATED) for word in english)]
-            _add(found, token, [*group, *((word, synonym) for word in words.synonyms(token))], words, stop)
+            _add(found, token, [*group, *((word, synonym) for word in words.synonyms(token))], stop)
         if len(found) >= MAX_GROUPS:
             break
     return list(found.values())[:MAX_GROUPS]
@@ -91,27 +87,24 @@ def _add_run(found: dict[str, QueryGroup], run: str, words: Words, stop: frozens
     for part, english in words.segments(run):
         pairs = [(pair, _PAIR) for pair in pairs_of(part) if len(pair) > 1]
         if english:
-            _add(found, part, [*pairs, *((word, _TRANSLATED) for word in english)], words, stop)
+            _add(found, part, [*pairs, *((word, _TRANSLATED) for word in english)], stop)
             continue
         for pair in pairs:
-            _add(found, pair[0], [pair], words, stop)
+            _add(found, pair[0], [pair], stop)
     for pair in pairs_of(run):
-        _add(found, pair, [(pair, _CROSSING_PAIR)], words, stop)
+        _add(found, pair, [(pair, _CROSSING_PAIR)], stop)
 
 
 def _add(
     found: dict[str, QueryGroup],
     key: str,
     group: Iterable[tuple[str, float]],
-    words: Words,
     stop: frozenset[str],
 ) -> None:
     stems: dict[str, float] = {}
-    is_everyday = key.isdigit()
     for word, worth in group:
         if word not in stop:
             cut = stem(word)
             stems[cut] = max(worth, stems.get(cut, 0.0))
-            is_everyday = is_everyday or (worth >= _TRANSLATED and cut in words.everyday)
     if stems and (first := next(iter(stems))) not in found:
-        found[first] = QueryGroup(key, tuple(stems.items()), is_everyday)
+        found[first] = QueryGroup(key, tuple(stems.items()))

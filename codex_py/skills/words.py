@@ -1,4 +1,4 @@
-"""Word lists: words without meaning, everyday words of work on code, and English translations of others.
+"""Word lists: words without meaning, words of change logs, and English translations of others.
 
 The lists are texts in `words/`. For fast look-ups they are made into one table, which the digest keeps.
 """
@@ -10,13 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from codex_py.skills.stems import fold, stem
+from codex_py.skills.stems import fold
 
 # Endings of plurals and cases, tried in this order.
 _ENDINGS: Final = ("", "s", "en", "n", "e", "es", "er", "x", "i", "a")
 _MIN_COMPOUND: Final = 5
 # Languages in other scripts: their stop words cannot be words of a language in Latin letters.
 _OTHER_SCRIPTS: Final = ("ru", "zh")
+# In what part of the lines of change logs the words of each line of `coding.txt` occur, about.
+_PARTS: Final = (0.017, 0.0034, 0.00068)
 # Before the keys of synonyms, so that they and words of other languages are apart.
 _SYNONYM: Final = "~"
 
@@ -46,9 +48,10 @@ class Words:
         return counts["en"] > max(count for language, count in counts.items() if language != "en")
 
     @cached_property
-    def everyday(self) -> frozenset[str]:
-        """The stems of everyday words of work on code, which say little about the kind of work."""
-        return frozenset(self._table[: self._table.index(b"\n")].decode().split())
+    def in_change_logs(self) -> Mapping[str, float]:
+        """In what part of the lines of public change logs a stem occurs; rarer ones are left out."""
+        lists = self._table[: self._begin - 1].decode().split("\t")
+        return {stem: part for part, stems in zip(_PARTS, lists, strict=True) for stem in stems.split()}
 
     def synonyms(self, token: str) -> tuple[str, ...]:
         """The words of skills for an English word of everyday life."""
@@ -164,7 +167,7 @@ def _first(lines: bytes, prefix: bytes, low: int) -> int:
 
 
 def make_table() -> bytes:
-    """A line with the stems of everyday words, then one for each word that has others, in the order of their bytes.
+    """A line with the stems of change logs, then one for each word that has others, in the order of their bytes.
 
     Such a line has the word, a tab, and the others.
     """
@@ -179,9 +182,9 @@ def make_table() -> bytes:
             key = other.strip()
             words = [word for word in meant.split() if word != key]
             found.setdefault(f"{_SYNONYM}{key}", {}).update(dict.fromkeys(words))
-    everyday = " ".join(dict.fromkeys(map(stem, _read("everyday.txt").split())))
+    coding = _read("coding.txt").rstrip("\n").replace("\n", "\t")
     lines = sorted(f"{key}\t{' '.join(words)}".encode() for key, words in found.items() if key and words)
-    return b"\n".join([everyday.encode(), *lines, b""])
+    return b"\n".join([coding.encode(), *lines, b""])
 
 
 def _read(name: str) -> str:

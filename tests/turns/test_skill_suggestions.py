@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from codex_py.protocol import events
 from tests.support.agents import cast, spawn, wait
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, say
@@ -61,6 +63,21 @@ async def test_a_skill_that_is_left_out_is_suggested_before_the_message_that_cal
     assert items[-1]["content"][0]["text"].startswith("charge the customer")
     assert next(use.name for use in watched.of(events.SkillSuggested)) == "zz-invoice"
     assert second.input_bytes.startswith(first.input_bytes[:-1])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "the customer column is missing when we print the bill, see `BillWriter.print` in src/bills/writer.py",
+        "rename charge_customer to bill_customer in src/work.py",
+        "TypeError: charge() missing 1 required argument: 'customer'\n  at make_bill (src/bill.ts:14)",
+    ],
+)
+async def test_talk_about_code_brings_no_suggestion_whatever_it_is_about(place: Place, message: str) -> None:
+    add_many(place)
+    add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE))
+    requests, _ = await talked(place, TIGHT, message)
+    assert suggestions(requests[0]) == []
 
 
 async def test_what_was_suggested_is_not_suggested_again_and_every_request_extends_the_one_before(place: Place) -> None:
