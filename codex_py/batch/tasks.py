@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.services.git_fetch import git_source
+from codex_py.text.display import first_names
 from codex_py.text.files import json_reason
 from codex_py.text.nearest import did_you_mean
 
@@ -30,6 +31,7 @@ RESERVED: Final = frozenset(("batch.json", "report.csv", "report.html", "predict
 _OWN_KEYS: Final = ("id", "prompt", "repo", "ref")
 _TRUE: Final = frozenset(("true", "yes", "1"))
 _FALSE: Final = frozenset(("false", "no", "0"))
+_MAX_NAMED: Final = 10
 _MAX_CELL: Final = 64 * 1024 * 1024
 
 
@@ -71,6 +73,8 @@ def read_tasks(raw: bytes, name: str, rules: TaskRules) -> tuple[list[Task], lis
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return [], [f"`{name}` is not UTF-8 at byte {error.start}"]
+    if not name.endswith(".csv") and _is_array(text):
+        return [], [f"`{name}` is a JSON array: write one object a line, as `jq -c '.[]'` does"]
     is_csv = name.endswith(".csv") or not (name.endswith((".jsonl", ".ndjson")) or text.lstrip()[:1] in ("{", "["))
     return _collect(_csv_rows(text) if is_csv else _json_rows(text), name, lambda row: read_task(row, rules))
 
@@ -119,6 +123,17 @@ def _collect(
     return tasks, problems
 
 
+def _is_array(text: str) -> bool:
+    """Whether a text of several lines is one JSON array."""
+    lines = text.strip()
+    if lines[:1] != "[" or "\n" not in lines:
+        return False
+    try:
+        return isinstance(decode_json(lines), list)
+    except ValueError:
+        return False
+
+
 def _json_rows(text: str) -> Iterator[tuple[int, Row | TaskProblem]]:
     # Not `splitlines`, which breaks lines inside of JSON strings too.
     for number, line in enumerate(text.split("\n"), 1):
@@ -147,8 +162,8 @@ def _csv_rows(text: str) -> Iterator[tuple[int, Row | TaskProblem]]:
                 continue
             if not head:
                 head = [cell.strip() for cell in cells]
-                if repeated := next((name for name in head if head.count(name) > 1), None):
-                    yield number, TaskProblem(f"the column `{repeated}` is there twice")
+                if problem := _head_problem(head):
+                    yield number, problem
                     return
             elif len(cells) != len(head):
                 yield number, TaskProblem(f"{len(cells)} cells below {len(head)} columns")
@@ -156,6 +171,19 @@ def _csv_rows(text: str) -> Iterator[tuple[int, Row | TaskProblem]]:
                 yield number, {name: cell for name, cell in zip(head, cells, strict=True) if cell != ""}
     except csv.Error as error:
         yield start, TaskProblem(f"not CSV: {error}")
+
+
+def _head_problem(head: Sequence[str]) -> TaskProblem | None:
+    """Why a first row cannot be the names of the columns."""
+    if repeated := next((name for name in head if head.count(name) > 1), None):
+        return TaskProblem(f"the column `{repeated}` is there twice")
+    if "id" in head or "instance_id" in head:
+        return None
+    hint = "the first row names the columns, separated by commas"
+    if "ID" in head or "Id" in head:
+        hint = "names of columns are case-sensitive"
+    names = [f"`{name[:80]}`" for name in head]
+    return TaskProblem(f"no column `id`: the columns are {first_names(names, _MAX_NAMED)}", hint=hint)
 
 
 def read_task(row: Row, rules: TaskRules) -> Task:

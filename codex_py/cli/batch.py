@@ -53,7 +53,7 @@ _EPILOG: Final = """examples:
   codex-py batch tasks.jsonl --retry rate_limit --max-usd 20
 """
 # Options of `exec` that are the batch's to set, or that make no sense for one task of many.
-_MANAGED: Final = frozenset(
+MANAGED: Final = frozenset(
     "help cd json experimental-json session-id session-dir cwd-map again artifacts ephemeral last all turn uncommitted "
     "base commit title color trust".split()
 )
@@ -196,7 +196,7 @@ def _read(options: argparse.Namespace) -> tuple[list[Task], list[str]]:
     if options.repos is not None:
         return read_repositories(raw, name, options.prompt)
     parser = exec_parser()
-    rules = TaskRules(parser.long_options(), _MANAGED, parser.read, options.prompt or "")
+    rules = TaskRules(parser.long_options(), MANAGED, parser.read, options.prompt or "")
     return read_tasks(raw, name, rules)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from codex_py.batch.tasks import Task, TaskRules, read_repositories, read_tasks
-from codex_py.cli.batch import _MANAGED
+from codex_py.cli.batch import MANAGED
 from codex_py.cli.exec_parser import exec_parser
 
 PARSER = exec_parser()
-RULES = TaskRules(PARSER.long_options(), _MANAGED, PARSER.read)
+RULES = TaskRules(PARSER.long_options(), MANAGED, PARSER.read)
 
 
 def read(*rows: Any, rules: TaskRules = RULES) -> tuple[list[Task], list[str]]:
@@ -99,10 +99,26 @@ def test_every_wrong_row_has_its_line() -> None:
         ('id,prompt\na,"x\ny"\nb\n', "`t.csv`: row 4: 1 cells below 2 columns"),
         ('id,prompt\na,"x\n', "`t.csv`: row 2: not CSV: unexpected end of data"),
         ("id,prompt\n,x\n", "`t.csv`: row 2: no `id`"),
+        (
+            "id;prompt\na;x\nb;y\n",
+            "`t.csv`: row 1: no column `id`: the columns are `id;prompt`; the first row names the columns, separated "
+            "by commas",
+        ),
+        (
+            "ID,Prompt\na,x\n",
+            "`t.csv`: row 1: no column `id`: the columns are `ID`, `Prompt`; names of columns are case-sensitive",
+        ),
     ],
 )
 def test_a_table_that_is_wrong_is_named_by_its_line(text: str, line: str) -> None:
     assert read_tasks(text.encode(), "t.csv", RULES)[1] == [line]
+
+
+def test_an_array_is_named_as_one() -> None:
+    text = '[{"id": "a", "prompt": "x"},\n {"id": "b", "prompt": "y"}]\n'
+    for name in ("t.jsonl", "t.json", "-"):
+        line = f"`{name}` is a JSON array: write one object a line, as `jq -c '.[]'` does"
+        assert read_tasks(text.encode(), name, RULES) == ([], [line])
 
 
 def test_other_encodings_are_refused_and_a_mark_of_utf8_is_not() -> None:
