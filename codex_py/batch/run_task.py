@@ -83,9 +83,13 @@ class TaskRunner:
                 self._out.write_record(task, record)
                 on_activity("preparing its directory")
                 workspace = await self._workspace(task, is_same)
-                record = await self._run_exec(task, workspace, record, limit_usd, on_activity)
+                if problem := await self._branch_problem(task, workspace):
+                    record = _failed(record._replace(cost_usd=before.cost_usd or 0.0), COMMIT, problem)
+                else:
+                    record = await self._run_exec(task, workspace, record, limit_usd, on_activity)
         except UserError as error:
-            record = _failed(TaskRecord(digest=task.digest, attempts=max(1, before.attempts)), WORKSPACE, str(error))
+            record = TaskRecord(digest=task.digest, attempts=max(1, before.attempts), cost_usd=before.cost_usd or 0.0)
+            record = _failed(record, WORKSPACE, str(error))
             make_private_dir(self._out.task_directory(task))
         else:
             if record.code == BUSY:
@@ -110,6 +114,20 @@ class TaskRunner:
     async def _workspace(self, task: Task, is_same: bool) -> TaskWorkspace:
         make = self._maker.open if is_same else self._maker.make
         return await asyncio.to_thread(make, task.repo, task.ref, self._out.task_directory(task) / WORK)
+
+    def _branch(self, task: Task) -> tuple[str, str]:
+        """The branch of a task, and the message of its commit."""
+        title = sanitize_line(f"{task.id}: {first_words(task.prompt, 60)}")
+        return self._settings.branch.replace("{id}", task.id), title
+
+    async def _branch_problem(self, task: Task, workspace: TaskWorkspace) -> str:
+        """Why the task could not leave its branch, which is better known before it has cost anything."""
+        if self._settings.commits and workspace.git is not None:
+            try:
+                await asyncio.to_thread(self._maker.check_branch, workspace, *self._branch(task))
+            except UserError as error:
+                return str(error)
+        return ""
 
     async def _run_exec(
         self, task: Task, workspace: TaskWorkspace, record: TaskRecord, limit_usd: float | None, on_activity: OnActivity
@@ -143,10 +161,8 @@ class TaskRunner:
     ) -> TaskRecord:
         if self._settings.commits and workspace.git is not None:
             on_activity("commit")
-            title = sanitize_line(f"{task.id}: {first_words(task.prompt, 60)}")
-            branch = self._settings.branch.replace("{id}", task.id)
             try:
-                commit = await asyncio.to_thread(self._maker.commit, workspace, branch, title)
+                commit = await asyncio.to_thread(self._maker.commit, workspace, *self._branch(task))
             except UserError as error:
                 return _failed(record, COMMIT, str(error))
             record = record._replace(commit=commit)

@@ -38,6 +38,14 @@ class TaskWorkspace(NamedTuple):
     base: str = ""
 
 
+class _Local(NamedTuple):
+    """A repository of this machine, what asks it, and where in its working tree a directory is."""
+
+    git: Path
+    writer: GitWriter
+    inner: Path
+
+
 class WorkspaceMaker:
     """Makes workspaces; repositories that are fetched are kept in `fetched`. Blocks, so call it in a thread."""
 
@@ -58,15 +66,13 @@ class WorkspaceMaker:
                 git = self._fetch(repo, ref)
                 return self._clone(git, self._commit(self._bare(git), ref), top, inner=Path())
             directory = Path(repo)
-            root = GitReader(directory, self._env, looks_below=False).root
-            if root is None:
+            found = self._local(directory)
+            if found is None:
                 if ref:
                     raise UserError(f"`{repo}` is not a git repository, which `ref` needs")
                 shutil.copytree(directory, top, symlinks=True)
                 return TaskWorkspace(top, top)
-            git = self._git_directory(root)
-            commit = self._commit(self._writer(root, {}), ref)
-            return self._clone(git, commit, top, inner=directory.relative_to(os.path.realpath(root)))
+            return self._clone(found.git, self._commit(found.writer, ref), top, inner=found.inner)
         except OSError as error:
             reason = os_reason(error)[:200]
             raise UserError(f"cannot make the workspace `{top}`: {reason}") from error
@@ -82,9 +88,31 @@ class WorkspaceMaker:
         if git_source(repo) is not None:
             git = self._mirror(repo)
         else:
-            root = GitReader(Path(repo), self._env, looks_below=False).root
-            git = root and self._git_directory(root)
+            found = self._local(Path(repo))
+            git = found and found.git
         return TaskWorkspace(top, top / inner, git, commit)
+
+    def check_branch(self, workspace: TaskWorkspace, branch: str, message: str) -> None:
+        """Raise `UserError` where `commit` would take commits off a branch, or files out of a working tree.
+
+        `message` begins with the id of the task and a colon.
+        """
+        assert workspace.git is not None  # checked before the batch begins
+        git, name = self._bare(workspace.git), f"refs/heads/{branch}"
+        if git.run("for-each-ref", "--format=%(refname)", f"{name}/", "--count=1").strip():
+            raise UserError(f"no branch can be named `{branch}`: there are branches below it")
+        if git.run("for-each-ref", "--format=%(refname)", name).strip() != name:
+            return
+        for entry in git.run("worktree", "list", "--porcelain").split("\n\n"):
+            lines = entry.splitlines()
+            if f"branch {name}" in lines and "bare" not in lines:
+                where = lines[0].removeprefix("worktree ")
+                raise UserError(f"the branch `{branch}` is checked out in `{where}`; choose another `--branch`")
+        # A commit of this task, by an earlier attempt, is replaced.
+        parents, _, subject = git.run("log", "-1", "--format=%P%x00%s", name, "--").strip().partition("\0")
+        is_own = parents == workspace.base and subject.partition(": ")[0] == message.partition(": ")[0]
+        if not is_own and git.run("rev-list", "--count", name, "--not", workspace.base, "--").strip() != "0":
+            raise UserError(f"the branch `{branch}` has other commits; choose another `--branch`")
 
     def commit(self, workspace: TaskWorkspace, branch: str, message: str) -> str:
         """Commit the changes of a workspace on its base, as `branch` of the repository it came from; gives the commit.
@@ -108,6 +136,7 @@ class WorkspaceMaker:
         identity = [] if _has_identity(git) else ["-c", "user.name=codex-py", "-c", "user.email=codex-py@localhost"]
         commit = git.run(*identity, "commit-tree", "--no-gpg-sign", "-p", workspace.base, "-m", message, tree).strip()
         with _locked(self._fetched / "branches.lock"):
+            self.check_branch(workspace, branch, message)
             git.run("update-ref", f"refs/heads/{branch}", commit)
         if workspace.git.parent == self._fetched:
             # The clone is the only repository here that a user would look into.
@@ -122,10 +151,10 @@ class WorkspaceMaker:
         clone = self._writer(top, {"GIT_DIR": str(top / ".git"), "GIT_WORK_TREE": str(top)})
         clone.run("checkout", "-q", "--detach", commit)
         clone.run("remote", "remove", "origin")
-        (top.parent / _BASE).write_text(f"{commit} {inner}")
         cwd = top / inner
         if not cwd.is_dir():
             raise UserError(f"`{inner}` is not a directory at commit {commit[:12]}")
+        (top.parent / _BASE).write_text(f"{commit} {inner}")
         return TaskWorkspace(top, cwd, git, commit)
 
     def _fetch(self, url: str, ref: str) -> Path:
@@ -171,9 +200,16 @@ class WorkspaceMaker:
                 continue
         raise UserError(f"no commit `{ref}` in the repository" if ref else "the repository has no commit")
 
-    def _git_directory(self, root: Path) -> Path:
-        found = self._writer(root, {}).run("rev-parse", "--path-format=absolute", "--git-common-dir")
-        return Path(found.rstrip("\n"))
+    def _local(self, directory: Path) -> _Local | None:
+        """The repository of a directory, which may be a bare one; None where it has none."""
+        root = GitReader(directory, self._env, looks_below=False).root
+        if root is not None:
+            writer = self._writer(root, {})
+            git = Path(writer.run("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n"))
+            return _Local(git, writer, directory.relative_to(os.path.realpath(root)))
+        if (directory / "HEAD").is_file() and all((directory / name).is_dir() for name in ("objects", "refs")):
+            return _Local(directory, self._bare(directory), Path())
+        return None
 
     def _writer(self, directory: Path, own: Mapping[str, str]) -> GitWriter:
         writer = GitWriter(directory, self._env, _LOCAL, own=own, seconds=_SECONDS)

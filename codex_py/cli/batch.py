@@ -176,7 +176,13 @@ def _check_branch(branch: str) -> None:
     name = branch.replace("{id}", "id")
     parts = name.split("/")
     odd = any(character in name for character in " ~^:?*[\\{}") or not name.isprintable()
-    if odd or ".." in name or "@{" in name or any(not p or p[0] in ".-" or p.endswith((".lock", ".")) for p in parts):
+    if (
+        odd
+        or name in ("@", "HEAD")
+        or ".." in name
+        or "@{" in name
+        or any(not p or p[0] in ".-" or p.endswith((".lock", ".")) for p in parts)
+    ):
         raise UsageError(f"`{branch}` is not a name of a branch")
 
 

@@ -48,6 +48,9 @@ def report_of(out: Path) -> dict[str, dict[str, str]]:
         return {row["id"]: row for row in csv.DictReader(file)}
 
 
+IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+
+
 def serving(*script: Play | Repeat) -> FakeResponses:
     """A model for many sessions."""
     return FakeResponses(*script, excuse={"threads"})
@@ -291,6 +294,69 @@ def test_the_judge_decides_and_the_branch_is_left_without_a_push(place: Place, o
     assert git(place, "status", "--short") == ""
     assert not list(out.rglob("RAN"))
     assert not (place.repo / "RAN").exists()
+
+
+def writing(request: Request) -> Stream:
+    """A model that writes a file, named by the prompt."""
+    if any(entry["type"] == "function_call_output" for entry in request.input):
+        return [say("done")]
+    return [call("c1", "exec_command", {"cmd": f"echo made > {prompt_of(request)}"})]
+
+
+@pytest.mark.parametrize("case", ["checked out", "in a worktree", "with other commits", "below it"])
+def test_a_branch_that_is_somebodys_is_left_alone_and_the_task_costs_nothing(
+    place: Place, out: Path, case: str
+) -> None:
+    branch = {"checked out": git(place, "branch", "--show-current").strip(), "below it": "b"}.get(case, "theirs")
+    if case == "in a worktree":
+        git(place, "worktree", "add", "-q", "-b", "theirs", str(out.parent / "wt"))
+    elif case != "checked out":
+        name = "b/c" if case == "below it" else "theirs"
+        git(place, "branch", name, git(place, *IDENTITY, "commit-tree", "-m", "x", "-p", "HEAD", "HEAD^{tree}").strip())
+    before = git(place, "for-each-ref")
+    rows = [{"id": "a", "prompt": "file", "repo": str(place.repo)}]
+    arguments = (write_tasks(place, rows), "-s", "workspace-write", "--commit", "--branch")
+    with serving(repeat(writing)) as model:
+        done = run_batch(place, out, *arguments, branch, model=model)
+        assert len(model.requests) == 0
+        reported = report_of(out)["a"]
+        assert (done.status, reported["code"], f"`{branch}`" in reported["message"]) == (1, "commit", True)
+        assert "of unknown price" not in done.err
+        assert (git(place, "for-each-ref"), git(place, "status", "--short")) == (before, "")
+        # The same command with a branch that is free goes on, and again with the branch that it has left.
+        assert run_batch(place, out, *arguments, "free").status == 0
+        assert run_batch(place, out.parent / "other", *arguments, "free").status == 0
+    assert git(place, "log", "--format=%s", "-2", "free").splitlines()[0] == "a: file"
+    assert git(place, "rev-list", "--count", "free", "--not", "HEAD") == "1\n"
+
+
+def test_a_bare_repository_is_cloned(place: Place, out: Path) -> None:
+    bare, empty = out.parent / "bare", out.parent / "empty"
+    git(place, "clone", "-q", "--bare", str(place.repo), str(bare))
+    git(place, "init", "-q", "--bare", str(empty))
+    rows = [{"id": "a", "prompt": "file", "repo": str(bare)}, {"id": "b", "prompt": "file", "repo": str(empty)}]
+    arguments = ("-s", "workspace-write", "--branch", "made", "--commit")
+    with serving(repeat(writing)) as model:
+        run_batch(place, out, write_tasks(place, rows), *arguments, model=model)
+    assert {name: (row["status"], row["message"]) for name, row in report_of(out).items()} == {
+        "a": ("ok", ""),
+        "b": ("failed", "the repository has no commit"),
+    }
+    assert sorted(path.name for path in (out / "a/work").iterdir()) == [".git", "README.md", "file"]
+    assert git(place, "--git-dir", str(bare), "show", "made:file") == "made\n"
+
+
+def test_a_directory_that_a_commit_does_not_have_fails_each_time(place: Place, out: Path) -> None:
+    before = git(place, "rev-parse", "HEAD").strip()
+    place.write("inner/file", "x")
+    git(place, "add", "-A")
+    git(place, *IDENTITY, "commit", "-qm", "inner")
+    tasks = write_tasks(place, [{"id": "a", "prompt": "x", "repo": str(place.repo / "inner"), "ref": before}])
+    with serving() as model:
+        for _ in range(2):
+            done = run_batch(place, out, tasks, model=model)
+            assert (done.status, report_of(out)["a"]["code"]) == (1, "workspace")
+            assert "of unknown price" not in done.err
 
 
 def test_a_batch_loads_no_module_of_the_directory_it_starts_in(place: Place, out: Path) -> None:
