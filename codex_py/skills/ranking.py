@@ -54,17 +54,16 @@ _RARE_IN_CHANGE_LOGS: Final = 0.001
 # Stems that only may stand for a word say nothing about it.
 _MIN_WORTH: Final = 0.6
 
-_PERSONS: Final = re.compile(
-    r"\b(?:i|we|my|our|us|me|ich|wir|mein\w{0,2}|unser\w{0,2}|mi|mis|nuestr\w{1,2}|je|nous|notre|nos|mon|ma|io|mio|mia|eu"
-    r"|meu|minha|я|мой|моя|мы|наш\w{0,2})\b|我|私|僕|저는|우리",
-    re.IGNORECASE,
+_PERSONS: Final = (
+    r"(?i)\b(?:i|we|my|our|us|me|ich|wir|mein\w{0,2}|unser\w{0,2}|mi|mis|nuestr\w{1,2}|je|nous|notre|nos|mon|ma|io|mio|mia|eu"
+    r"|meu|minha|я|мой|моя|мы|наш\w{0,2})\b|我|私|僕|저는|우리"
 )
 _ENDINGS: Final = (
     "py|js|ts|jsx|tsx|go|rs|java|kt|swift|c|h|cc|cpp|rb|php|cs|json|toml|yaml|yml|md|css|html|sql|xml|lock|txt|diff|cfg"
     "|ini|sh"
 )
 # Quoted code, identifiers, calls, paths, names of files, options, errors, operators.
-_MARKS: Final = re.compile(
+_MARKS: Final = (
     r"`[^`\n]{1,200}`|\b[a-z]{1,40}[A-Z]\w{0,40}|\b[A-Z][a-z0-9]{1,40}[A-Z]\w{0,40}|\b[A-Za-z0-9]{1,40}_\w{1,40}|\w\(\)"
     rf"|(?<![\w./-])[a-z0-9_.@~-]{{0,60}}/[a-z0-9_./-]{{1,60}}|\b\w{{1,60}}\.(?:{_ENDINGS})\b|--[a-z]\w{{0,40}}"
     r"|\b[A-Z][a-z]{1,40}(?:Error|Exception)\b|::|=>|==|\.\w{1,40}\("
@@ -179,10 +178,10 @@ def distance_from_code(
     of the lines of change logs a stem occurs. Without `counts_marks` it may name files all the same.
     """
     text = text[:MAX_QUERY_CHARS]
-    persons = sum(1 for _ in islice(_PERSONS.finditer(text), _MAX_PERSONS))
+    persons = sum(1 for _ in islice(re.finditer(_PERSONS, text), _MAX_PERSONS))
     # A name such as `LinkedIn` is written like an identifier.
     names = {group.word for group in groups}
-    found = (mark for mark in _MARKS.findall(text if counts_marks else "") if mark.lower() not in names)
+    found = (mark for mark in re.findall(_MARKS, text if counts_marks else "") if mark.lower() not in names)
     marks = sum(1 for _ in islice(found, _MAX_MARKS))
     words = _WORDS * math.log(max(1, len(groups)))
     return _PERSON * persons + _MARK * marks + words + _RATIO * _ratio(groups, find, total, logs)
