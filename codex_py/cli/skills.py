@@ -207,7 +207,7 @@ def rank_skills(
 ) -> int:
     """Show which skills fit a text, the best first, and why; the suggested ones are marked."""
     found = look_here(cwd, overrides, profile)
-    ranked = skill_admin.rank_skills(found, text)
+    ranked = skill_admin.rank_skills(found, text, _warn)
     view.print_ranking(ranked, sys.stdout, as_json=as_json)
     if not ranked:
         print_note("no skill fits")
@@ -234,11 +234,15 @@ def search_skills(
             reason = "is switched off" if not enabled else "is the name of several skills: use the path of one"
             raise UserError(f"the skill `{skill}` {reason}")
         skills = tuple(enabled)
-    passages = skill_admin.search_passages(found, skills, question, limit)
+    passages = skill_admin.search_passages(found, skills, question, limit, _warn)
     view.print_passages(passages, sys.stdout, as_json=as_json)
     if not passages:
         print_note("nothing found")
     return 0
+
+
+def _warn(message: str) -> None:
+    print_warnings([message])
 
 
 def _switch(target: str, cwd: Path | None, *, enabled: bool) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from codex_py.config.entries import SkillSelector, set_skill_rule
@@ -88,12 +89,41 @@ def named(skills: Sequence[Skill]) -> str:
     return f"`{name}` ({skills[0].scope})" if len(skills) == 1 else f"{len(skills)} skills called `{name}`"
 
 
-def rank_skills(admin: SkillAdmin, text: str) -> list[RankedMatch]:
-    """The skills the model may choose that fit a text, the best first. Raises `UserError` where there is no index."""
+def rank_skills(admin: SkillAdmin, text: str, warn: Callable[[str], object]) -> list[RankedMatch]:
+    """The skills the model may choose that fit a text, the best first.
+
+    `warn` gets a line where the index cannot be kept. Where there can be none, names and descriptions are ranked.
+    """
     skills = admin.catalog.listed()
-    directory, may_read = _where(admin)
-    with _search_errors():
-        fill_index(directory, skills, may_read)
+    try:
+        fill_index(_stored_index(admin), skills, _read_check(admin))
+    except IndexUnavailable as error:
+        with _spare_index(error, warn) as directory:
+            with suppress(IndexUnavailable):
+                fill_index(directory, skills, _read_check(admin))
+            return _rank(admin, directory, skills, text)
+    return _rank(admin, _stored_index(admin), skills, text)
+
+
+def search_passages(
+    admin: SkillAdmin, skills: Sequence[Skill], question: str, limit: int, warn: Callable[[str], object]
+) -> list[FoundPassage]:
+    """Passages of some skills, the best first. Raises `UserError` where there can be no index.
+
+    `warn` gets a line where the index cannot be kept.
+    """
+    search = partial(find_passages, skills=skills, question=question, limit=limit, may_read=_read_check(admin))
+    try:
+        return search(_stored_index(admin))
+    except IndexUnavailable as error:
+        with _spare_index(error, warn) as directory:
+            try:
+                return search(directory)
+            except IndexUnavailable as trouble:
+                raise UserError(f"skills cannot be searched: {trouble}") from trouble
+
+
+def _rank(admin: SkillAdmin, directory: Path, skills: Sequence[Skill], text: str) -> list[RankedMatch]:
     project = admin.sources.project_root
     past = read_past(admin.request.home, str(project or admin.sources.cwd))
     matcher = SkillMatcher(directory, skills, past, repository_words(project))
@@ -103,26 +133,21 @@ def rank_skills(admin: SkillAdmin, text: str) -> list[RankedMatch]:
         matcher.close()
 
 
-def search_passages(admin: SkillAdmin, skills: Sequence[Skill], question: str, limit: int) -> list[FoundPassage]:
-    """Passages of some skills, the best first. Raises `UserError` where there is no index."""
-    directory, may_read = _where(admin)
-    with _search_errors():
-        return find_passages(directory, skills, question, limit, may_read=may_read)
-
-
-def _where(admin: SkillAdmin) -> tuple[Path, Callable[[Path], bool]]:
-    request = admin.request
-    return request.home / "cache" / "skills", read_check(
-        admin.loaded, home=request.home, cwd=request.cwd, env=request.env
-    )
-
-
 @contextmanager
-def _search_errors() -> Generator[None]:
-    try:
-        yield
-    except IndexUnavailable as error:
-        raise UserError(f"skills cannot be searched: {error}") from error
+def _spare_index(error: IndexUnavailable, warn: Callable[[str], object]) -> Generator[Path]:
+    """A directory for an index that is not kept, because the stored one cannot be used."""
+    warn(f"the search index cannot be kept, so this command makes its own: {error}")
+    with TemporaryDirectory(prefix="codex-py-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+
+
+def _stored_index(admin: SkillAdmin) -> Path:
+    return admin.request.home / "cache" / "skills"
+
+
+def _read_check(admin: SkillAdmin) -> Callable[[Path], bool]:
+    request = admin.request
+    return read_check(admin.loaded, home=request.home, cwd=request.cwd, env=request.env)
 
 
 def window_for(admin: SkillAdmin) -> int | None:

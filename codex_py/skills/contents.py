@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from codex_py.protocol.items import ResponseItem, message
@@ -33,10 +34,20 @@ def references_item(skill: Skill, files: SkillFiles) -> ResponseItem | None:
 
 
 def _reference_line(skill: Skill, name: str) -> str:
-    text = read_text(skill, f"{skill.directory}/{name}", _HEAD_BYTES)
+    path = f"{skill.directory}/{name}"
+    text = read_text(skill, path, _HEAD_BYTES)
+    size = _size_of(path)
+    if size and not text:
+        return f"- {one_line(name)} ({size:,} bytes, not text)"
     titles = [one_line(heading.title) for heading in headings_of(text)]
     title = shortened(titles[0], _MAX_TITLE) if titles else ""
     rest = shortened(", ".join(titles[1:]), _MAX_HEADINGS)
-    size = f"{len(text.encode('utf-8', 'replace')):,} bytes" if len(text) < _HEAD_BYTES else "64 KiB or more"
     about = ": ".join(part for part in (title, rest) if part)
-    return f"- {one_line(name)} ({size})" + (f" {about}" if about else "")
+    return f"- {one_line(name)} ({size:,} bytes)" + (f" {about}" if about else "")
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path, follow_symlinks=False).st_size  # noqa: PTH116 - as a plain path, like the others
+    except OSError:
+        return 0

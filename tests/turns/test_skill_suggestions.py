@@ -164,6 +164,20 @@ async def test_the_references_of_a_skill_follow_it_as_a_table_of_contents(place:
     assert tool_names(requests[0])[-1] == "skill_search"
 
 
+async def test_the_table_of_contents_says_which_file_is_no_text(place: Place) -> None:
+    path = add_skill(own_root(place), "tax")
+    (path.parent / "scan.md").write_bytes(b"# Title\0\xff" * 400)
+    (path.parent / "empty.md").write_text("")
+    (path.parent / "long.md").write_text("# Long\n" + "word " * 40_000)
+    requests, _ = await talked(place, NO_BUNDLED, "$tax")
+    lines = requests[0].body["input"][-2]["content"][0]["text"].splitlines()
+    assert lines[2:-1] == [
+        "- empty.md (0 bytes)",
+        "- long.md (200,007 bytes) Long",
+        "- scan.md (3,600 bytes, not text)",
+    ]
+
+
 NOTES = "Write down what changed since the last version."
 
 
