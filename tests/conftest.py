@@ -5,7 +5,6 @@ from __future__ import annotations
 import compileall
 import difflib
 import gc
-import importlib
 import itertools
 import json
 import os
@@ -25,6 +24,7 @@ from codex_py.protocol.encoding import as_object
 from tests.support.home import Place, Tree, make_place
 from tests.support.process import PACKAGE
 from tests.support.warm import warm_starts
+from tests.support.warm_workers import warm_workers
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,33 +42,24 @@ def pytest_configure(config: pytest.Config) -> None:
         # A program that takes as long to load as several starts takes, and needs what only Linux has.
         if config.getoption("numprocesses", None) and sys.platform == "linux":
             with ExitStack() as stack:
-                directory = stack.enter_context(TemporaryDirectory(prefix="warm-"))
-                stack.enter_context(warm_starts(Path(directory)))
+                directory = Path(stack.enter_context(TemporaryDirectory(prefix="warm-")))
+                paths = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+                # Before there are files of other programs that its workers could hold open.
+                python = stack.enter_context(warm_workers(directory, config.rootpath, paths))
+                config.option.tx = [f"popen//python={python}"] * len(config.option.tx)
+                stack.enter_context(warm_starts(directory))
                 config.add_cleanup(stack.pop_all().close)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Generator[None]:
+def pytest_collection() -> Generator[None]:
     """Keep the garbage collector away from the thousands of tests, which are there to the end."""
     gc.disable()
     try:
-        if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-            _import_share(session.config.rootpath, worker, int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
         yield
     finally:
         gc.freeze()
         gc.enable()
-
-
-def _import_share(root: Path, worker: str, workers: int) -> None:
-    """Import the tests from another place on than the other workers do.
-
-    In a new checkout a file's first import takes the longest: pytest rewrites its assertions. Each worker finds then
-    what another one has rewritten, instead of doing the same at the same time.
-    """
-    files = sorted((root / "tests").rglob("test_*.py"))
-    for file in files[int(worker.removeprefix("gw")) :: workers]:
-        importlib.import_module(".".join(file.relative_to(root).with_suffix("").parts))
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:

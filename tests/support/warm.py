@@ -130,10 +130,7 @@ def warm_starts(directory: Path) -> Generator[None, None, None]:
         _program(_address(directory, drivers=False), "codex_py"),
         _program(_address(directory, drivers=True), "acp", "openai_codex", "openai_codex_sdk"),
     ]
-    client = directory / "bin/codex-py"
-    client.parent.mkdir()
-    client.write_text(f"#!{sys.executable} -IS\n" + Path(__file__).with_name("warm_client.py").read_text())
-    client.chmod(0o755)
+    write_client(directory / "bin/codex-py")
     os.environ[_DIRECTORY] = str(directory)
     try:
         yield
@@ -142,6 +139,13 @@ def warm_starts(directory: Path) -> Generator[None, None, None]:
         # They end with their input.
         for program in programs:
             program.communicate()
+
+
+def write_client(path: Path) -> None:
+    """Write the command that has the program of its name, which listens beside its directory, play it."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!{sys.executable} -IS\n" + Path(__file__).with_name("warm_client.py").read_text())
+    path.chmod(0o755)
 
 
 def _program(address: str, *packages: str) -> subprocess.Popen[bytes]:

@@ -3,6 +3,8 @@
 A run with workers puts it into a directory for `PATH` (`warm_path` of `warm.py`). It stands for a process without files
 beyond the standard three, limits and a terminal of its own. Where nothing can be played it becomes the real command. It
 loads as little as it can.
+
+As `python` it stands for the Python of the workers of a run (`warm_workers.py`).
 """
 
 from __future__ import annotations
@@ -42,12 +44,13 @@ def ask(
 
 
 def main() -> None:
-    command = str(Path(sys.executable).with_name("codex-py"))
+    file = Path(__file__)
+    command = str(Path(sys.executable).with_name(file.name))
     arguments = [command, *sys.argv[1:]]
-    if not can_be_played(os.environ):
+    if file.name == "codex-py" and not can_be_played(os.environ):
         os.execv(command, arguments)
     try:
-        address = str(Path(__file__).parents[1] / "codex-py")
+        address = str(file.parents[1] / file.name)
         program, pid = ask(address, arguments, (0, 1, 2), env=os.environ, cwd=str(Path.cwd()))
     except OSError:  # inside of a sandbox
         os.execv(command, arguments)

@@ -16,6 +16,7 @@ import json
 import os
 import pkgutil
 import runpy
+import select
 import selectors
 import signal
 import socket
@@ -25,13 +26,13 @@ import termios
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
 from multiprocessing import util
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias
 
 # Both act as soon as they are loaded, which is for each process to do: they prepare for signals, and for its end.
 _ENTRY: Final = "codex_py.cli.entry"
@@ -50,23 +51,31 @@ _REHEARSED: Final = (
 )
 _COLLAPSE: Final = 25  # MADV_COLLAPSE
 
+# What a copy does with the connection and the descriptors of its request.
+Become: TypeAlias = Callable[[socket.socket, list[int]], NoReturn]
+
 
 def main(listener: socket.socket, directory: str, packages: list[str]) -> None:
     # The folder of a script is the first place where its modules are looked for.
     sys.path[0] = directory
+    # Not before there is something to play: in many runs there never is.
+    if 0 in select.select([0, listener], [], [])[0]:
+        return
+    load(packages)
+    serve(listener, play)
+
+
+def serve(listener: socket.socket, become: Become) -> None:
+    """Start copies of this process for whoever asks, until standard input ends."""
     selector = selectors.DefaultSelector()
     for source in (0, listener):
         selector.register(source, selectors.EVENT_READ)
-    # Not before there is something to play: in many runs there never is.
-    if any(key.fd == 0 for key, _ in selector.select()):
-        return
-    load(packages)
     while True:
         for key, _ in selector.select():
             if key.fd == 0:
                 return
             if key.fileobj is listener:
-                pid, connection = begin(listener)
+                pid, connection = begin(listener, become)
                 selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, connection))
             else:
                 selector.unregister(key.fd)
@@ -74,13 +83,13 @@ def main(listener: socket.socket, directory: str, packages: list[str]) -> None:
                 end(*key.data)
 
 
-def begin(listener: socket.socket) -> tuple[int, socket.socket]:
+def begin(listener: socket.socket, become: Become) -> tuple[int, socket.socket]:
     """Start what the next connection asks for."""
     connection, _ = listener.accept()
     _, descriptors, _, _ = socket.recv_fds(connection, 1, 4)
     pid = os.fork()
     if pid == 0:
-        play(connection, descriptors)
+        become(connection, descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     return pid, connection
@@ -150,18 +159,7 @@ def join_pages() -> None:
 
 def play(connection: socket.socket, descriptors: list[int]) -> NoReturn:
     """Be the process that was asked for."""
-    os.setsid()
-    connection.sendall(str(os.getpid()).encode())
-    letter, *files = descriptors
-    os.lseek(letter, 0, os.SEEK_SET)
-    with os.fdopen(letter, "rb", closefd=False) as file:
-        request: dict[str, Any] = json.load(file)
-    for number, descriptor in enumerate(files):
-        os.dup2(descriptor, number)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    if request["terminal"]:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    _set_process(request["argv"], request["env"], request["cwd"])
+    prepare(connection, descriptors)
     try:
         if sys.argv[0].endswith(_FILTER):
             sys.argv = runpy.run_path(sys.argv[0])["forbid"](sys.argv[1:])
@@ -177,14 +175,29 @@ def play(connection: socket.socket, descriptors: list[int]) -> NoReturn:
         os._exit(1)
 
 
+def prepare(connection: socket.socket, descriptors: list[int]) -> None:
+    """Have the session, files, arguments, environment and directory of the process that was asked for."""
+    os.setsid()
+    connection.sendall(str(os.getpid()).encode())
+    letter, *files = descriptors
+    os.lseek(letter, 0, os.SEEK_SET)
+    with os.fdopen(letter, "rb", closefd=False) as file:
+        request: dict[str, Any] = json.load(file)
+    for number, descriptor in enumerate(files):
+        os.dup2(descriptor, number)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    if request["terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    _set_process(request["argv"], request["env"], request["cwd"])
+
+
 def start_python(_: bytes, argv: Sequence[Any], files: Sequence[int]) -> int:
     """In place of the library's start of its fork server, whose first act would be to load everything once more.
 
-    What it starts is like a new process: no files but these, and no handlers of signals or of the end.
+    What it starts is like a new process: no files but these, and no handlers of signals.
     """
     if pid := os.fork():
         return pid
-    status = 1
     try:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -194,10 +207,19 @@ def start_python(_: bytes, argv: Sequence[Any], files: Sequence[int]) -> int:
         gc.freeze()
         for last_kept, next_kept in pairwise((2, *sorted(files), os.sysconf("SC_OPEN_MAX"))):
             os.closerange(last_kept + 1, next_kept)
-        at_exit: Any = atexit
-        at_exit._clear()
+        run_code(argv[-1])
+    finally:
+        os._exit(1)
+
+
+def run_code(code: str) -> NoReturn:
+    """Be `python -c CODE`; what was to be done at the end of the original is left to that."""
+    status = 1
+    at_exit: Any = atexit
+    at_exit._clear()
+    try:
         with suppress(SystemExit):
-            exec(argv[-1], {})
+            exec(code, {})
         at_exit._run_exitfuncs()
         status = 0
     except BaseException:
