@@ -7,10 +7,11 @@ holds up a session, except for a moment at its end.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -25,6 +26,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from codex_py import __version__
 from codex_py.core.session_request import SessionRequest
+from codex_py.errors import ConfigError
 from codex_py.protocol import events
 from codex_py.protocol.status import HooksRan
 
@@ -37,11 +39,12 @@ class Telemetry:
     """A listener that makes spans and counts. `request` hands the trace on to tools and servers, as `TRACEPARENT`."""
 
     def __init__(self, request: SessionRequest) -> None:
+        """Raises `ConfigError` for settings that name no collector."""
         settings = request.loaded.config.otel
         # The exporter complains on stderr about a collector that is away.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-        name, endpoint = str(settings.get("service_name") or "codex-py"), str(settings["endpoint"]).rstrip("/")
-        headers = {str(key): str(value) for key, value in dict(settings.get("headers") or {}).items()}
+        name = str(settings.get("service_name") or "codex-py")
+        endpoint, headers = _collector(settings)
         resource = Resource.create({"service.name": name, "service.version": __version__})
         self._traces = TracerProvider(resource=resource)
         exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces", headers=headers, timeout=_EXPORT_SECONDS)
@@ -194,3 +197,16 @@ class Telemetry:
             self._tokens.add(count, {"type": kind})
         self._cost.add(max(0.0, usd - self._spent))
         self._spent = max(usd, self._spent)
+
+
+def _collector(settings: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """The address of the collector, and the headers for it. Raises `ConfigError`."""
+    endpoint = str(settings["endpoint"])
+    if not re.fullmatch(r"(?i)https?://[^\s/]\S*", endpoint):
+        hint = 'such as `endpoint = "http://127.0.0.1:4318"`'
+        raise ConfigError(f"`otel.endpoint` is not the address of a collector: `{endpoint}`", hint=hint)
+    headers: object = settings.get("headers") or {}
+    if not isinstance(headers, dict):
+        hint = 'such as `headers = { authorization = "Bearer …" }`'
+        raise ConfigError("`otel.headers` is not a table", hint=hint)
+    return endpoint.rstrip("/"), {str(key): str(value) for key, value in cast("dict[object, object]", headers).items()}

@@ -155,3 +155,19 @@ def test_a_collector_that_is_away_changes_nothing(place: Place) -> None:
         ended = run(place, "exec", "go")
     assert (ended.status, ended.out) == (0, "done\n")
     assert "opentelemetry" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('endpoint = "127.0.0.1:4318"', "`otel.endpoint` is not the address of a collector: `127.0.0.1:4318`"),
+        ("endpoint = 4318", "`otel.endpoint` is not the address of a collector: `4318`"),
+        ('endpoint = "ftp://x"', "`otel.endpoint` is not the address of a collector: `ftp://x`"),
+        ('endpoint = "http://127.0.0.1:9"\nheaders = "a=b"', "`otel.headers` is not a table"),
+    ],
+)
+def test_a_collector_that_cannot_be_is_an_error(place: Place, settings: str, message: str) -> None:
+    place.use_model("http://127.0.0.1:9", f"[otel]\n{settings}\n")
+    ended = run(place, "exec", "go")
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert ended.err.startswith(f"error: {message}; such as ")
