@@ -28,6 +28,8 @@ COMMIT: Final = "commit"
 UPLOAD: Final = "upload"
 BUSY: Final = "busy"
 OWN_CODES: Final = (CRASH, WORKSPACE, COMMIT, UPLOAD)
+# As `timeout` of the shell says it.
+_TIMED_OUT: Final = 124
 _MAX_MESSAGE: Final = 300
 _MAX_ACTIVITY: Final = 100
 # What a judge has in common with the commands of the run before it.
@@ -45,6 +47,7 @@ class RunSettings(NamedTuple):
     cwd: Path
     defaults: tuple[str, ...] = ()
     judge: str = ""
+    judge_seconds: float = 0.0
     branch: str = ""
     commits: bool = False
     uploader: Uploader | None = None
@@ -182,7 +185,14 @@ class TaskRunner:
         arguments = ("sandbox", f"--sandbox={mode}", *shared, "-C", str(workspace.cwd), "--", *command)
         log = self._out.task_directory(task) / JUDGE_LOG
         log.unlink(missing_ok=True)
-        return await self._engine.run(Job(arguments, self._settings.cwd, None, log), None)
+        seconds = self._settings.judge_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._engine.run(Job(arguments, self._settings.cwd, None, log), None)
+        except TimeoutError:
+            with log.open("a") as file:
+                file.write(f"stopped after {seconds:g} s\n")
+            return _TIMED_OUT
 
 
 def branch_problem(tasks: list[Task], branch: str) -> str:

@@ -63,6 +63,7 @@ _MAX_NAMED: Final = 10
 _MAX_JOBS: Final = 1000
 # A task mostly waits for its model.
 _RAY_CPUS: Final = 0.25
+_JUDGE_SECONDS: Final = 3600.0
 _DEFAULT_OUT: Final = "codex-batch"
 _FETCHED: Final = ".repositories"
 _PACE: Final = ".pace"
@@ -117,6 +118,12 @@ def batch_parser() -> Parser:
     results.add_argument(
         "--judge", metavar="COMMAND", help="run this in each directory after its task, in the sandbox; 0 is a pass"
     )
+    results.add_argument(
+        "--judge-seconds",
+        metavar="N",
+        type=amount,
+        help="stop a judge that takes longer: it has failed (default: 3600)",
+    )
     results.add_argument("--branch", metavar="NAME", help="with --commit: the branch; `{id}` stands for the task's id")
     results.add_argument("--commit", action="store_true", help="commit the changes of each task, without a push")
     results.add_argument(
@@ -161,6 +168,8 @@ def _check_flags(options: argparse.Namespace) -> None:
         _check_branch(options.branch)
     if options.judge is not None and not options.judge.strip():
         raise UsageError("`--judge` is empty")
+    if options.judge_seconds is not None and options.judge is None:
+        raise UsageError("`--judge-seconds` goes with `--judge`")
     if options.jobs is not None and options.jobs > _MAX_JOBS:
         raise UsageError(f"`--jobs` is at most {_MAX_JOBS}, not {options.jobs}")
     for code in _retry_codes(options):
@@ -222,6 +231,7 @@ async def _run(options: argparse.Namespace, tasks: list[Task], out: OutputDirect
         cwd=Path.cwd(),
         defaults=_defaults(options),
         judge=options.judge or "",
+        judge_seconds=options.judge_seconds or _JUDGE_SECONDS,
         branch=options.branch or "",
         commits=options.commit,
         uploader=uploader,

@@ -296,6 +296,16 @@ def test_the_judge_decides_and_the_branch_is_left_without_a_push(place: Place, o
     assert not (place.repo / "RAN").exists()
 
 
+def test_a_judge_that_hangs_is_stopped_and_has_failed(place: Place, out: Path) -> None:
+    tasks = write_tasks(place, [{"id": "a", "prompt": "p"}])
+    judge = "trap '' TERM INT HUP; echo on; exec sleep 1000"
+    with serving(repeat(answering)) as model:
+        done = run_batch(place, out, tasks, "--judge", judge, "--judge-seconds", "1.5", model=model)
+    assert (done.status, report_of(out)["a"]["verdict"]) == (1, "fail"), done.err
+    assert json.loads((out / "a/task.json").read_text())["judge_status"] == 124
+    assert (out / "a/judge.log").read_text() == "on\nstopped after 1.5 s\n"
+
+
 def writing(request: Request) -> Stream:
     """A model that writes a file, named by the prompt."""
     if any(entry["type"] == "function_call_output" for entry in request.input):
@@ -459,6 +469,7 @@ def test_one_batch_at_a_time_has_the_output(place: Place, out: Path) -> None:
         (["t", "--branch", "b"], "error: `--branch NAME` and `--commit` go together"),
         (["t", "--branch", "a..b", "--commit"], "error: `a..b` is not a name of a branch"),
         (["t", "--out", ""], "error: `--out` is empty; name a directory"),
+        (["t", "--judge-seconds", "1"], "error: `--judge-seconds` goes with `--judge`"),
         (["t", "--jobs", "0"], "error: `--jobs` needs a whole number above 0, not `0`; see `codex-py batch --help`"),
         (["t", "--retry", "sometimes"], "error: `sometimes` is no code of a failure; "),
         (["t", "--cd", "/"], "error: `--cd` does not go with `batch`: each task has a directory of its own"),
