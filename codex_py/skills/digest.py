@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import os
+import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -25,11 +26,12 @@ from codex_py.skills.words import Words, lines_with, make_table
 
 DIGEST_FILE: Final = "search.digest"
 # Changes with what is in the file, and with the stems and lists of words that it was made with.
-_MAGIC: Final = "codex-py skill digest 5"
+_MAGIC: Final = "codex-py skill digest 6"
 _SECTIONS: Final = 4
 _MAX_HEADER: Final = 200
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ENTRY_BYTES: Final = 4
+_CHUNK_BYTES: Final = 256 * 1024
 
 
 class DigestFile:
@@ -40,8 +42,8 @@ class DigestFile:
         self._descriptor = os.open(path, _READ)
         try:
             head, _, _ = os.pread(self._descriptor, _MAX_HEADER, 0).partition(b"\n")
-            name, *sizes = head.decode("ascii").split("\t")
-            self._sizes = tuple(map(int, sizes))
+            name, crc, *sizes = head.decode("ascii").split("\t")
+            self._crc, self._sizes = int(crc), tuple(map(int, sizes))
             self._begin = len(head) + 1
             whole = os.fstat(self._descriptor).st_size == self._begin + sum(self._sizes)
             if name != _MAGIC or len(self._sizes) != _SECTIONS or not whole:
@@ -58,6 +60,13 @@ class DigestFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def is_intact(self) -> bool:
+        """Whether the content is what was written. Reads all of it, so not on the way to a first request."""
+        crc, at = 0, self._begin
+        while part := os.pread(self._descriptor, _CHUNK_BYTES, at):
+            crc, at = zlib.crc32(part, crc), at + len(part)
+        return crc == self._crc
 
     @property
     def table(self) -> bytes:
@@ -133,11 +142,10 @@ class Digest:
         return found
 
     def is_current(self, skills: Iterable[Skill]) -> bool:
-        """Whether the file has all these skills as they are now."""
+        """Whether the file is whole and has all these skills as they are now."""
         paths = [str(skill.canonical_path) for skill in skills]
-        return not self._read and all(
-            path in self._stored and self._stored[path][1] == stamp_of(path) for path in paths
-        )
+        has_all = all(path in self._stored and self._stored[path][1] == stamp_of(path) for path in paths)
+        return not self._read and has_all and (self._file is None or self._file.is_intact())
 
     def knows(self, stem: str) -> bool:
         """Whether a skill has the stem."""
@@ -169,8 +177,9 @@ def is_digest_of(path: Path, skills: Iterable[tuple[str, int, str]]) -> bool:
         file = DigestFile(path)
     except (OSError, ValueError):
         return False
-    file.close()
-    return file.skills == {path: (str(crc), stamp) for path, crc, stamp in skills if _can_hold(path)}
+    with closing(file):
+        expected = {path: (str(crc), stamp) for path, crc, stamp in skills if _can_hold(path)}
+        return file.skills == expected and file.is_intact()
 
 
 def write_digest(path: Path, skills: Iterable[SkillTerms]) -> None:
@@ -192,8 +201,12 @@ def write_digest(path: Path, skills: Iterable[SkillTerms]) -> None:
         offset += len(entries) * _ENTRY_BYTES
     terms.sort()
     sections = ("".join(lines).encode(), make_table(), b"".join(terms))
-    head = "\t".join([_MAGIC, *(str(len(section)) for section in sections), str(offset)])
-    _replace(path, (head.encode(), b"\n", *sections, *found.values()))
+    content = (*sections, *found.values())
+    crc = 0
+    for part in content:
+        crc = zlib.crc32(part, crc)
+    head = "\t".join([_MAGIC, str(crc), *(str(len(section)) for section in sections), str(offset)])
+    _replace(path, (head.encode(), b"\n", *content))
 
 
 def _can_hold(path: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -222,26 +223,36 @@ def test_a_damaged_index_is_built_anew(place: Place, skills: Path, name: str, co
     assert listed(place, "search", "printed books")
 
 
-@pytest.mark.parametrize("damage", ["garbage", "another version", "of other skills"])
+@pytest.mark.parametrize("damage", ["garbage", "another version", "of other skills", "a false offset", "a lost end"])
 def test_a_digest_that_cannot_be_used_is_written_again(place: Place, skills: Path, damage: str) -> None:
     listed(place, "rank", QUERY)
     digest = place.codex_home / "cache/skills/search.digest"
     whole = digest.read_bytes()
     others = {
         "garbage": b"garbage",
-        "another version": whole.replace(b"digest 4", b"digest 3", 1),
+        "another version": whole.replace(b"skill digest ", b"skill digest 9", 1),
         "of other skills": whole.replace(b"/zz-invoice/", b"/zz-zzzzzzz/", 1),
+        "a false offset": re.sub(rb"(?<=\nbill )\d", lambda digit: b"9" if digit[0] != b"9" else b"8", whole),
+        # As a machine that loses power leaves the blocks of a file that were not written yet.
+        "a lost end": whole[:-64] + bytes(64),
     }
+    assert others[damage] != whole
     digest.write_bytes(others[damage])
     listed(place, "rank", QUERY)
     assert digest.read_bytes() == whole
 
 
-def test_a_digest_with_a_false_offset_loses_words_and_nothing_else(place: Place, skills: Path) -> None:
-    listed(place, "rank", QUERY)
+def test_a_session_mends_a_digest_that_is_damaged(place: Place, skills: Path) -> None:
+    top = add_more_than_the_list_holds(place)
     digest = place.codex_home / "cache/skills/search.digest"
-    digest.write_bytes(digest.read_bytes().replace(b"\nbill ", b"\nbill 9"[:5] + b" "))
-    assert run(place, "skills", "rank", QUERY).status == 0
+    steps = [step for turn in (1, 2) for step in ([call(f"c{turn}", "skill_search", {"query": QUERY})], [say("done")])]
+    with FakeResponses(*steps, excuse={"threads"}) as model:
+        place.use_model(model.base_url, top)
+        assert run(place, "exec", "hello").status == 0
+        whole = digest.read_bytes()
+        digest.write_bytes(whole[:-64] + bytes(64))
+        assert run(place, "exec", "hello").status == 0
+    assert digest.read_bytes() == whole
 
 
 def test_several_processes_share_the_index(place: Place, skills: Path) -> None:
