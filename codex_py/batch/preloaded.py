@@ -36,6 +36,8 @@ _MODULES: Final = (
 # This process ends when the batch does, however that ends; the forks of it leave without this.
 if _sockets := os.environ.get(SOCKETS_VARIABLE):
     atexit.register(shutil.rmtree, _sockets, ignore_errors=True)
+# Modules stay: to look at them again and again takes longer than to load some.
+gc.disable()
 # Ctrl-C is for the batch, which ends this process; the library ignores it here once everything is loaded.
 _on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
 for _name in _MODULES:
@@ -50,7 +52,7 @@ is_secret("NAME", "an-example1")
 PriceTable.read(TABLE).find(PriceQuery("a model of no provider"))
 for _text_of in (is_host_text, is_uuid, without_plan_tags, without_pictures):
     _text_of("")
-# What the collector does not look at stays shared with the forks.
-gc.collect()
+# What the collector does not look at stays shared with the forks. There is nothing to collect.
 gc.freeze()
+gc.enable()
 signal.signal(signal.SIGINT, _on_interrupt)
