@@ -83,4 +83,4 @@ def _widen(group: QueryGroup, known: Iterable[str]) -> QueryGroup:
             for other in known:
                 if other.startswith(stem[:_BEGINNING]) and abs(len(other) - len(stem)) <= _MAX_LONGER:
                     found.setdefault(other, worth * _SAME_BEGINNING)
-    return group._replace(stems=tuple(found.items()))
+    return group.replace(stems=tuple(found.items()))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
+from codex_py.protocol.value import Value
 from codex_py.skills.stems import CJK, MAX_WORD, fold, is_name, pairs_of, prepare, stem, without_hidden
 from codex_py.skills.words import Words
 
@@ -20,7 +21,7 @@ _TWO_PARTS: Final = r"(?<![A-Za-z0-9])([A-Z]?[a-z0-9]+)([A-Z]+[a-z0-9]*)(?![A-Za
 _CROSSING_PAIR: Final = 0.3
 
 
-class QueryGroup(NamedTuple):
+class QueryGroup(Value):
     """A written word: the stems that stand for it with their worth, the best of which counts."""
 
     word: str

@@ -15,6 +15,7 @@ from heapq import nlargest
 from itertools import islice
 from typing import Final, NamedTuple
 
+from codex_py.protocol.value import Value
 from codex_py.skills.query import MAX_QUERY_CHARS, QueryGroup
 from codex_py.skills.term_weights import DESCRIBED, WORTH
 
@@ -73,7 +74,7 @@ _MARKS: Final = (
 _FOUND: Final = 65536.0
 
 
-class Postings(NamedTuple):
+class Postings(Value):
     """For each skill that has a stem its number times 256, and the weight; `rarity` is higher for what fewer have."""
 
     rarity: float
@@ -93,7 +94,7 @@ class Match(NamedTuple):
         return self.text * (_FIRST + _EACH * min(self.words, _MAX_EACH))
 
 
-class Prior(NamedTuple):
+class Prior(Value):
     """What is known of a skill before anything is asked: from 0 to 1, with the reasons in words."""
 
     value: float = 0.0

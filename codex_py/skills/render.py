@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from codex_py.protocol.value import Value
 from codex_py.skills.budget import (
@@ -29,10 +29,10 @@ _INTRO: Final = (
 _ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: put that directory in its place."
 
 _MAX_DESCRIPTION: Final = 1024
-_OWN_TAG: Final = re.compile(r"<(?=/?\s*skills_instructions)", re.IGNORECASE)
+_OWN_TAG: Final = r"(?i)<(?=/?\s*skills_instructions)"
 
 
-class _Texts(NamedTuple):
+class _Texts(Value):
     """Names, descriptions and files of the skills, in their order."""
 
     names: list[str]
@@ -89,7 +89,7 @@ class _Layout(Value):
     overhead: int
 
 
-class _Fitted(NamedTuple):
+class _Fitted(Value):
     """A layout and how much of it there is room for."""
 
     layout: _Layout
@@ -140,7 +140,7 @@ def render_skills(
 
 
 def _whole_paths(texts: _Texts) -> _Layout:
-    return _Layout((), [BudgetLine(*text) for text in zip(*texts, strict=True)], 0)
+    return _Layout((), list(map(BudgetLine, texts.names, texts.descriptions, texts.paths)), 0)
 
 
 def _aliased(skills: Sequence[Skill], texts: _Texts, budget: Budget) -> _Layout | None:
@@ -149,7 +149,7 @@ def _aliased(skills: Sequence[Skill], texts: _Texts, budget: Budget) -> _Layout 
     aliases = {directory: f"r{number}" for number, directory in enumerate(dict.fromkeys(directories.values()))}
     prefixes = {root: (f"{directory}/", aliases[directory]) for root, directory in directories.items()}
     lines: list[BudgetLine] = []
-    for skill, name, description, path in zip(skills, *texts, strict=True):
+    for skill, name, description, path in zip(skills, texts.names, texts.descriptions, texts.paths, strict=True):
         directory, alias = prefixes[skill.root.path]
         location = f"{alias}/{path[len(directory) :]}" if path.startswith(directory) else path
         lines.append(BudgetLine(name, description, location))
@@ -189,7 +189,7 @@ def _marketplace(root: SkillRoot) -> Path:
 
 
 def _block(fitted: _Fitted) -> str:
-    layout, fit = fitted
+    layout, fit = fitted.layout, fitted.fit
     lines = [line.text(shown) for line, shown in zip(layout.lines, fit.shown, strict=True) if shown is not None]
     rules = Path(__file__).with_name("prompts").joinpath("how_to_use.md").read_text("utf-8").strip()
     listed = "\n".join([_head(layout.roots), *lines])
@@ -203,7 +203,7 @@ def _head(roots: Sequence[str]) -> str:
 
 
 def _report(skills: Sequence[Skill], fitted: _Fitted, budget: Budget) -> BudgetUse:
-    layout, fit = fitted
+    layout, fit = fitted.layout, fitted.fit
     shares = tuple(
         SkillShare(skill, True, budget.cost(f"{line.text(shown)}\n"), shown, len(line.description))
         if shown is not None
@@ -244,7 +244,7 @@ def _description(skill: Skill) -> str:
 
 def _clean(text: str) -> str:
     """One line without hidden characters that cannot end the block it is put into."""
-    return _OWN_TAG.sub("&lt;", sanitize_line(text)) if "<" in text else sanitize_line(text)
+    return re.sub(_OWN_TAG, "&lt;", sanitize_line(text)) if "<" in text else sanitize_line(text)
 
 
 def _slashed(path: Path) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill
 from codex_py.skills.stems import StemTable
 
@@ -19,7 +20,7 @@ DESCRIBED: Final = 0x80
 WORTH: Final = 0x7F
 
 
-class FieldWeight(NamedTuple):
+class FieldWeight(Value):
     """The weight of a word in a field, how much a long field reduces it, and the usual number of words."""
 
     worth: float

@@ -1,6 +1,7 @@
 """Word lists: words without meaning, words of change logs, and English translations of others.
 
-The lists are texts in `words/`. For fast look-ups they are made into one table, which the digest keeps.
+The lists are texts in `words/`; that of words without meaning is in lower case and without accents. For fast look-ups
+the others are made into one table, which the digest keeps.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Words:
 
     @cached_property
     def _stop(self) -> Mapping[str, frozenset[str]]:
-        lines = (line.partition(":") for line in fold(_read("stop.txt")).splitlines())
+        lines = (line.partition(":") for line in _read("stop.txt").splitlines())
         found: dict[str, frozenset[str]] = {}
         for language, _, words in lines:
             found[language] = found.get(language, frozenset()) | frozenset(words.split())

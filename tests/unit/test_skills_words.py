@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
+from codex_py.skills import words as word_lists
+from codex_py.skills.stems import fold
 from codex_py.skills.words import lines_with
 
 
@@ -22,3 +25,8 @@ def test_the_lines_that_begin_so_are_found_wherever_they_stand() -> None:
 def test_a_text_that_is_cut_off_or_not_in_order_ends_all_the_same() -> None:
     for text in (b"", b"\n", b"\n\n\n", b"no end", b"b 1\na 2\nno end", b"a" * 5000):
         assert len(list(lines_with(text, b"a "))) <= 1
+
+
+def test_words_without_meaning_are_stored_as_they_are_compared() -> None:
+    text = Path(word_lists.__file__).with_name("words").joinpath("stop.txt").read_text("utf-8")
+    assert text == fold(text)
