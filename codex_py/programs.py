@@ -9,20 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from codex_py.errors import UserError
 from codex_py.paths import is_file, is_there, places_on_the_way, real_path
 
 
-class ProgramFinder(NamedTuple):
+class ProgramFinder:
     """Looks through `path`, a `PATH`, and takes no program that is in an `untrusted` directory or leads through one.
 
     Those are real paths; `/` tells no programs apart, and does not count.
     """
 
-    path: str
-    untrusted: tuple[str, ...] = ()
+    def __init__(self, path: str, untrusted: tuple[str, ...] = ()) -> None:
+        self.path: Final = path
+        self.untrusted: Final = untrusted
 
     def find(self, name: str) -> str | None:
         """The full path of the first program of this name that may run; None when there is none."""

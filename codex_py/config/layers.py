@@ -91,10 +91,8 @@ def merge(layers: Sequence[Checked]) -> dict[str, Any]:
 
 def origins_of(tree: Mapping[str, Any], layers: Sequence[Checked]) -> dict[str, Layer]:
     """The highest layer that sets each value of a merged tree, by dotted key."""
-    return {
-        dotted(path): next(layer.source.layer for layer in reversed(layers) if holds(layer.tree, path))
-        for path, _ in leaves(tree)
-    }
+    highest = {path: layer.source.layer for layer in layers for path, _ in leaves(layer.tree)}
+    return {dotted(path): highest[path] for path, _ in leaves(tree)}
 
 
 def leaves(tree: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:

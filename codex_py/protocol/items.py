@@ -15,12 +15,13 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_j
 from codex_py.protocol.value import Value
 
 _TYPE_FIRST: Final = b'{"type":"'
-_EXCHANGE_TYPE: Final = re.compile(rb'\{"type":"(function|custom_tool|local_shell)_call(_output)?"')
+_CALLS: Final = (b'{"type":"function_call', b'{"type":"custom_tool_call', b'{"type":"local_shell_call')
+_EXCHANGE_TYPE: Final = rb'\{"type":"(function|custom_tool|local_shell)_call(_output)?"'
 _OUTPUTS: Final = (b'{"type":"function_call_output"', b'{"type":"custom_tool_call_output"')
 _FAILED: Final = b',"is_error":true}'
 # Within a JSON text the quotes would be escaped, so this key stands for itself.
 _ASSISTANT: Final = b'"role":"assistant"'
-_CALL_ID: Final = re.compile(rb'"call_id":"([^"\\]*)"')
+_CALL_ID: Final = rb'"call_id":"([^"\\]*)"'
 
 
 class ResponseItem:
@@ -122,11 +123,11 @@ class Exchange(Value):
 
 def exchange_of(item: ResponseItem) -> Exchange | None:
     """The data that pairs a call with its output; None for other items. Looks at the bytes: a long history has many."""
-    match = _EXCHANGE_TYPE.match(item.encoded)
+    match = re.match(_EXCHANGE_TYPE, item.encoded) if item.encoded.startswith(_CALLS) else None
     if match is None:
         return None
     # Within a JSON text the quotes would be escaped, so this key stands for itself; twice, it may be a nested one.
-    ids = _CALL_ID.findall(item.encoded)
+    ids = re.findall(_CALL_ID, item.encoded)
     call_id = ids[0].decode() if len(ids) == 1 else item.decode().get("call_id")
     return Exchange(call_id, match[2] is not None, match[1] == b"custom_tool") if isinstance(call_id, str) else None
 

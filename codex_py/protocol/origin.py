@@ -14,8 +14,9 @@ from codex_py.protocol.items import ResponseItem, without_error_mark
 from codex_py.protocol.value import Value
 
 _FIELD: Final = "made_by"
-_BOUND: Final = re.compile(rb'\{"type":"(reasoning|compaction|compaction_summary|context_compaction)"')
-_SUFFIX: Final = re.compile(rb',"made_by":\{"provider":"[^"\\]*","model":"[^"\\]*","wire":"[a-z]*"\}\}\Z')
+_REASONING: Final = b'{"type":"reasoning"'
+_BOUND: Final = (_REASONING, b'{"type":"compaction"', b'{"type":"compaction_summary"', b'{"type":"context_compaction"')
+_SUFFIX: Final = rb',"made_by":\{"provider":"[^"\\]*","model":"[^"\\]*","wire":"[a-z]*"\}\}\Z'
 COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
 
 
@@ -35,7 +36,7 @@ class Origin(Value):
 
 def with_origin(item: ResponseItem, origin: Origin) -> ResponseItem:
     """The item as it is stored. One that any model may be sent, and one that names its origin already, stay as is."""
-    if _BOUND.match(item.encoded) is None or _SUFFIX.search(item.encoded):
+    if not item.encoded.startswith(_BOUND) or re.search(_SUFFIX, item.encoded):
         return item
     encoded = item.encoded
     if b'"made_by"' in encoded:
@@ -49,7 +50,7 @@ def with_origins(items: Iterable[ResponseItem], provider: str) -> Iterator[Respo
     origin = Origin(provider, "", "responses")
     for item in items:
         # Sessions from before there was the field, and those of other programs.
-        is_old = _BOUND.match(item.encoded) and b'"made_by"' not in item.encoded
+        is_old = item.encoded.startswith(_BOUND) and b'"made_by"' not in item.encoded
         yield with_origin(item, origin) if is_old else item
 
 
@@ -58,8 +59,7 @@ def sendable(encoded: bytes, origin: Origin) -> bytes | None:
 
     What a provider has compacted goes to each of its models. An item without an origin is sent as it is.
     """
-    bound = _BOUND.match(encoded)
-    if bound is None:
+    if not encoded.startswith(_BOUND):
         return without_error_mark(encoded)
     if encoded.endswith(own := origin.suffix):
         return encoded[: -len(own)] + b"}"
@@ -69,7 +69,11 @@ def sendable(encoded: bytes, origin: Origin) -> bytes | None:
         return encoded[: -len(old)] + b"}"
     value = ResponseItem(encoded).decode()
     made_by = value.pop(_FIELD, None)
-    if made_by is None or is_made_by(made_by, origin) or (bound[1] != b"reasoning" and _is_near(made_by, origin)):
+    if (
+        made_by is None
+        or is_made_by(made_by, origin)
+        or (not encoded.startswith(_REASONING) and _is_near(made_by, origin))
+    ):
         return encode_json(value)
     return None
 

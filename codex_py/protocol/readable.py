@@ -27,7 +27,7 @@ def is_host_text(text: str) -> bool:
 
 def without_pictures(text: str) -> str:
     """The user's own words of a message that has pictures: without the tags that the host has put round them."""
-    return re.sub(_PICTURE, "", text)
+    return re.sub(_PICTURE, "", text) if "<image name=" in text else text
 
 
 def describe_options(applied: Iterable[tuple[str, str]]) -> str:

@@ -25,8 +25,8 @@ ARCHIVE: Final = "archived_sessions"
 # Where the checkpoints of each session are, by its id; package `checkpoints` writes them.
 CHECKPOINTS: Final = "checkpoints"
 
-_DIRECTORY = re.compile(r"\d{2,4}")
-_NAME = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T\d\d-\d\d-\d\d-([0-9a-f-]{36})\.jsonl")
+_DATE: Final = r"\d{2,4}"
+_NAME: Final = r"rollout-(\d{4})-(\d\d)-(\d\d)T\d\d-\d\d-\d\d-([0-9a-f-]{36})\.jsonl"
 # How newer versions of Codex CLI put old sessions away.
 _COMPRESSED = ".zst"
 
@@ -61,7 +61,7 @@ def compressed_files(home: Path) -> Iterator[Path]:
 
 def thread_of(path: Path) -> str:
     """The thread id in a rollout file's name, or an empty text."""
-    match = _NAME.fullmatch(path.name.removesuffix(_COMPRESSED))
+    match = re.fullmatch(_NAME, path.name.removesuffix(_COMPRESSED))
     return match[4] if match else ""
 
 
@@ -72,7 +72,7 @@ def is_archived(path: Path) -> bool:
 
 def active_path(home: Path, path: Path) -> Path:
     """Where a rollout file of this name belongs while its session is not archived."""
-    match = _NAME.fullmatch(path.name)
+    match = re.fullmatch(_NAME, path.name)
     if match is None:
         raise unreadable(path, "its name is not that of a session")
     return home.joinpath("sessions", *match.group(1, 2, 3), path.name)
@@ -109,7 +109,7 @@ def _below(home: str, directory: str, depth: int, ending: str = "", thread_id: s
     try:
         with os.scandir(f"{home}/{directory}") as entries:
             if depth:
-                names = [e.name for e in entries if _DIRECTORY.fullmatch(e.name) and e.is_dir(follow_symlinks=False)]
+                names = [e.name for e in entries if re.fullmatch(_DATE, e.name) and e.is_dir(follow_symlinks=False)]
             else:
                 names = [e.name for e in entries if thread_id in e.name and _is_rollout(e.name, ending)]
     except OSError:
@@ -122,10 +122,10 @@ def _below(home: str, directory: str, depth: int, ending: str = "", thread_id: s
 
 
 def _is_rollout(name: str, ending: str) -> bool:
-    return name.endswith(ending) and _NAME.fullmatch(name.removesuffix(ending)) is not None
+    return name.endswith(ending) and re.fullmatch(_NAME, name.removesuffix(ending)) is not None
 
 
-_LOCKS_DIRECTORY: Final = "thread-writer-locks"
+_LOCKS_DATE: Final = "thread-writer-locks"
 _COORDINATION: Final = ".coordination.lock"
 _TRIES: Final = 8
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -143,7 +143,7 @@ class ThreadLock:
 
     def __init__(self, home: Path, thread_id: str) -> None:
         """Take the lock; raise `UserError` when another process has it."""
-        self._path = home / _LOCKS_DIRECTORY / f"{thread_id}.lock"
+        self._path = home / _LOCKS_DATE / f"{thread_id}.lock"
         self._descriptor: int | None = None
         for _ in range(_TRIES):
             try:

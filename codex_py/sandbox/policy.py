@@ -32,7 +32,7 @@ _NAME_BYTES: Final = 255
 _FOUND_ONLY: Final = (".hg",)
 
 # git takes a directory with such a `HEAD` for a repository without a working tree, and runs what is in the others.
-_VALID_HEAD: Final = re.compile(r"ref:|[0-9a-f]{40}")
+_VALID_HEAD: Final = r"ref:|[0-9a-f]{40}"
 # With a `commondir` it takes the settings of another directory.
 _BARE_RUNS: Final = ("config", "hooks", "commondir")
 
@@ -233,7 +233,7 @@ def _of_bare(directory: Path) -> list[Path]:
     if is_file(directory / ".git") or os.path.lexists(directory / ".git" / "HEAD"):
         return []
     head = directory / "HEAD"
-    is_valid = os.path.islink(head) or (is_file(head) and _VALID_HEAD.match(_first_line(head)))  # noqa: PTH114
+    is_valid = os.path.islink(head) or (is_file(head) and re.match(_VALID_HEAD, _first_line(head)))  # noqa: PTH114
     return [directory / name for name in _BARE_RUNS] if is_valid else [head]
 
 

@@ -33,10 +33,10 @@ from codex_py.protocol.usage import TokenUsage
 
 _SUBAGENT: Final = "collab_spawn"
 _CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
-_EXCHANGE: Final = re.compile(rb'\{"type":"(?:function|custom_tool)_call(?:_output)?"')
+_EXCHANGE: Final = (b'{"type":"function_call', b'{"type":"custom_tool_call')
 # Within a JSON text the quotes would be escaped, so these keys stand for themselves.
-_LONG_ID: Final = re.compile(rb'"call_id":"[^"]{65}')
-_ODD_NAME: Final = re.compile(rb'"name":"[a-zA-Z0-9_-]*[^a-zA-Z0-9_"-]')
+_LONG_ID: Final = rb'"call_id":"[^"]{65}'
+_ODD_NAME: Final = rb'"name":"[a-zA-Z0-9_-]*[^a-zA-Z0-9_"-]'
 _MAX_ID: Final = 64
 _ID_LENGTH: Final = 40
 
@@ -156,7 +156,7 @@ class ResponsesDecoder:
 
 def _fitting(encoded: bytes) -> bytes:
     """An item with the id and the name of its call as the API takes them: other servers make longer and freer ones."""
-    if not _EXCHANGE.match(encoded) or not (_LONG_ID.search(encoded) or _ODD_NAME.search(encoded)):
+    if not encoded.startswith(_EXCHANGE) or not (re.search(_LONG_ID, encoded) or re.search(_ODD_NAME, encoded)):
         return encoded
     item = ResponseItem(encoded).decode()
     call_id, name = item.get("call_id"), item.get("name")

@@ -212,7 +212,7 @@ def list_files(cwd: Path, programs: ProgramFinder, cancelled: threading.Event) -
     """
     # The user's, before the one that was installed with this program.
     own = str(Path(sys.executable).parent)
-    ripgrep = programs._replace(path=os.pathsep.join([programs.path, own])).find("rg")
+    ripgrep = ProgramFinder(os.pathsep.join([programs.path, own]), programs.untrusted).find("rg")
     if ripgrep is None:
         return list(_walk(cwd, cancelled))
     command = [ripgrep, "--files", "--hidden", "--no-messages", "--null", "--glob", "!.git", "--glob", "!.jj"]
