@@ -32,9 +32,7 @@ for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(_number) in (signal.default_int_handler, signal.SIG_DFL):
         signal.signal(_number, _leave)
 
+# Only now, that an interrupt has its handler.
+from codex_py.cli.main import main  # noqa: E402
 
-def main() -> None:
-    """The console script. Ends the process itself."""
-    from codex_py.cli.main import main as begin
-
-    begin()
+__all__ = ["main"]

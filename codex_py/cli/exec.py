@@ -7,9 +7,10 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 
 from codex_py.cli.exec_parser import exec_help, exec_parser
 from codex_py.cli.options import (
@@ -38,8 +39,6 @@ from codex_py.text.files import json_reason, os_reason
 _ORIGINATOR: Final = "codex_exec"
 # How the Python SDK calls itself: its reader ends at a line of 64 KiB, whatever the line says.
 _READS_SHORT_LINES: Final = "codex_sdk_py"
-# Options of runs that others start, repeat and collect.
-_COLLECTED_FLAGS: Final = frozenset(("--session-id", "--again", "--artifacts", "--session-dir", "--cwd-map"))
 _JSON_FLAGS: Final = frozenset(("--json", "--experimental-json"))
 _OF_REVIEW: Final = ("uncommitted", "base", "commit", "title")
 # No provider takes a tenth of this, and a device never ends.
@@ -54,8 +53,27 @@ class ExecTask(Value):
     review: bool = False
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line; give back the exit status. Raises `UserError`, with that of its failure."""
+class PromptMaker(Protocol):
+    """Makes the prompt of a review from its flags, the words of the user and the directory. Raises `UserError`."""
+
+    def __call__(self, options: argparse.Namespace, words: Sequence[str], cwd: Path, /) -> str: ...
+
+
+# Reads the flags; and checks them as a whole, before anything runs.
+ReadOptions: TypeAlias = Callable[[], argparse.Namespace]
+Prepare: TypeAlias = Callable[[argparse.Namespace], tuple[SessionRequest, ExecRequest]]
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    review_prompt: PromptMaker | None = None,
+    run_session: Callable[[Sequence[str], ReadOptions, Prepare], int] | None = None,
+) -> int:
+    """Run one command line; give back the exit status. Raises `UserError`, with that of its failure.
+
+    `review_prompt` is needed for a review; `run_session` replaces how the session is opened and run.
+    """
     parser = exec_parser()
     flags, behind = split_at_dashes(arguments)
     if "-h" in flags or "--help" in flags:
@@ -69,11 +87,8 @@ def run(arguments: Sequence[str]) -> int:
         return options
 
     try:
-        if not any(flag.partition("=")[0] in _COLLECTED_FLAGS for flag in flags):
-            return asyncio.run(_run(*_prepare(read())))
-        from codex_py.cli.exec_runs import run_collected  # only with these flags
-
-        return run_collected(flags, read, _prepare)
+        prepare = partial(_prepare, review_prompt=review_prompt)
+        return asyncio.run(_run(*prepare(read()))) if run_session is None else run_session(flags, read, prepare)
     except NothingToDo as reason:
         print(reason, file=sys.stderr)
         return 0
@@ -85,7 +100,7 @@ def run(arguments: Sequence[str]) -> int:
         raise
 
 
-def _prepare(options: argparse.Namespace) -> tuple[SessionRequest, ExecRequest]:
+def _prepare(options: argparse.Namespace, review_prompt: PromptMaker | None) -> tuple[SessionRequest, ExecRequest]:
     """Check everything that can be wrong before anything runs."""
     task = read_task(options, literal=options.is_literal)
     cwd = working_directory(options.cd)
@@ -107,7 +122,7 @@ def _prepare(options: argparse.Namespace) -> tuple[SessionRequest, ExecRequest]:
     originator = os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
     hooked_approval = None if options.bypass else _hook_approval(loaded)
     request = ExecRequest(
-        prompt=_prompt(options, task, cwd),
+        prompt=_prompt(options, task, cwd, review_prompt),
         images=find_images(options.image),
         output_schema=read_schema(options.output_schema),
         last_message_file=find_message_file(options.output_last_message),
@@ -162,11 +177,9 @@ async def _run(session: SessionRequest, request: ExecRequest) -> int:
         return (await run_exec(opened, request)).status
 
 
-def _prompt(options: argparse.Namespace, task: ExecTask, cwd: Path) -> str:
-    if not task.review:
+def _prompt(options: argparse.Namespace, task: ExecTask, cwd: Path, review_prompt: PromptMaker | None) -> str:
+    if not task.review or review_prompt is None:
         return read_prompt(task.prompt)
-    from codex_py.cli.review import review_prompt  # the seam: only for a review
-
     requests = [] if task.prompt is None else [read_prompt(task.prompt)]
     return review_prompt(options, requests, cwd)
 

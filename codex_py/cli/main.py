@@ -45,8 +45,13 @@ COMMANDS: Final = {
     "doctor": ("codex_py.cli.doctor:run", "check this machine, settings, login and sandbox"),
     "update": ("codex_py.cli.update:run", "ask the package index for a newer version"),
 }
-# The terminal session, imported like a subcommand.
+# The terminal session, new and opened on an earlier session, imported like a subcommand.
 _TERMINAL: Final = "codex_py.cli.repl"
+_RESUMED_TERMINAL: Final = "codex_py.cli.resume"
+# `exec` that writes files about its run, or is safe to repeat; and `exec review`.
+_COLLECTED_EXEC: Final = "codex_py.cli.exec_runs:run"
+_REVIEW: Final = "codex_py.cli.review:run"
+_COLLECTED_FLAGS: Final = frozenset(("--session-id", "--again", "--artifacts", "--session-dir", "--cwd-map"))
 # Commands of `sessions` that stand on their own too.
 OF_SESSIONS: Final = ("archive", "unarchive", "delete", "rename")
 # Words that the terminal session handles itself; any other word that is not a command is a prompt.
@@ -57,7 +62,7 @@ TAKE_VALUE: Final = (
     *("-c", "--config", "--enable", "--disable", "-p", "--profile", "-C", "--cd", "-m", "--model", "-i", "--image"),
     *("--base", "--commit", "--title", "--turn", "-a", "--ask-for-approval"),
     *("--max-usd", "--max-tokens", "--max-requests", "--max-seconds"),
-    *("--session-id", "--artifacts", "--session-dir", "--cwd-map"),
+    *("--session-id", "--artifacts", "--session-dir", "--cwd-map", "--thread-source", "--cyber-access-program"),
     *("--local-provider", "-s", "--sandbox", "--add-dir", "--output-schema", "--color", "-o", "--output-last-message"),
 )
 
@@ -148,8 +153,16 @@ def _dispatch(arguments: list[str]) -> int:
     if name == "batch":
         # Its tasks are forked from a process that takes as long to load as the batch itself.
         import_module("codex_py.batch.worker").warm_up_for(rest)
-    module, _, function = COMMANDS[name][0].partition(":")
+    module, _, function = (_find_exec(rest) if name == "exec" else COMMANDS[name][0]).partition(":")
     return getattr(import_module(module), function)(rest)
+
+
+def _find_exec(arguments: list[str]) -> str:
+    """The function that runs this command line of `exec`: what few runs need is imported for those alone."""
+    flags = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if any(flag.partition("=")[0] in _COLLECTED_FLAGS for flag in flags):
+        return _COLLECTED_EXEC
+    return _REVIEW if _split(arguments)[0] == "review" else COMMANDS["exec"][0]
 
 
 def _help_words(words: list[str]) -> list[str]:
@@ -186,7 +199,7 @@ def _open_terminal(name: str | None, arguments: list[str]) -> int:
             task = arguments[arguments.index(name) :]
             hint += f"to give the model a task: `codex-py exec {' '.join(task)!r}`"
             return _complain(f"no command `{name}`", hint=hint, status=2)
-    status: int = import_module(_TERMINAL).run(arguments)
+    status: int = import_module(_RESUMED_TERMINAL if name in OF_TERMINAL else _TERMINAL).run(arguments)
     return status
 
 

@@ -42,7 +42,7 @@ _OF_OTHER_AGENTS: Final = {
     "--version": "`codex-py --version`",
 }
 # The dashes that word processors make of two hyphens.
-_LONG_DASH: Final = re.compile("[\u2013\u2014\u2212]{1,2}([a-z][a-z-]+)")
+_LONG_DASH: Final = "[\u2013\u2014\u2212]{1,2}([a-z][a-z-]+)"
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -108,8 +108,9 @@ class Parser(argparse.ArgumentParser):
 
         With `words_first` the flags end at the first word.
         """
-        if long_dash := next((word for word in arguments if _LONG_DASH.fullmatch(word)), None):
-            plain = _LONG_DASH.sub(r"--\1", long_dash)
+        strange = (word for word in arguments if not word.isascii())
+        if long_dash := next((word for word in strange if re.fullmatch(_LONG_DASH, word)), None):
+            plain = re.sub(_LONG_DASH, r"--\1", long_dash)
             raise UsageError(f"unknown option `{long_dash}`: its dash is not a hyphen", hint=f"write `{plain}`")
         self._arguments = tuple(arguments)
         parse = self.parse_known_args if words_first else self.parse_known_intermixed_args

@@ -8,7 +8,8 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from codex_py.cli.options import (
     Parser,
@@ -37,7 +38,7 @@ from codex_py.render.theme import find_theme
 from codex_py.rollout.files import thread_of
 from codex_py.text.display import counted
 from codex_py.text.tokens import count_lines
-from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, OpenedSession, RewindHost
+from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, RewindHost
 from codex_py.ui.repl.terminal import FirstPrompt, is_capable
 
 _ORIGINATOR: Final = "codex_cli_rs"
@@ -62,8 +63,17 @@ _EPILOG: Final = """examples:
 """
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Check everything that can be wrong before anything is drawn, then run; give back the exit status."""
+class FindSession(Protocol):
+    """Finds the file of a stored session by its id or name, or the last one of a directory. Raises `UserError`."""
+
+    def __call__(self, home: Path, *, name: str | None, cwd: Path | None) -> Path: ...
+
+
+def run(arguments: Sequence[str], find_session: FindSession | None = None) -> int:
+    """Check everything that can be wrong before anything is drawn, then run; give back the exit status.
+
+    `find_session` is needed for `resume` and `fork`.
+    """
     parser = terminal_parser()
     flags, behind = split_at_dashes(arguments)
     if "-h" in flags or "--help" in flags:
@@ -77,8 +87,10 @@ def run(arguments: Sequence[str]) -> int:
     if options.trust:
         trust_project(host.home, host.cwd)
     launch = host.read_context()
-    if launch_options.session is not None or launch_options.last:
-        launch_options = _with_session(launch_options, launch)
+    if find_session is not None and (launch_options.session is not None or launch_options.last):
+        cwd = None if launch_options.anywhere else launch.cwd
+        path = find_session(launch.home, name=launch_options.session, cwd=cwd)
+        launch_options = launch_options.replace(session=thread_of(path), last=False)
     return _run(host, launch, launch_options)
 
 
@@ -100,14 +112,6 @@ def _with_piped(launch_options: LaunchOptions) -> LaunchOptions:
     return launch_options.replace(prompt=with_attachment(prompt, piped), shown=shown)
 
 
-def _with_session(launch_options: LaunchOptions, launch: LaunchContext) -> LaunchOptions:
-    """The options with the id of the session that they name. Raise `UserError` if it does not exist."""
-    from codex_py.core.resume import find_stored  # only to resume
-
-    path = find_stored(launch.home, name=launch_options.session, cwd=None if launch_options.anywhere else launch.cwd)
-    return launch_options.replace(session=thread_of(path), last=False)
-
-
 def _run(host: _Host, launch: LaunchContext, launch_options: LaunchOptions) -> int:
     if not is_capable(launch.env) or launch.tui.screen_reader:
         # Nothing of what draws is loaded for a terminal that cannot be drawn on.
@@ -121,7 +125,7 @@ def _run(host: _Host, launch: LaunchContext, launch_options: LaunchOptions) -> i
 
 
 class _Host:
-    """Reads the configuration and opens sessions with the flags of the command line."""
+    """Reads the configuration, and says what sessions are opened with, by the flags of the command line."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -167,10 +171,8 @@ class _Host:
 
         return StoredRewinds(self.home)
 
-    def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:
-        """A session, closed at the end. Raise `UserError` when it cannot be opened."""
-        from codex_py.core.build import open_session  # the seam: after the prompt is on the screen
-
+    def prepare(self, launch: LaunchContext, target: ResumeTarget | None) -> SessionRequest:
+        """The request for the session that is opened next."""
         # All is loaded that stays; a session may last for hours.
         if not self._has_opened:
             gc.freeze()
@@ -194,7 +196,7 @@ class _Host:
             limits=read_limits(self._options),
         )
         self._has_opened = True
-        return open_session(request)
+        return request
 
 
 def terminal_parser() -> Parser:

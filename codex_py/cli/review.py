@@ -1,4 +1,4 @@
-"""`codex-py exec review`: the prompt that asks for it."""
+"""`codex-py exec review`, or `review`: a run of `exec` whose prompt asks for a review."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from codex_py.cli.exec import run as run_task
 from codex_py.errors import NothingToDo, UsageError, UserError
 from codex_py.services.git import GitReader
 from codex_py.services.review import (
@@ -18,6 +19,11 @@ from codex_py.services.review import (
     nothing_to_review,
 )
 from codex_py.services.review import review_prompt as prompt_for
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; give back the exit status. Raises `UserError`, with that of its failure."""
+    return run_task(arguments, review_prompt=review_prompt)
 
 
 def review_prompt(options: argparse.Namespace, words: Sequence[str], cwd: Path) -> str:

@@ -25,16 +25,15 @@ def check_schema(schema: dict[str, Any], name: str = "the output schema") -> Non
 
 def find_misfit(answer: str, schema: dict[str, Any]) -> str | None:
     """Describe on one line how the answer violates the schema; None when it is valid. `$ref` URLs are never fetched."""
-    from referencing import Registry, exceptions
-
     if not answer.strip():
         return "it is empty"
+    references = _load_library().validators.referencing
     try:
         value: Any = decode_json(answer)
-        registry = Registry[Any]()
+        registry: Any = references.Registry()
         errors: Any = _validator_class(schema)(schema, registry=registry).iter_errors(value)
         error: Any = next(errors, None)
-    except exceptions.Unresolvable as unresolved:
+    except references.exceptions.Unresolvable as unresolved:
         return f"the schema refers to `{unresolved.ref}`, which is not in it"
     except RecursionError:
         return "it is nested too deeply"

@@ -62,6 +62,12 @@ def test_the_prompt_says_what_to_look_at_and_the_review_model_looks(place: Place
     assert model == "gpt-5.4"
 
 
+@pytest.mark.parametrize("flags", [["--thread-source", "cli"], ["--cyber-access-program=x"], ["--artifacts", "out"]])
+def test_a_review_is_known_behind_any_flag(place: Place, flags: list[str]) -> None:
+    prompt, _, _ = asked(place, "exec", *flags, "review")
+    assert prompt.startswith("Review the uncommitted changes: ")
+
+
 def test_a_model_of_the_command_line_comes_first(place: Place) -> None:
     _, model, _ = asked(place, "exec", "-m", "gpt-5.2", "review", top='review_model = "gpt-5.4"')
     assert model == "gpt-5.2"
