@@ -19,12 +19,10 @@ while :; do sleep 0.05; done
 # A session like any other, but for a bug that shows when the model has answered.
 _CRASH = """
 import asyncio, os, sys
-from contextlib import asynccontextmanager
 from pathlib import Path
 from codex_py.cli.repl import terminal_parser
 from codex_py.cli.options import config_request, load_settings
-from codex_py.core.build import SessionRequest, open_session
-from codex_py.protocol.events import MessageDone
+from codex_py.core.session_request import SessionRequest
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.config.tui import read_tui
 from codex_py.ui.repl.launch import LaunchContext, LaunchOptions
@@ -38,9 +36,14 @@ place = LaunchContext(home=home, cwd=cwd, env=os.environ, loaded=loaded, tui=tui
 def break_down():
     raise ZeroDivisionError("a bug")
 
-def listen(event):
-    if isinstance(event, MessageDone):
-        asyncio.get_running_loop().call_soon(break_down)
+class Broken(FrontEnd):
+    has_worked = False
+
+    def note_working(self, *, working, asking=False):
+        super().note_working(working=working, asking=asking)
+        if self.has_worked and not working:
+            asyncio.get_running_loop().call_soon(break_down)
+        self.has_worked = self.has_worked or working
 
 class Host:
     is_ephemeral = True
@@ -49,15 +52,11 @@ class Host:
     def rewinds(self):
         raise AssertionError("nothing is rewound here")
 
-    @asynccontextmanager
-    async def open(self, place, target):
-        wanted = SessionRequest(loaded=loaded, home=home, cwd=cwd, env=os.environ, originator="test",
-                                approval="never", ephemeral=True, can_ask=True)
-        async with open_session(wanted) as session:
-            session.subscribe(listen)
-            yield session
+    def prepare(self, place, target):
+        return SessionRequest(loaded=loaded, home=home, cwd=cwd, env=os.environ, originator="test",
+                              approval="never", ephemeral=True, can_ask=True)
 
-sys.exit(asyncio.run(FrontEnd(place).run(Host(), LaunchOptions("go"))))
+sys.exit(asyncio.run(Broken(place).run(Host(), LaunchOptions("go"))))
 """
 
 

@@ -247,7 +247,6 @@ class FrontEnd:
         self.screen.emit(opening(self.launch.cwd, title=self.launch.tui.title))
         self._modes.switch_on()
         # Only now, that the prompt is on the screen: this brings what runs a session, and then all that draws events.
-        await asyncio.to_thread(import_module, "codex_py.core.build")
         opening_module = await asyncio.to_thread(import_module, "codex_py.ui.repl.opening")
         await self.background_known()
         async with contextlib.AsyncExitStack() as stack:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol
 
 from codex_py.config.load import ConfigRequest, LoadedConfig
 from codex_py.config.tui import Tui
-from codex_py.core.session_request import ResumeTarget
+from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.protocol.policy import SandboxMode
 from codex_py.protocol.value import Value
-
-if TYPE_CHECKING:
-    from codex_py.core.session import Session
-
-# Quoted: what runs a session is imported after the prompt.
-OpenedSession: TypeAlias = "AbstractAsyncContextManager[Session]"
 
 
 class LaunchContext(Value):
@@ -131,6 +124,6 @@ class LaunchHost(Protocol):
         """The host that rewinds stored sessions."""
         ...
 
-    def open(self, launch: LaunchContext, target: ResumeTarget | None) -> OpenedSession:
-        """A session, closed at the end; raise `UserError` when there can be none."""
+    def prepare(self, launch: LaunchContext, target: ResumeTarget | None) -> SessionRequest:
+        """The request for the session that is opened next; from now on the process may last for hours."""
         ...

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from pathlib import Path
 from typing import Final
 
+from codex_py.core.build import open_session
 from codex_py.core.session import Session
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.programs import is_over_ssh
@@ -76,7 +77,7 @@ async def _run(host: LaunchHost, launch: LaunchContext, options: LaunchOptions) 
                 rewound = await asyncio.to_thread(host.rewinds().rewind, target.thread_id, destination.rewind)
                 talk.write("\n".join(rewound.lines))
                 destination = OpenSession(target)
-            async with host.open(launch, destination.target) as session:
+            async with open_session(host.prepare(launch, destination.target)) as session:
                 destination = await _LineSession(talk, asker, launch, session, host.rewinds).run(options)
                 before = way_back(session, is_ephemeral=host.is_ephemeral)
                 options = LaunchOptions()

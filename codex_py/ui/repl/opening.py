@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
 
 from codex_py import __version__
+from codex_py.core.build import open_session
 from codex_py.core.session import Session
 from codex_py.errors import UserError
 from codex_py.protocol.events import Event, SessionStarted
 from codex_py.protocol.ops import Begin
 from codex_py.render.status import Banner, banner_lines
 from codex_py.ui.repl.app import FrontEnd
-from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions, OpenedSession
+from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
 
 
 class EarlySession:
@@ -22,7 +24,7 @@ class EarlySession:
     To be entered by who goes on with it, which raises what went wrong in opening it. Leaving it twice does no harm.
     """
 
-    def __init__(self, opened: OpenedSession) -> None:
+    def __init__(self, opened: AbstractAsyncContextManager[Session]) -> None:
         self._opened = opened
         self._session: Session | None = None
         self._error: UserError | None = None
@@ -78,7 +80,7 @@ async def open_early(front: FrontEnd, host: LaunchHost, options: LaunchOptions) 
     launch = front.launch
     if options.verb is not None or launch.loaded.trust == "unknown" or asks_about_full_access(host, launch):
         return None
-    early = EarlySession(host.open(launch, None))
+    early = EarlySession(open_session(host.prepare(launch, None)))
     await early.begin(front)
     return early
 

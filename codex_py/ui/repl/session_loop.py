@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from codex_py.core.build import open_session
 from codex_py.core.session import Session
 from codex_py.errors import LoginNeeded, UserError
 from codex_py.programs import is_over_ssh
@@ -106,7 +107,7 @@ class SessionLoop:
         while isinstance(destination, OpenSession):
             try:
                 destination = await self._rewound(destination)
-                async with self._early or self._host.open(self._launch, destination.target) as session:
+                async with self._early or open_session(self._host.prepare(self._launch, destination.target)) as session:
                     destination = await self._run_session(session)
                     before = way_back(session, is_ephemeral=self._host.is_ephemeral)
                     self._front.controls.leaving = session.interrupt
