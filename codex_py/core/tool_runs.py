@@ -24,7 +24,7 @@ from codex_py.protocol.status import LiveProcess
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.registry import AllowedTools, RepeatedCalls, ToolRegistry
-from codex_py.tools.skill_search import SkillSearchTool
+from codex_py.tools.session_tools import SkillSearchTool
 from codex_py.tools.spec import CallLimit, SkillCall, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
@@ -65,12 +65,13 @@ class ToolServices(Value):
     """The tools of a session. `can_ask` says that the front end answers questions, `chose_never` that an approval
     policy `never` is the user's own choice.
 
-    `load_runtime` is called once, in a thread, when the first call is on its way: many a session makes none.
+    `load_runtime` is called in a thread when the first call is on its way: many a session makes none.
     `users_env` is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used
     by name, where not all of them may. `env_notice` is a line for the user about what `env` lacks, shown at the first
     call. `checkpoints` are those of the user's session, also in an agent's.
     `limits` hold for the whole session, which is that of an agent.
-    `rule_warnings` reads the files of rules for their faults, which are reported even where no command runs.
+    `rule_warnings` reads the files of rules, if there may be any, for their faults: those are reported even where no
+    command runs.
     """
 
     registry: ToolRegistry
@@ -85,7 +86,7 @@ class ToolServices(Value):
     allows: Callable[[str], bool] | None = None
     env_notice: str = ""
     checkpoints: SessionCheckpoints = SessionCheckpoints()
-    rule_warnings: Callable[[], Sequence[str]] = tuple
+    rule_warnings: Callable[[], Sequence[str]] | None = None
     limits: tuple[CallLimit, ...] = ()
 
 
@@ -171,15 +172,19 @@ class ToolRuns:
 
     async def _end_warnings(self) -> Sequence[str]:
         if self._runtime is None:
-            # Where no file can be opened any more, the error of the turn says so.
-            with suppress(OSError):
-                return await asyncio.to_thread(self._services.rule_warnings)
-            return ()
+            return await self._rule_warnings()
         if not self._runtime.done() or self._runtime.cancelled() or self._runtime.exception() is not None:
             return ()
         runtime = self._runtime.result()
         await asyncio.to_thread(runtime.sandbox.look_at_repositories)
         return (*runtime.sandbox.take_notices(), *runtime.approvals.warnings)
+
+    async def _rule_warnings(self) -> Sequence[str]:
+        if self._services.rule_warnings is not None:
+            # Where no file can be opened any more, the error of the turn says so.
+            with suppress(OSError):
+                return await asyncio.to_thread(self._services.rule_warnings)
+        return ()
 
     def _report_changes(self, runtime: ToolRuntime) -> None:
         for notice in runtime.sandbox.take_notices():
@@ -212,6 +217,7 @@ class ToolRuns:
             output_tokens=turn.settings.output_tokens,
             emit=call_events,
             command_lines=services.command_lines,
+            commands=runtime.commands,
             ask=call_events.noted(self._questions.ask) if services.can_ask else None,
             widen=self._widen,
             approvals=runtime.approvals,

@@ -35,6 +35,7 @@ from codex_py.text.tokens import truncate_middle
 from codex_py.tools import command_runs
 from codex_py.tools.approval import Approvals, RuleStore
 from codex_py.tools.command_output import LiveOutput
+from codex_py.tools.spec import CommandRunner
 
 _MAX_TAIL: Final = 2000
 
@@ -62,6 +63,7 @@ class ToolRuntime(Value):
     approvals: Approvals
     allow_partial: bool = False
     warnings: tuple[str, ...] = ()
+    commands: CommandRunner = command_runs.CommandCalls()
 
     def prepare(self, policy: SandboxPolicy, cwd: Path, command_lines: CommandLineReader) -> None:
         """Find out which sandbox works here. One that does not work is reported by the call that needs it."""

@@ -12,6 +12,9 @@ from codex_py.process.session import RunningCommand
 from codex_py.protocol.events import CommandOutput, Event
 from codex_py.text.tokens import BYTES_PER_TOKEN, count_lines, estimate_tokens, truncate_middle
 
+# How long a call waits for a command at least and at most before it leaves it running.
+MIN_YIELD_MS: Final = 250
+MAX_YIELD_MS: Final = 30_000
 # A whole reply, header included, may go over the model's cap for one output by a fifth.
 _MARGIN: Final = 1.2
 _ATTEMPTS: Final = 4

@@ -23,13 +23,12 @@ from codex_py.shell.reader import CommandLineReader
 from codex_py.text.tokens import count_lines, truncate_middle
 from codex_py.tools.apply_patch import IMPLICIT_PATCH, apply_patch_text
 from codex_py.tools.approval import NO_SANDBOX
-from codex_py.tools.command_output import LiveOutput, compose_reply, standing_of
+from codex_py.tools.command_output import MAX_YIELD_MS, MIN_YIELD_MS, LiveOutput, compose_reply, standing_of
 from codex_py.tools.orchestrator import AttemptResult, CommandToRun, orchestrate_command
 from codex_py.tools.patch_in_command import PatchInCommand, find_patch_in_argv, find_patch_in_command
 from codex_py.tools.spec import CallFailed, ToolContext, ToolOutput
+from codex_py.tools.typed_input import type_and_wait
 
-MIN_YIELD_MS: Final = 250
-MAX_YIELD_MS: Final = 30_000
 _DEFAULT_TIMEOUT_MS: Final = 10_000
 _MAX_TIMEOUT_MS: Final = 24 * 3600 * 1000
 _TIMED_OUT: Final = 124
@@ -60,27 +59,32 @@ def warm_up(command_lines: CommandLineReader) -> None:
     command_lines.read("true", "/", {})
 
 
-async def run_until_yield(fields: dict[str, Any], context: ToolContext, *, allow_login_shell: bool) -> ToolOutput:
-    """Run a command line until it ends or `yield_time_ms` is over; a patch in it is applied instead."""
-    arguments = CommandArguments(**fields)
-    patch = find_patch_in_command(arguments.cmd)
-    if patch is None:
-        return await _run(arguments, context, _wait, allow_login_shell)
-    applied = await _apply(patch, arguments, context)
-    return applied.replace(text=f"Wall time: 0.0000 seconds\nOutput:\n{applied.text}") if applied.ok else applied
+class CommandCalls:
+    """Runs commands and types into them, as the `CommandRunner` of tool calls."""
 
+    async def run_until_yield(
+        self, fields: dict[str, Any], context: ToolContext, *, allow_login_shell: bool
+    ) -> ToolOutput:
+        arguments = CommandArguments(**fields)
+        patch = find_patch_in_command(arguments.cmd)
+        if patch is None:
+            return await _run(arguments, context, _wait, allow_login_shell)
+        applied = await _apply(patch, arguments, context)
+        return applied.replace(text=f"Wall time: 0.0000 seconds\nOutput:\n{applied.text}") if applied.ok else applied
 
-async def run_to_end(fields: dict[str, Any], context: ToolContext, *, allow_login_shell: bool) -> ToolOutput:
-    """Run the command line, or the argument vector, in `command`; it is killed when it has not ended in time."""
-    command = fields.pop("command")
-    timeout_ms = fields.pop("timeout_ms", _DEFAULT_TIMEOUT_MS)
-    is_line = isinstance(command, str)
-    patch = find_patch_in_command(command) if is_line else find_patch_in_argv(command)
-    arguments = CommandArguments(**({"cmd": command} if is_line else _as_command_line(command)), **fields)
-    if patch is not None:
-        # The answer has the layout of these tools already.
-        return await _apply(patch, arguments, context)
-    return await _run(arguments, context, _wait_at_most(timeout_ms), allow_login_shell)
+    async def run_to_end(self, fields: dict[str, Any], context: ToolContext, *, allow_login_shell: bool) -> ToolOutput:
+        command = fields.pop("command")
+        timeout_ms = fields.pop("timeout_ms", _DEFAULT_TIMEOUT_MS)
+        is_line = isinstance(command, str)
+        patch = find_patch_in_command(command) if is_line else find_patch_in_argv(command)
+        arguments = CommandArguments(**({"cmd": command} if is_line else _as_command_line(command)), **fields)
+        if patch is not None:
+            # The answer has the layout of these tools already.
+            return await _apply(patch, arguments, context)
+        return await _run(arguments, context, _wait_at_most(timeout_ms), allow_login_shell)
+
+    async def type_and_wait(self, fields: dict[str, Any], context: ToolContext, poll_ms: tuple[int, int]) -> ToolOutput:
+        return await type_and_wait(fields, context, poll_ms)
 
 
 async def _run(

@@ -1,6 +1,6 @@
 """The tools `exec_command`, `write_stdin`, `shell_command` and `shell`: commands in the sandbox.
 
-The last two are older names some models call. The code that runs commands is imported with the first call.
+The last two are older names some models call.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ class _CommandTool(Tool):
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Run a command until it ends or its time is over; a patch in it is applied instead."""
-        from codex_py.tools.command_runs import run_to_end, run_until_yield
-
-        run = run_until_yield if self.leaves_running else run_to_end
+        run = context.commands.run_until_yield if self.leaves_running else context.commands.run_to_end
         return await run(self.read(call), context, allow_login_shell=self._allow_login_shell)
 
 
@@ -71,6 +69,4 @@ class WriteStdin(Tool):
 
         The answer with the exit code is the last: the session ID is unknown from then on.
         """
-        from codex_py.tools.typed_input import type_and_wait
-
-        return await type_and_wait(self.read(call), context, self._poll_ms)
+        return await context.commands.type_and_wait(self.read(call), context, self._poll_ms)

@@ -93,8 +93,29 @@ class AgentControl(Protocol):
         return ()
 
 
+class CommandRunner(Protocol):
+    """Runs the commands of tool calls; `fields` are the arguments of a call. All of it raises `ToolError`."""
+
+    async def run_until_yield(
+        self, fields: dict[str, Any], context: ToolContext, *, allow_login_shell: bool
+    ) -> ToolOutput:
+        """Run a command line until it ends or `yield_time_ms` is over; a patch in it is applied instead."""
+        ...
+
+    async def run_to_end(self, fields: dict[str, Any], context: ToolContext, *, allow_login_shell: bool) -> ToolOutput:
+        """Run the command line, or the argument vector, in `command`; it is killed when it has not ended in time."""
+        ...
+
+    async def type_and_wait(self, fields: dict[str, Any], context: ToolContext, poll_ms: tuple[int, int]) -> ToolOutput:
+        """Type, wait until the command ends or the time is over, and answer with the new output.
+
+        `poll_ms` is the shortest and the longest time in milliseconds that a call without typing waits.
+        """
+        ...
+
+
 class ToolContext(Value):
-    """The state and services that a tool may use during one call.
+    """The state and services that a tool may use during one call; `commands` runs the command of one.
 
     `output_tokens` is the model's cap for one tool output; `env` is the environment tool processes get, already
     filtered by the policy. `ask` puts a question to the user and waits; it is None where nobody can answer. `widen`
@@ -121,6 +142,7 @@ class ToolContext(Value):
     output_tokens: int
     emit: Callable[[Event], None]
     command_lines: CommandLineReader
+    commands: CommandRunner
     ask: AskUser | None = None
     widen: Callable[[SandboxPolicy], None] | None = None
     approvals: Approvals | None = None

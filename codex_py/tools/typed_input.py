@@ -30,8 +30,7 @@ from codex_py.tools.approval import (
     declined_because,
     put_question,
 )
-from codex_py.tools.command_output import compose_reply, standing_of
-from codex_py.tools.command_runs import MAX_YIELD_MS, MIN_YIELD_MS
+from codex_py.tools.command_output import MAX_YIELD_MS, MIN_YIELD_MS, compose_reply, standing_of
 from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput
 
 # As much of the line of a running command as a question about its input shows: the user has seen all of it before.

@@ -16,6 +16,7 @@ from codex_py.protocol.items import ToolCall
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy
 from codex_py.sandbox.command import Sandbox
 from codex_py.shell.reader import CommandLineReader
+from codex_py.tools.command_runs import CommandCalls
 from codex_py.tools.exec_command import ExecCommand, WriteStdin
 from codex_py.tools.spec import Tool, ToolContext, failed_output
 
@@ -84,6 +85,7 @@ class Session:
             output_tokens=self.output_tokens,
             emit=self.events.append,
             command_lines=CommandLineReader(),
+            commands=CommandCalls(),
         )
 
     def started(self) -> list[CommandStarted]:

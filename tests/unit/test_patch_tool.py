@@ -19,6 +19,7 @@ from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, 
 from codex_py.sandbox.command import Sandbox
 from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.apply_patch import ApplyPatch, apply_patch_text
+from codex_py.tools.command_runs import CommandCalls
 from codex_py.tools.spec import ToolContext, ToolOutput
 from tests.unit.patch_cases import harvest, patch, plant, update
 
@@ -49,6 +50,7 @@ class Session:
             output_tokens=10_000,
             emit=self.events.append,
             command_lines=CommandLineReader(),
+            commands=CommandCalls(),
         )
 
     async def apply(self, text: str, workdir: Path | None = None) -> ToolOutput:
