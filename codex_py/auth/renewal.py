@@ -31,6 +31,7 @@ from codex_py.errors import ModelError, UserError
 from codex_py.model.credentials import Credentials, Renewal, Renewed
 from codex_py.model.providers import Provider
 from codex_py.protocol.value import Value
+from codex_py.text.compression import pack
 
 # After a renewal that failed for a temporary reason, the old token is used this long before the next attempt.
 _PAUSE_SECONDS: Final = 60.0
@@ -61,6 +62,8 @@ def find_renewal(credentials: Credentials, context: LoginContext) -> Renewal | N
 
 class FileRenewal:
     """Reads the token file again: when it has changed, and when a token is refused."""
+
+    pack = None
 
     def __init__(self, context: LoginContext, path: Path) -> None:
         self._context = context
@@ -100,6 +103,8 @@ class FileRenewal:
 class CommandRenewal:
     """Runs the provider's token command again: after its refresh interval, and when a token is refused."""
 
+    pack = None
+
     def __init__(self, context: LoginContext, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._context = context
         self._clock = clock
@@ -123,6 +128,8 @@ class CommandRenewal:
 
 class LoginRenewal:
     """Renews the ChatGPT login, and uses a login that another process has renewed."""
+
+    pack = staticmethod(pack)
 
     def __init__(self, context: LoginContext, *, now: Callable[[], float] = time.time) -> None:
         self._context = context

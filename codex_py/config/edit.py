@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Generator, MutableMapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from codex_py.config.files import read_text
 from codex_py.config.keys import KeyPath, dotted
@@ -23,6 +23,16 @@ _LOCK_POLL: Final = 0.01
 
 # A parsed file or a table of it, layout and comments included.
 Document: TypeAlias = MutableMapping[str, Any]
+
+
+class NewTable(Protocol):
+    """Makes a table to put into another; inside an inline table it is inline too."""
+
+    def __call__(self, parent: Document, *, has_header: bool = True) -> Document: ...
+
+
+# Edits a document, and says whether it could.
+Change: TypeAlias = Callable[[Document, NewTable], bool]
 
 
 def trust_project(home: Path, directory: Path) -> Path:
@@ -41,10 +51,10 @@ def set_value(path: Path, keys: Sequence[str], value: Any) -> None:
 
     A link is followed, so that a file kept elsewhere stays there. Raises `UserError` when it cannot be done.
     """
-    edit_file(path, tuple(keys), lambda document: _put(document, keys, value))
+    edit_file(path, tuple(keys), lambda document, new_table: _put(document, keys, value, new_table))
 
 
-def edit_file(path: Path, keys: KeyPath, change: Callable[[Document], bool]) -> None:
+def edit_file(path: Path, keys: KeyPath, change: Change) -> None:
     """Edit a TOML file as `set_value` does; `keys` name what is changed. Concurrent edits wait for each other.
 
     `change` edits a document and says whether it could. It is called twice: for the file, and for plain tables, which
@@ -59,25 +69,25 @@ def edit_file(path: Path, keys: KeyPath, change: Callable[[Document], bool]) -> 
         raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
 
 
-def edit_text(path: Path, keys: KeyPath, change_text: Callable[[str], str], change: Callable[[Document], bool]) -> None:
+def edit_text(path: Path, keys: KeyPath, change_text: Callable[[str], str], change: Change) -> None:
     """Edit the text of a TOML file; `change` makes the same change to plain tables, by which the result is checked."""
     target = real_path(path)
     try:
         with _alone(target.parent):
             before = read_text(target) or ""
             after, expected = change_text(before), parse_toml(before, path)
-            if not change(expected) or parse_toml(after, path) != expected:
+            if not change(expected, _plain_table) or parse_toml(after, path) != expected:
                 raise UserError(f"cannot change `{dotted(keys)}` in `{path}`: its tables are written in an unusual way")
             replace_private(target, after.encode(), sync=True)
     except OSError as error:
         raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
 
 
-def _content_after(path: Path, keys: KeyPath, change: Callable[[Document], bool]) -> bytes:
+def _content_after(path: Path, keys: KeyPath, change: Change) -> bytes:
     before = read_text(real_path(path)) or ""
     expected = parse_toml(before, path)
     after = _edited(before, change)
-    if after is None or not change(expected) or tomllib.loads(after) != expected:
+    if after is None or not change(expected, _plain_table) or tomllib.loads(after) != expected:
         raise UserError(
             f"cannot set `{dotted(keys)}` in `{path}`: its tables are written in a way that cannot be edited"
         )
@@ -97,19 +107,26 @@ def _alone(directory: Path) -> Generator[None]:
         os.close(descriptor)
 
 
-def _edited(text: str, change: Callable[[Document], bool]) -> str | None:
+def _edited(text: str, change: Change) -> str | None:
     """The text with the change made, None where it could not be."""
     # Loaded here, because reading the configuration does not need it.
-    import tomlkit.exceptions
+    from tomlkit import dumps, exceptions, inline_table, items, parse, table
+
+    def new_table(parent: Document, *, has_header: bool = True) -> Document:
+        return inline_table() if isinstance(parent, items.InlineTable) else table(is_super_table=not has_header)
 
     try:
-        document = tomlkit.parse(text)
-        return tomlkit.dumps(document) if change(cast("Document", document)) else None
-    except (tomlkit.exceptions.TOMLKitError, ValueError):
+        document = parse(text)
+        return dumps(document) if change(cast("Document", document), new_table) else None
+    except (exceptions.TOMLKitError, ValueError):
         return None
 
 
-def _put(document: Document, keys: Sequence[str], value: Any) -> bool:
+def _plain_table(parent: Document, *, has_header: bool = True) -> Document:
+    return {}
+
+
+def _put(document: Document, keys: Sequence[str], value: Any, new_table: NewTable) -> bool:
     """Set a value; False where a table was expected and something else stands."""
     table = document
     for depth, key in enumerate(keys[:-1]):
@@ -122,16 +139,6 @@ def _put(document: Document, keys: Sequence[str], value: Any) -> bool:
         table = cast("Document", inner)
     table[keys[-1]] = value
     return True
-
-
-def new_table(parent: Document, *, has_header: bool = True) -> Document:
-    """A table to put into another; inside an inline table it is inline too."""
-    if type(parent) is dict:
-        return {}
-    import tomlkit.items
-
-    inline = isinstance(parent, tomlkit.items.InlineTable)
-    return tomlkit.inline_table() if inline else tomlkit.table(is_super_table=not has_header)
 
 
 def is_super_table(table: Document) -> bool:

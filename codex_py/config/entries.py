@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from codex_py.config.edit import Document, edit_file, edit_text, is_super_table, new_table
+from codex_py.config.edit import Document, NewTable, edit_file, edit_text, is_super_table
 from codex_py.config.files import read_text
 from codex_py.config.value_types import expand_home
 from codex_py.errors import UserError
@@ -26,7 +26,7 @@ def put_mcp_server(file: Path, name: str, entry: Mapping[str, Any], *, skills: S
     Raises `UserError` when the file cannot be read, edited or written.
     """
 
-    def change(document: Document) -> bool:
+    def change(document: Document, new_table: NewTable) -> bool:
         if "mcp_servers" not in document:
             document["mcp_servers"] = new_table(document, has_header=False)
         servers: object = document["mcp_servers"]
@@ -74,7 +74,7 @@ def remove_servers(file: Path, names: Sequence[str]) -> None:
             (block if is_inside else lines).append(line)
         return "".join([*lines, *_comments_at_end(block)])
 
-    def change(document: Document) -> bool:
+    def change(document: Document, new_table: NewTable) -> bool:
         servers = as_object(document.get("mcp_servers"))
         for name in names:
             servers.pop(name, None)
@@ -109,7 +109,7 @@ def remove_table(file: Path, family: str, name: str) -> bool:
     """Remove the table `[family.name]`; False when the file has none. Raises `UserError` as `put_mcp_server`."""
     found = has_no_header = False
 
-    def change(document: Document) -> bool:
+    def change(document: Document, new_table: NewTable) -> bool:
         nonlocal found, has_no_header
         tables: object = document.get(family)
         if isinstance(tables, MutableMapping) and name in cast("Document", tables):
@@ -147,7 +147,7 @@ def set_skill_rule(home: Path, selector: SkillSelector, *, enabled: bool, user_h
     path = home / "config.toml"
     wanted = _entry(selector, enabled)
 
-    def change(document: Document) -> bool:
+    def change(document: Document, new_table: NewTable) -> bool:
         skills: object = document.setdefault("skills", {})
         if not isinstance(skills, MutableMapping):
             return False

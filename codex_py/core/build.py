@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,7 @@ from codex_py.core.model_setup import (
     model_settings,
 )
 from codex_py.core.ports import Checkpointer, HookRunner, McpClients, NoHooks, SessionAccess
+from codex_py.core.rule_files import read_rule_files
 from codex_py.core.secrets import command_env, key_names, withheld_credentials
 from codex_py.core.session import Session
 from codex_py.core.session_checkpoints import SessionCheckpoints
@@ -42,7 +44,7 @@ from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.core.session_services import OtherModels, SessionServices
 from codex_py.core.session_settings import OFFLINE_PROVIDER, choose_policy, overridden, read_check, session_notices
-from codex_py.core.session_skills import SessionSkills, SkillSettings, load_manifests, skill_rules, skill_sources
+from codex_py.core.session_skills import SessionSkills, SkillSettings, skill_rules, skill_sources
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.tool_set import ToolSetContext, build_tools
 from codex_py.core.turn_context import ModelSettings, TurnSettings
@@ -50,8 +52,10 @@ from codex_py.errors import ConfigError
 from codex_py.log import report_crash
 from codex_py.model.catalog import ModelFacts
 from codex_py.model.client import ModelClient
+from codex_py.model.model_list import LocalChoice
 from codex_py.model.providers import Provider, loopback_provider
 from codex_py.paths import is_directory
+from codex_py.plugins.manifests import brings_hooks, enabled_plugins
 from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.shells import user_shell
 from codex_py.protocol.encoding import uuid7
@@ -67,8 +71,7 @@ from codex_py.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from codex_py.core.tool_runtime import ToolRuntime
-    from codex_py.mcp.table import ServerTable
-    from codex_py.model.model_list import LocalChoice
+    from codex_py.mcp.build import McpSetup
 
 __all__ = ["OFFLINE_PROVIDER", "ResumeTarget", "SessionRequest", "open_session"]
 
@@ -139,7 +142,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
     approval = (request.hooked_approval if hooks.answers_questions else None) or request.approval
     tool_context = ToolSetContext(provider, approval, request.can_ask, make_agent_tools(config, roles))
     client = open_pool(request, provider, credentials, model=model, stored=stored)
-    servers = _server_table(request)
+    servers = _mcp_setup(request) if _may_have_servers(request) else None
     command_lines = CommandLineReader(read_script_file)
     mcp = _session_mcp(request, servers, provider=provider, client=client, pictures=facts.images)
     services = SessionServices(
@@ -158,7 +161,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             chose_never=request.chooses_never,
             users_env=lambda: _users_env(request, keys),
             checkpoints=_checkpoints(request, thread_id),
-            rule_warnings=lambda: _rule_warnings(request),
+            rule_warnings=partial(_rule_warnings, request) if _may_have_rules(request) else None,
             env_notice=(withheld := withheld_credentials(config, request.env, keys)).notice,
         ),
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
@@ -173,7 +176,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             *request.loaded.warnings,
             *([local.notice] if local and local.notice else []),
             *session_notices(request, settings, provider, known=facts.known, stored=stored),
-            *(servers.notices if servers else ()),
+            *(servers.table.notices if servers else ()),
             *(*hooks.warnings, *roles.warnings),
         ),
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
@@ -192,25 +195,27 @@ def _other_models(config: Config) -> OtherModels:
     return OtherModels(fallbacks, config.compaction_model, config.agents.model)
 
 
-def _server_table(request: SessionRequest) -> ServerTable | None:
-    """The MCP servers of the session; None where none are configured, which saves loading their package."""
+def _may_have_servers(request: SessionRequest) -> bool:
+    """Whether MCP servers may be configured; where not, their package is loaded for a skill that needs one."""
     loaded = request.loaded
-    if not (loaded.config.mcp_servers or loaded.project_mcp_servers or loaded.config.plugins or request.more_servers):
-        return None
-    from codex_py.mcp.table import session_servers
+    return bool(
+        loaded.config.mcp_servers or loaded.project_mcp_servers or loaded.config.plugins or request.more_servers
+    )
 
-    return session_servers(request)
+
+def _mcp_setup(request: SessionRequest) -> McpSetup:
+    from codex_py.mcp.build import McpSetup  # only for who has MCP servers
+
+    return McpSetup(request)
 
 
 def _session_mcp(
-    request: SessionRequest, table: ServerTable | None, *, provider: Provider, client: ModelClient, pictures: bool
+    request: SessionRequest, servers: McpSetup | None, *, provider: Provider, client: ModelClient, pictures: bool
 ) -> SessionMcp:
     def connect(access: SessionAccess) -> McpClients:
-        from codex_py.mcp.build import connect_servers
+        return (servers or _mcp_setup(request)).connect(access, provider=provider, client=client, pictures=pictures)
 
-        return connect_servers(request, table, access, provider=provider, client=client, pictures=pictures)
-
-    return SessionMcp(connect, at_once=table is not None and bool(table.servers or table.waiting))
+    return SessionMcp(connect, at_once=servers is not None and bool(servers.table.servers or servers.table.waiting))
 
 
 def _checkpoints(request: SessionRequest, thread_id: str) -> SessionCheckpoints:
@@ -237,8 +242,7 @@ def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> H
     if not may_have_hooks(loaded, home=request.home, cwd=request.cwd):
         if not loaded.config.plugins:
             return NoHooks()
-        manifests = load_manifests()
-        if not any(map(manifests.brings_hooks, manifests.enabled_plugins(request.home, loaded.config.plugins))):
+        if not any(map(brings_hooks, enabled_plugins(request.home, loaded.config.plugins))):
             return NoHooks()
     return _open_hooks(request, env, thread_id)
 
@@ -250,14 +254,15 @@ def _open_hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str)
 
 
 def _rule_warnings(request: SessionRequest) -> Sequence[str]:
-    """Warn about faults in the rule files when the session opens, before any command runs."""
-    loaded, home, cwd = request.loaded, request.home, request.cwd
-    parents = (loaded.system, home, cwd / ".codex", (loaded.project_root or cwd) / ".codex")
-    if not any(is_directory(parent / "rules") for parent in parents):
-        return ()
-    from codex_py.core.rule_files import read_rule_files  # only for who has rules
+    ignores = request.ignore_rules
+    return read_rule_files(request.loaded, home=request.home, cwd=request.cwd, ignore_rules=ignores).warnings
 
-    return read_rule_files(loaded, home=home, cwd=cwd, ignore_rules=request.ignore_rules).warnings
+
+def _may_have_rules(request: SessionRequest) -> bool:
+    """Whether there is a directory for files of rules."""
+    loaded, cwd = request.loaded, request.cwd
+    parents = (loaded.system, request.home, cwd / ".codex", (loaded.project_root or cwd) / ".codex")
+    return any(is_directory(parent / "rules") for parent in parents)
 
 
 def _load_runtime(request: SessionRequest) -> ToolRuntime:
@@ -297,7 +302,7 @@ def _session_skills(
     command_lines: CommandLineReader,
     *,
     keys: frozenset[str],
-    servers: ServerTable | None,
+    servers: McpSetup | None,
 ) -> SessionSkills:
     config = request.loaded.config
 
@@ -318,7 +323,7 @@ def _session_skills(
         max_tokens=config.skills.max_context_tokens,
         env=tool_env,
         withheld_env={key: value for key, value in request.env.items() if key not in tool_env and key not in keys},
-        configured_mcp=servers.skill_keys if servers else frozenset(),
+        configured_mcp=servers.table.skill_keys if servers else frozenset(),
         command_lines=command_lines,
         roots_for=roots_for,
         ledger_home=request.state_home,

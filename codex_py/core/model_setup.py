@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from codex_py import __version__
 from codex_py.auth.find_credentials import LoginRules, find_credentials
@@ -20,14 +20,11 @@ from codex_py.model.catalog_file import read_catalog
 from codex_py.model.client import ModelClient
 from codex_py.model.credentials import Credentials
 from codex_py.model.http_client import HttpModelClient
+from codex_py.model.model_list import LocalChoice, choose_local_model
 from codex_py.model.providers import HOSTED, Provider, resolve_provider
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import is_uuid
 from codex_py.text.files import os_reason
-
-if TYPE_CHECKING:
-    from codex_py.model.model_list import LocalChoice
-
 
 _FILE: Final = "installation_id"
 
@@ -225,8 +222,6 @@ async def find_local_model(loaded: LoadedConfig, provider: Provider) -> LocalCho
     """Which model a server on this machine is asked for; None for a provider that does not run here."""
     if provider.id not in ("ollama", "lmstudio"):
         return None
-    from codex_py.model.model_list import choose_local_model  # only where the server is asked first
-
     flagged = [name for name in ("model", "model_provider") if loaded.origins[name].layer_type == "flags"]
     return await choose_local_model(
         provider,

@@ -9,31 +9,20 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.config.load import LoadedConfig
+from codex_py.core.session_settings import denied_patterns
 from codex_py.errors import CodexError
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy
 from codex_py.sandbox.command import Sandbox
-from codex_py.sandbox.denials import default_denials, own_secrets, still_denied
+from codex_py.sandbox.denials import own_secrets, still_denied
 from codex_py.sandbox.linux import BACKENDS, BackendName
 from codex_py.sandbox.policy import WritableRoot
-from codex_py.sandbox.unreadable import ReadRules
 from codex_py.sandbox.wrapped import Limits
 
 CLOSED_SOCKETS: Final = (
     "the list of `sandbox.allow_unix_sockets` opens nothing: on Linux commands reach all Unix sockets or none; "
     "`true` opens all of them"
 )
-
-
-def denied_patterns(loaded: LoadedConfig, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Every path and pattern that no sandboxed command reads, `CODEX_HOME` aside: the default ones and the user's.
-
-    The files with tokens of providers are among them.
-    """
-    rules = loaded.config.sandbox
-    logins = (provider.auth or {} for provider in loaded.config.model_providers.values())
-    tokens = [str(login["file"]) for login in logins if login.get("file")]
-    return (*(path for path, _ in default_denials(env, rules.allow_read)), *rules.deny_read, *tokens)
 
 
 def allowances_without_effect(loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]) -> list[str]:
@@ -116,9 +105,3 @@ def _is_protected(path: Path, holders: Sequence[WritableRoot]) -> bool:
     fixed = {known_path for root in holders for known_path in (root.path, *root.ways)}
     protected = (known_path for root in holders for known_path in root.protected)
     return any(path.is_relative_to(known_path) and known_path.parent in fixed for known_path in protected)
-
-
-def read_rules(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> ReadRules:
-    """The read rules, as in `Sandbox.may_read`, for code that reads files for the model without a `Sandbox`."""
-    own = own_secrets(home, loaded.config.sandbox.allow_read, env)
-    return ReadRules(denied_patterns(loaded, env), cwd, env, secrets=own)

@@ -22,6 +22,8 @@ from codex_py.paths import is_directory, real_path
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxMode, SandboxPolicy, WorkspaceWrite, mode_of
 from codex_py.rollout.format import StoredSession
+from codex_py.sandbox.denials import default_denials, own_secrets
+from codex_py.sandbox.unreadable import ReadRules
 from codex_py.text.nearest import did_you_mean
 from codex_py.tools.registry import ToolRegistry
 
@@ -57,9 +59,8 @@ def read_check(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str,
 
     @cache
     def rules() -> Callable[[Path], bool]:
-        from codex_py.core.session_sandbox import read_rules  # most starts read plain files only
-
-        return read_rules(loaded, home=home, cwd=cwd, env=env).allows
+        own = own_secrets(home, loaded.config.sandbox.allow_read, env)
+        return ReadRules(denied_patterns(loaded, env), cwd, env, secrets=own).allows
 
     def may_read(path: Path) -> bool:
         if not loaded.config.sandbox.deny_read:
@@ -72,6 +73,17 @@ def read_check(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str,
         return rules()(path)
 
     return may_read
+
+
+def denied_patterns(loaded: LoadedConfig, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Every path and pattern that no sandboxed command reads, `CODEX_HOME` aside: the default ones and the user's.
+
+    The files with tokens of providers are among them.
+    """
+    rules = loaded.config.sandbox
+    logins = (provider.auth or {} for provider in loaded.config.model_providers.values())
+    tokens = [str(login["file"]) for login in logins if login.get("file")]
+    return (*(path for path, _ in default_denials(env, rules.allow_read)), *rules.deny_read, *tokens)
 
 
 def overridden(

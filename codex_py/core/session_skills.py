@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.context.agents_md import find_project_root
+from codex_py.plugins.manifests import plugin_skills
 from codex_py.protocol.events import CommandStarted, SkillUsed
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
 from codex_py.skills.bundled import sync_bundled
+from codex_py.skills.implicit import SkillIndex, SkillUse, detect_skill_use
 from codex_py.skills.model import McpNeed, Skill, SkillCatalog
 from codex_py.skills.render import RenderedSkills, render_skills
 from codex_py.skills.roots import PluginSkills, SkillRootsRequest
@@ -25,10 +27,9 @@ from codex_py.skills.usage import TurnLedger, UseWay
 
 if TYPE_CHECKING:
     from codex_py.core.skill_guide import SkillGuide
-    from codex_py.skills.implicit import SkillIndex, SkillUse
 
 # Finds the skills that a command line uses in a directory.
-SkillUses: TypeAlias = "Callable[[str, Path], Sequence[SkillUse]]"
+SkillUses: TypeAlias = Callable[[str, Path], Sequence[SkillUse]]
 
 
 class SkillSettings(Value):
@@ -237,8 +238,6 @@ class SessionSkills:
 
     def uses_in(self, command: str, workdir: Path) -> Sequence[SkillUse]:
         """The skills a command reads or runs scripts of; no event is emitted."""
-        from codex_py.skills.implicit import SkillIndex, detect_skill_use  # only when a command runs
-
         if self._index is None:
             self._index = SkillIndex(self._catalog)
         if not self._index.may_name(command, workdir):
@@ -306,14 +305,7 @@ def skill_rules(loaded: LoadedConfig) -> tuple[SkillSwitch, ...]:
 def _plugin_roots(home: Path, config: Config) -> tuple[PluginSkills, ...]:
     if not config.plugins:
         return ()
-    return load_manifests().plugin_skills(home, config.plugins)
-
-
-def load_manifests() -> ModuleType:
-    """The module that reads plugins, for users who have some."""
-    from codex_py.plugins import manifests
-
-    return manifests
+    return plugin_skills(home, config.plugins)
 
 
 def _project_config_dirs(cwd: Path, root: Path | None) -> tuple[Path, ...]:

@@ -16,8 +16,7 @@ from codex_py.tools.apply_patch import ApplyPatch, EditFile, WriteFile
 from codex_py.tools.ask_user import RequestPermissions, RequestUserInput
 from codex_py.tools.exec_command import ExecCommand, Shell, ShellCommandTool, WriteStdin
 from codex_py.tools.registry import ToolRegistry
-from codex_py.tools.session_tools import LoadSkill, UpdatePlan
-from codex_py.tools.skill_search import SkillSearchTool
+from codex_py.tools.session_tools import LoadSkill, SkillSearchTool, UpdatePlan
 from codex_py.tools.spec import Tool
 from codex_py.tools.view_image import ViewImage
 

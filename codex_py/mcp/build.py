@@ -22,7 +22,7 @@ from codex_py.mcp.consent import InstallRules
 from codex_py.mcp.host import CommandLimits, McpContext
 from codex_py.mcp.servers import McpServer
 from codex_py.mcp.session import McpSettings, SessionServers
-from codex_py.mcp.table import ServerTable, change_of, server_sandbox
+from codex_py.mcp.table import change_of, server_sandbox, session_servers
 from codex_py.model.client import ItemDone, ModelClient, Prompt, TurnState
 from codex_py.model.providers import Provider
 from codex_py.protocol.command import PreparedCommand
@@ -33,41 +33,42 @@ from codex_py.protocol.items import Message
 _NAMESPACES: Final = ("openai",)
 
 
-def connect_servers(
-    request: SessionRequest,
-    table: ServerTable | None,
-    access: SessionAccess,
-    *,
-    provider: Provider,
-    client: ModelClient,
-    pictures: bool,
-) -> SessionServers:
-    """The servers of a session; `pictures` says that its model takes them."""
-    config = request.loaded.config
-    table = table or ServerTable()
-    settings = McpSettings(
-        context=make_mcp_context(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
-        servers=table.servers,
-        namespaces=provider.id in _NAMESPACES,
-        pictures=pictures,
-        can_ask=request.can_ask,
-        keep=lambda server, tool, pin: set_value(
-            request.home / "config.toml", (*server.table_key, "tools", tool, "approved_hash"), pin
-        ),
-        sample=partial(sample, client),
-        install=InstallRules(
-            file=request.home / "config.toml",
-            project=request.loaded.project_root or request.cwd,
-            waiting=table.waiting,
-            names=table.names | config.mcp_servers.keys(),
-            always=request.install_dependencies or config.skills.install_mcp_dependencies == "always",
-            never_ask=config.skills.install_mcp_dependencies == "never",
-            never=frozenset(config.skills.never_install_mcp),
-        ),
-        login_port=config.mcp_oauth_callback_port,
-        connectors=ConnectorRules(config.apps),
-    )
-    return SessionServers(settings, access)
+class McpSetup:
+    """The MCP servers that a session begins with, in a `table`, and how they are connected."""
+
+    def __init__(self, request: SessionRequest) -> None:
+        self.table: Final = session_servers(request)
+        self._request = request
+
+    def connect(
+        self, access: SessionAccess, *, provider: Provider, client: ModelClient, pictures: bool
+    ) -> SessionServers:
+        """The servers as clients; `pictures` says that the model of the session takes them."""
+        request, table = self._request, self.table
+        config = request.loaded.config
+        settings = McpSettings(
+            context=make_mcp_context(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
+            servers=table.servers,
+            namespaces=provider.id in _NAMESPACES,
+            pictures=pictures,
+            can_ask=request.can_ask,
+            keep=lambda server, tool, pin: set_value(
+                request.home / "config.toml", (*server.table_key, "tools", tool, "approved_hash"), pin
+            ),
+            sample=partial(sample, client),
+            install=InstallRules(
+                file=request.home / "config.toml",
+                project=request.loaded.project_root or request.cwd,
+                waiting=table.waiting,
+                names=table.names | config.mcp_servers.keys(),
+                always=request.install_dependencies or config.skills.install_mcp_dependencies == "always",
+                never_ask=config.skills.install_mcp_dependencies == "never",
+                never=frozenset(config.skills.never_install_mcp),
+            ),
+            login_port=config.mcp_oauth_callback_port,
+            connectors=ConnectorRules(config.apps),
+        )
+        return SessionServers(settings, access)
 
 
 def make_mcp_context(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> McpContext:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar, Final, Protocol
 
 from codex_py.model.providers import NO_NAMES
@@ -53,7 +53,10 @@ class Renewed(Value):
 
 
 class Renewal(Protocol):
-    """Knows how credentials are renewed. One caller at a time."""
+    """Knows how credentials are renewed. One caller at a time. `pack` compresses bodies if the server takes it."""
+
+    @property
+    def pack(self) -> Callable[[bytes], bytes] | None: ...
 
     def is_due(self, credentials: Credentials) -> bool:
         """Whether to renew before the next request; asked before each, so it costs next to nothing."""

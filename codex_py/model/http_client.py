@@ -76,7 +76,7 @@ class HttpModelClient:
         self._limits_answers = not provider.is_openai
         # Threads and models that are shown no pictures any more.
         self._blind: set[tuple[str, str]] = set()
-        self._compress = provider.id == "openai" and credentials.is_chatgpt
+        self._pack = renewal.pack if renewal is not None and provider.id == "openai" else None
         self._http = open_client(base_url, ca_file=provider.ca_file, idle_timeout=provider.idle_timeout)
 
     def watch(self, *, add_secrets: Callable[[Sequence[str]], None], warn: Callable[[str], None]) -> None:
@@ -238,11 +238,7 @@ class HttpModelClient:
         if not self._limits_answers:
             prompt = prompt.replace(max_output_tokens=None)
         body = self._wire.encode(prompt)
-        if not self._compress:
-            return body
-        from codex_py.text.compression import pack  # the seam: for one provider, with one kind of login
-
-        return pack(body)
+        return self._pack(body) if self._pack else body
 
     def _url_for(self, prompt: Prompt) -> str:
         return endpoint_url(self._base_url, self._wire.path(prompt), self._provider.query_params)
@@ -272,7 +268,7 @@ class HttpModelClient:
         headers = self._headers | self._wire.headers(prompt)
         if self._credentials.token:
             headers |= self._wire.auth_headers(self._credentials.token)
-        if self._compress:
+        if self._pack:
             headers["content-encoding"] = "zstd"
         if turn_state.value is not None:
             headers["x-codex-turn-state"] = turn_state.value

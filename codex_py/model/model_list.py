@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from codex_py.errors import ModelError, UserError
@@ -177,7 +177,7 @@ _START: Final = {
 _FETCH: Final = {"ollama": "ollama pull", "lmstudio": "lms get"}
 
 
-class LocalChoice(NamedTuple):
+class LocalChoice(Value):
     """The model to ask; `notice` tells a user who named none, `context_window` is what the server says."""
 
     model: str

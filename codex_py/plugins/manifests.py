@@ -9,11 +9,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from codex_py.paths import PLUGIN_CACHE, is_directory
 from codex_py.plugins.record import change_in
 from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.value import Value
 from codex_py.skills.namespace import MANIFEST_DIRECTORIES
 from codex_py.skills.roots import PluginSkills
 from codex_py.text.files import FileRefused, read_inside
@@ -23,7 +24,7 @@ _MAX_BYTES: Final = 64 * 1024
 _MAX_DIRECTORIES: Final = 16
 
 
-class Plugin(NamedTuple):
+class Plugin(Value):
     """A plugin on disk: `id` is `name@marketplace`, `root` its real directory, `name` what its skills' names begin
     with.
 
@@ -173,7 +174,7 @@ _FILE: Final = "hooks/hooks.json"
 _MAX_FILES: Final = 16
 
 
-class WrittenHooks(NamedTuple):
+class WrittenHooks(Value):
     """A JSON document with hooks, and the file it is from; None where it stands in the manifest."""
 
     document: dict[str, Any]

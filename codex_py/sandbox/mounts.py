@@ -18,6 +18,7 @@ from codex_py.paths import draft_prefix, is_lasting, is_there
 from codex_py.protocol.value import Value
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot
 from codex_py.sandbox.protected_names import is_young
+from codex_py.sandbox.unreadable import find_real_paths
 
 MountType: TypeAlias = Literal[
     "writable",
@@ -131,24 +132,6 @@ _MAX_COPIES: Final = 64
 
 
 _EntryType: TypeAlias = Literal["file", "folder", "link"]
-
-
-def find_real_paths(secrets: Iterable[Path]) -> list[Path]:
-    """The real paths of files that may be missing: their own, and the targets of links.
-
-    A name that starts with `*` stands for all that end alike.
-    """
-    paths: dict[Path, None] = {}
-    parents: dict[Path, str] = {}
-    for secret in secrets:
-        parent = secret.parent
-        if parent not in parents:
-            parents[parent] = os.path.realpath(parent)
-        own = f"{parents[parent]}/{secret.name}"
-        paths[Path(own)] = None
-        if os.path.islink(own):  # noqa: PTH114
-            paths[Path(os.path.realpath(own))] = None
-    return list(paths)
 
 
 def find_existing_paths(secrets: Iterable[Path]) -> Iterator[Path]:

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 from codex_py.errors import ToolError
 from codex_py.paths import real_path
 from codex_py.sandbox.denials import expand_home
-from codex_py.sandbox.mounts import find_real_paths
 from codex_py.sandbox.policy import leads_to
 from codex_py.sandbox.protected_names import is_young
 
@@ -233,3 +232,21 @@ def _name_expression(part: str) -> str:
         else:
             text += re.escape(head)
     return text
+
+
+def find_real_paths(secrets: Iterable[Path]) -> list[Path]:
+    """The real paths of files that may be missing: their own, and the targets of links.
+
+    A name that starts with `*` stands for all that end alike.
+    """
+    paths: dict[Path, None] = {}
+    parents: dict[Path, str] = {}
+    for secret in secrets:
+        parent = secret.parent
+        if parent not in parents:
+            parents[parent] = os.path.realpath(parent)
+        own = f"{parents[parent]}/{secret.name}"
+        paths[Path(own)] = None
+        if os.path.islink(own):  # noqa: PTH114
+            paths[Path(os.path.realpath(own))] = None
+    return list(paths)

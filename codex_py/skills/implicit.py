@@ -10,20 +10,23 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal
 
 from codex_py.paths import real_path
-from codex_py.shell.command_line import CommandLine, ShellCommand
-from codex_py.shell.words import Word
+from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill, SkillCatalog
 
+if TYPE_CHECKING:
+    from codex_py.shell.command_line import CommandLine, ShellCommand
+    from codex_py.shell.words import Word
+
 _READERS: Final = frozenset(("cat", "sed", "head", "tail", "less", "more", "bat", "awk", "rg"))
-_RUNNERS: Final = re.compile(r"(?:python(?:3(?:\.\d+)?)?|bash|zsh|sh|node|deno|ruby|perl|pwsh|source|\.)")
-_SCRIPT: Final = re.compile(r".*\.(?:py|sh|js|ts|rb|pl|ps1)", re.IGNORECASE | re.DOTALL)
+_RUNNERS: Final = r"(?:python(?:3(?:\.\d+)?)?|bash|zsh|sh|node|deno|ruby|perl|pwsh|source|\.)"
+_SCRIPT: Final = r"(?is).*\.(?:py|sh|js|ts|rb|pl|ps1)"
 # Without a trace a command names no skill: a file, a directory, or a pattern that could match a file for a reader.
-_TRACE: Final = re.compile(r"SKILL|scripts|skill\.md")
-_PATTERN: Final = re.compile(r"[*?\[{]")
-_READER: Final = re.compile(r"\b(?:cat|sed|head|tail|less|more|bat|awk|rg)\b")
+_TRACE: Final = r"SKILL|scripts|skill\.md"
+_PATTERN: Final = r"[*?\[{]"
+_READER: Final = r"\b(?:cat|sed|head|tail|less|more|bat|awk|rg)\b"
 
 _MAX_PATH: Final = 4096
 _MAX_PATHS: Final = 512
@@ -32,14 +35,14 @@ _MAX_PATTERNS: Final = 32
 _MAX_ALTERNATIVES: Final = 64
 
 
-class SkillUse(NamedTuple):
+class SkillUse(Value):
     """A skill, and whether a command read its `SKILL.md` or ran one of its scripts."""
 
     skill: Skill
     kind: Literal["read", "script"]
 
 
-class _Pattern(NamedTuple):
+class _Pattern(Value):
     """An absolute pattern of the shell."""
 
     path: str
@@ -60,9 +63,9 @@ class SkillIndex:
         """Whether a command is worth reading: without a trace of a skill in it or in its directory it is not."""
         if not self._skills:
             return False
-        if _TRACE.search(command) or "scripts" in workdir.parts:
+        if re.search(_TRACE, command) or "scripts" in workdir.parts:
             return True
-        return _PATTERN.search(command) is not None and _READER.search(command) is not None
+        return re.search(_PATTERN, command) is not None and re.search(_READER, command) is not None
 
     def document(self, path: str) -> Skill | None:
         """The skill whose `SKILL.md` is at an absolute path, links followed."""
@@ -97,20 +100,6 @@ class SkillIndex:
         return self._scripts
 
 
-class UsedOnce:
-    """Says of each use whether it is the first of its skill; created for every turn."""
-
-    def __init__(self) -> None:
-        self._seen: set[tuple[str, Path, str]] = set()
-
-    def is_first(self, skill: Skill) -> bool:
-        key = (skill.scope, skill.canonical_path, skill.name)
-        if key in self._seen:
-            return False
-        self._seen.add(key)
-        return True
-
-
 def detect_skill_use(line: CommandLine, index: SkillIndex) -> tuple[SkillUse, ...]:
     """The skills that a command line uses, each kind of use once, in the order of the commands.
 
@@ -141,12 +130,12 @@ def _script_owner(command: ShellCommand, index: SkillIndex) -> Skill | None:
         if path and (skill := index.owner(path)):
             return skill
     name = command.program.removesuffix(".exe")
-    if not _RUNNERS.fullmatch(name):
+    if not re.fullmatch(_RUNNERS, name):
         return None
     files = [word for word in command.words[1:] if word.text is None or not word.text.startswith("-")]
     if name == "deno" and files and files[0].text == "run":
         files = files[1:]
-    if not files or files[0].text is None or not _SCRIPT.fullmatch(files[0].text):
+    if not files or files[0].text is None or not re.fullmatch(_SCRIPT, files[0].text):
         return None
     path = _absolute(files[0], command.directory)
     return index.owner(path) if path else None
@@ -185,7 +174,7 @@ def _alternatives(word: Word) -> list[Word]:
             ]
         else:
             done.append(text)
-    return [Word(text, any(char in "*?[" for char in text)) for text in done]
+    return [word._replace(text=text, is_pattern=any(char in "*?[" for char in text), printed_by=()) for text in done]
 
 
 def _absolute(word: Word, directory: str | None) -> str | None:

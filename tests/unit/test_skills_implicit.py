@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from codex_py.shell.reading import read_command_line
-from codex_py.skills.implicit import SkillIndex, UsedOnce, detect_skill_use
+from codex_py.skills.implicit import SkillIndex, detect_skill_use
 from codex_py.skills.model import SkillCatalog
 from tests.support.work import within
-from tests.unit.skill_builders import catalog, skill, skill_on_disk
+from tests.unit.skill_builders import catalog, skill_on_disk
 
 SKILLS = ".agents/skills"
 
@@ -248,10 +248,3 @@ def test_a_command_without_a_trace_of_a_skill_is_not_parsed(project: Path) -> No
         "assert SkillIndex(catalog()).may_name('cat SKILL.md', Path('/')) is False\n"
     )
     subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], check=True, timeout=60)
-
-
-def test_a_skill_counts_once_a_turn() -> None:
-    once = UsedOnce()
-    mine, theirs = skill(), skill("lint", "repo")
-    assert [once.is_first(one) for one in (mine, mine, theirs, mine)] == [True, False, True, False]
-    assert UsedOnce().is_first(mine)
