@@ -53,6 +53,10 @@ class TaskRecord(NamedTuple):
         return self.status == "failed" or self.verdict == "fail"
 
 
+# In the order of the fields: a record may have been damaged, or written by hand.
+_FIELD_TYPES: Final = (str, str, str, str, int, int | float | None, int | float, int, str, int | None, str)
+
+
 class RunResult(NamedTuple):
     """The part that the batch reads of a `result.json`."""
 
@@ -82,9 +86,9 @@ class OutputDirectory:
     def read_record(self, task: Task) -> TaskRecord:
         """The record of a task; a new one where there is none that can be read."""
         fields = read_object(self.path / task.id / RECORD)
-        if fields.get("status") not in ("pending", "ok", "failed") or not isinstance(fields.get("attempts"), int):
-            return TaskRecord()
-        return TaskRecord(**{name: fields[name] for name in TaskRecord._fields if name in fields})
+        record = TaskRecord(**{name: fields[name] for name in TaskRecord._fields if name in fields})
+        is_whole = "attempts" in fields and record.status in ("pending", "ok", "failed")
+        return record if is_whole and all(map(isinstance, record, _FIELD_TYPES)) else TaskRecord()
 
     def write_record(self, task: Task, record: TaskRecord) -> None:
         """Replace the record of a task."""

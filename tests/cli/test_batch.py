@@ -211,6 +211,26 @@ def test_a_directory_with_the_sessions_in_it_goes_on_elsewhere(place: Place, out
     assert sorted(path.name for path in (moved / ".sessions").iterdir()) == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "",
+        "{",
+        '{"status": "ok"}',
+        '{"status": "done", "attempts": 1}',
+        '{"status": "ok", "attempts": 1, "cost_usd": "much"}',
+        '{"status": "failed", "attempts": 1, "seconds": null, "code": 7}',
+    ],
+)
+def test_a_damaged_record_is_written_again_without_asking_the_model(place: Place, out: Path, damaged: str) -> None:
+    tasks = write_tasks(place, [{"id": "a", "prompt": "p"}])
+    with serving(repeat(answering)) as model:
+        assert run_batch(place, out, tasks, model=model).status == 0
+        (out / "a/task.json").write_text(damaged)
+        done = run_batch(place, out, tasks)
+        assert (done.status, report_of(out)["a"]["status"], len(model.requests)) == (0, "ok", 1), done.err
+
+
 def test_a_worker_that_is_killed_is_replaced(place: Place, out: Path) -> None:
     tasks = write_tasks(place, [{"id": "a", "prompt": "p"}])
     with serving([hang(60.0), say("never")], repeat(lambda _: [say("done")])) as model:
