@@ -30,7 +30,7 @@ _MAX_ROWS: Final = 60_000
 _MIN_GROUPS: Final = 4
 
 # What is needed to suggest anything; it grows with the number of skills as the scores do.
-_CLEAR: Final = 4.9
+_CLEAR: Final = 4.8
 _CLEAR_GROWTH: Final = 0.14
 _MIN_EVIDENCE: Final = 0.3
 # How much each further word adds to the evidence.
@@ -182,7 +182,7 @@ def distance_from_code(
     persons = sum(1 for _ in islice(re.finditer(_PERSONS, text), _MAX_PERSONS))
     # A name such as `LinkedIn` is written like an identifier.
     names = {group.word for group in groups}
-    found = (mark for mark in re.findall(_MARKS, text if counts_marks else "") if mark.lower() not in names)
+    found = (mark for mark in re.finditer(_MARKS, text if counts_marks else "") if mark[0].lower() not in names)
     marks = sum(1 for _ in islice(found, _MAX_MARKS))
     words = _WORDS * math.log(max(1, len(groups)))
     return _PERSON * persons + _MARK * marks + words + _RATIO * _ratio(groups, find, total, logs)
