@@ -106,16 +106,22 @@ def rank_skills(admin: SkillAdmin, text: str, warn: Callable[[str], object]) -> 
 
 
 def search_passages(
-    admin: SkillAdmin, skills: Sequence[Skill], question: str, limit: int, warn: Callable[[str], object]
+    admin: SkillAdmin,
+    skills: Sequence[Skill],
+    question: str,
+    limit: int,
+    warn: Callable[[str], object] | None = None,
 ) -> list[FoundPassage]:
     """Passages of some skills, the best first. Raises `UserError` where there can be no index.
 
-    `warn` gets a line where the index cannot be kept.
+    Where it cannot be kept one is made for this search alone, and `warn` gets a line; without `warn` that is an error.
     """
     search = partial(find_passages, skills=skills, question=question, limit=limit, may_read=_read_check(admin))
     try:
         return search(_stored_index(admin))
     except IndexUnavailable as error:
+        if warn is None:
+            raise UserError(f"skills cannot be searched: {error}") from error
         with _spare_index(error, warn) as directory:
             try:
                 return search(directory)
