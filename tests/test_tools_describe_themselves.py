@@ -11,7 +11,9 @@ import pytest
 
 from codex_py.core.tool_set import BUILT_IN
 from codex_py.hooks.matching import misspelt
+from codex_py.protocol.encoding import as_object
 from codex_py.protocol.readable import tool_type_of
+from codex_py.tools.spec import Tool
 
 ROOT: Final = Path(__file__).parents[1] / "codex_py"
 
@@ -36,15 +38,15 @@ NAMED: Final = {
     "tools/patch_in_command.py": "the program that a command line names",
     "cli/main.py": "the program that a command line names",
     "offline/steps.py": "a model names the tools it calls",
-    "tools/limits.py": "the names by which a skill's `allowed-tools` permits tools",
+    "core/skill_options.py": "the names by which a skill's `allowed-tools` permits tools",
     "core/skill_runs.py": "the tool that runs the commands in a skill's text",
     "telemetry/session.py": "the kinds of span of a trace",
 }
 
 
 def tool_names() -> set[str]:
-    specs = [json.loads(path.read_text()) for path in ROOT.rglob("*.json")]
-    return {spec["name"] for spec in specs if isinstance(spec, dict) and spec.get("type") == "function"}
+    specs = [as_object(json.loads(path.read_text())) for path in ROOT.rglob("*.json")]
+    return {spec["name"] for spec in specs if spec.get("type") == "function"}
 
 
 def named_in(source: str, names: set[str]) -> set[str]:
@@ -82,7 +84,7 @@ def test_a_module_that_names_a_tool_is_found() -> None:
 
 
 @pytest.mark.parametrize("tool", BUILT_IN, ids=lambda tool: tool.name)
-def test_stored_calls_have_the_type_that_their_tool_states(tool: type) -> None:
+def test_stored_calls_have_the_type_that_their_tool_states(tool: type[Tool]) -> None:
     assert tool_type_of(tool.name) == tool.type
 
 

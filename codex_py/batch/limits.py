@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from codex_py.batch.records import TaskRecord
-from codex_py.model.pace import Pace
+from codex_py.model.retry import Pace
 
 _DECREASE: Final = 0.9
 # Less than this buys no request.
@@ -16,7 +16,7 @@ _MIN_USD: Final = 0.000_01
 class Limiter:
     """How many tasks may run: fewer after each rate limit that one of them meets, and slowly more again.
 
-    The workers share a small file (`model/pace.py`): a 429 of one of them holds the requests of all until its
+    The workers share a small file (`model/retry.py`): a 429 of one of them holds the requests of all until its
     `retry-after`. Here the number of tasks at work follows, as a sender follows the congestion of a network. `now` is
     in seconds since the epoch, as in that file.
     """

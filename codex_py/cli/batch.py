@@ -35,7 +35,7 @@ from codex_py.cli.options import (
     count,
 )
 from codex_py.errors import UsageError, UserError
-from codex_py.model.pace import PACE_VARIABLE, Pace
+from codex_py.model.retry import PACE_VARIABLE, Pace
 from codex_py.protocol.failures import failure_code
 from codex_py.text.display import first_names
 from codex_py.text.files import os_reason

@@ -37,10 +37,8 @@ from codex_py.core.ports import Checkpointer, HookRunner, McpClients, NoHooks, S
 from codex_py.core.rule_files import read_rule_files
 from codex_py.core.secrets import command_env, key_names, withheld_credentials
 from codex_py.core.session import Session
-from codex_py.core.session_checkpoints import SessionCheckpoints
+from codex_py.core.session_features import HookAccess, SessionCheckpoints, SessionMcp
 from codex_py.core.session_file import SessionFile
-from codex_py.core.session_hooks import HookAccess
-from codex_py.core.session_mcp import SessionMcp
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.core.session_services import OtherModels, SessionServices
 from codex_py.core.session_settings import OFFLINE_PROVIDER, choose_policy, overridden, read_check, session_notices

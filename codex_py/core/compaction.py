@@ -12,7 +12,7 @@ from codex_py.core.context_tracker import ContextTracker
 from codex_py.core.history import History
 from codex_py.core.model_pool import ModelPool
 from codex_py.core.sampling import prompt_for
-from codex_py.core.session_hooks import HookAccess
+from codex_py.core.session_features import HookAccess
 from codex_py.core.session_skills import SkillUses
 from codex_py.core.token_usage import ContextMeter, Counted, Fill, compaction_limit, is_too_full
 from codex_py.core.transcript import Transcript

@@ -19,8 +19,7 @@ from codex_py.core.secrets import Secrets
 from codex_py.core.session_services import SessionServices, started_event
 from codex_py.core.skill_options import SkillOptionsInForce
 from codex_py.core.skill_requests import SkillRequests
-from codex_py.core.spending import SpendingLog
-from codex_py.core.token_usage import measure_context
+from codex_py.core.token_usage import SpendingLog, measure_context
 from codex_py.core.tool_runs import ToolRuns
 from codex_py.core.transcript import Transcript
 from codex_py.core.turn import PlanReader, Turn

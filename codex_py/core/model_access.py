@@ -18,9 +18,9 @@ from codex_py.core.session_settings import choose_policy
 from codex_py.errors import ModelError
 from codex_py.model.credentials import Credentials
 from codex_py.model.metering import DayLog, Meter, Span, unknown_price
-from codex_py.model.pace import PACE_VARIABLE, Pace
 from codex_py.model.prices import TABLE, ModelPrice, PriceQuery, PriceTable, Rate, own_price
 from codex_py.model.providers import LOCAL_PROVIDERS, Provider, resolve_provider
+from codex_py.model.retry import PACE_VARIABLE, Pace
 from codex_py.paths import make_private_dir, open_private
 from codex_py.programs import program_finder
 from codex_py.protocol.encoding import decode_json, encode_json

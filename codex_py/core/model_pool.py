@@ -15,10 +15,9 @@ from codex_py.errors import ModelError
 from codex_py.model.client import Admit, Completed, ModelClient, Prompt, ResponseEvent, TurnState, admit_always
 from codex_py.model.failures import IncompleteAnswer
 from codex_py.model.metering import Meter, request_cost, unknown_price
-from codex_py.model.pace import Pace
 from codex_py.model.prices import ModelPrice
 from codex_py.model.providers import Provider
-from codex_py.model.retry import RetryBudget
+from codex_py.model.retry import Pace, RetryBudget
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import CompactionWay
 from codex_py.protocol.value import Value

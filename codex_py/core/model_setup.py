@@ -15,8 +15,7 @@ from codex_py.config.schema import Config
 from codex_py.context.instructions import base_instructions
 from codex_py.core.turn_context import ModelSettings
 from codex_py.errors import ConfigError, LoginNeeded
-from codex_py.model.catalog import ModelFacts, facts_for
-from codex_py.model.catalog_file import read_catalog
+from codex_py.model.catalog import ModelFacts, facts_for, read_catalog
 from codex_py.model.client import ModelClient
 from codex_py.model.credentials import Credentials
 from codex_py.model.http_client import HttpModelClient

@@ -14,7 +14,7 @@ from codex_py.core.secrets import Secrets, SecretStore
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.side_question import SideQuestions, prompt_of
-from codex_py.core.spending import budget_question
+from codex_py.core.token_usage import budget_question
 from codex_py.core.turn import plan_accepted
 from codex_py.core.turn_context import PendingMessage, TurnContext, TurnSettings, build_user_message
 from codex_py.core.work_log import SessionNotes

@@ -8,7 +8,7 @@ from codex_py.context.initial import ContextSnapshot
 from codex_py.core.context_tracker import KnownContext
 from codex_py.core.model_pool import ModelPool
 from codex_py.core.secrets import SecretStore
-from codex_py.core.session_mcp import SessionMcp
+from codex_py.core.session_features import SessionMcp
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.tool_runs import ToolServices
 from codex_py.core.turn_context import ModelSettings, TurnSettings

@@ -13,9 +13,7 @@ from codex_py.context.host_messages import background_command_ended
 from codex_py.core.listeners import Questions
 from codex_py.core.ports import AgentSpawner
 from codex_py.core.secrets import Secrets
-from codex_py.core.session_checkpoints import SessionCheckpoints
-from codex_py.core.session_hooks import HookAccess
-from codex_py.core.session_mcp import SessionMcp
+from codex_py.core.session_features import HookAccess, SessionCheckpoints, SessionMcp
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem, ToolCall

@@ -10,7 +10,7 @@ from codex_py.context.host_messages import schema_misfit
 from codex_py.core.answer_schema import find_misfit
 from codex_py.core.compaction import Compaction
 from codex_py.core.sampling import Sampler, SampleResult
-from codex_py.core.session_hooks import HookAccess
+from codex_py.core.session_features import HookAccess
 from codex_py.errors import ModelError
 from codex_py.model.error_bodies import TOO_LONG
 from codex_py.protocol.encoding import as_object, decode_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from codex_py.batch.limits import Limiter
-from codex_py.model.pace import Pace
+from codex_py.model.retry import Pace
 
 
 def limiter(tmp_path: Path, jobs: int) -> tuple[Limiter, Pace]:
