@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 from prompt_toolkit.keys import ALL_KEYS, KEY_ALIASES
 
-from codex_py.config.tui import THEMES, Tui, format_key, parse_key, read_tui, resolve_keys, tui_problems
+from codex_py.config.tui import THEMES, Tui, TuiProblem, format_key, parse_key, read_tui, resolve_keys, tui_problems
 from codex_py.protocol.events import (
     CommandStarted,
     Event,
@@ -226,10 +226,10 @@ def test_settings_that_make_no_sense_are_told_and_left_out() -> None:
 
     assert read_tui(table, {}) == Tui(notify_about=frozenset({"agent-turn-complete"}))
     assert tui_problems(table) == [
-        ("theme", "did you mean `dark`? allowed are `auto`, `dark`, `light`, `mono`"),
-        ("vim_mode_default", "allowed are `true`, `false`"),
-        ("keymap", "it must be a table of actions and their keys"),
-        ("animation", "there is no such key; did you mean `tui.animations`?"),
+        TuiProblem("theme", "did you mean `dark`? allowed are `auto`, `dark`, `light`, `mono`"),
+        TuiProblem("vim_mode_default", "allowed are `true`, `false`"),
+        TuiProblem("keymap", "it must be a table of actions and their keys"),
+        TuiProblem("animation", "there is no such key; did you mean `tui.animations`?"),
     ]
 
 
