@@ -32,7 +32,7 @@ for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(_number) in (signal.default_int_handler, signal.SIG_DFL):
         signal.signal(_number, _leave)
 
-# Only now, that an interrupt has its handler.
+# An interrupt while this loads has its handler now.
 from codex_py.cli.main import main  # noqa: E402
 
 __all__ = ["main"]
