@@ -142,8 +142,11 @@ class HookRunner(Protocol):
         """The history was replaced: what hooks add to the new one."""
         return ()
 
-    def stop_waiting(self) -> None:
-        """Stop the hooks that a closing session waits for; does nothing when it is not closing."""
+    def stop_waiting(self, *, kills: bool = False) -> None:
+        """Stop the hooks that a closing session waits for; does nothing when it is not closing.
+
+        With `kills`, for a process that ends now, what any hook has started is killed, and any thread may ask for it.
+        """
 
     async def close(self) -> None:
         """Run the hooks for the end of the session and wait for all that still run, for a limited time."""

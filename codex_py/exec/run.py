@@ -208,7 +208,7 @@ async def run_exec(session: Session, request: ExecRequest) -> RunEnd:
 
     def interrupt() -> None:
         if outcome.signal == signal.SIGTERM and not outcome.interrupted:
-            end_in_time(request.give_up)
+            end_in_time(request.give_up, lambda: session.hooks.runner.stop_waiting(kills=True))
         # A second interrupt would cut off the recording of the first. After the turn only hooks are waited for.
         if not outcome.interrupted or outcome.is_over:
             outcome.interrupted = True
@@ -284,13 +284,14 @@ def print_stored(stored: StoredSession, request: ExecRequest, answer: str) -> Ru
     return RunEnd(outcome.status, None, answer=answer)
 
 
-def end_in_time(give_up: Callable[[], None] | None) -> None:
+def end_in_time(*last_steps: Callable[[], None] | None) -> None:
     """End the process soon, whatever it is busy with: who sends SIGTERM sends SIGKILL some seconds later."""
 
     def end() -> None:
         try:
-            if give_up is not None:
-                give_up()
+            for step in last_steps:
+                if step is not None:
+                    step()
         finally:
             os._exit(_EXIT_STATUS[signal.SIGTERM])
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.process.sweep import MARKER, kill_marked
+from codex_py.process.sweep import MARKER, helper_prefix, kill_marked
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import uuid7
 
@@ -45,7 +45,7 @@ async def run_to_end(start: PreparedCommand, payload: bytes, *, seconds: float) 
 
 
 async def _run(start: PreparedCommand, payload: bytes, seconds: float) -> HookResult:
-    mark = uuid7()
+    mark = f"{helper_prefix()}{uuid7()}"
     try:
         process = _started(start, mark)
     except (OSError, ValueError) as error:

@@ -19,6 +19,7 @@ from codex_py.hooks.skill_hooks import find_skill_hooks
 from codex_py.hooks.sources import FoundHooks, find_hooks
 from codex_py.hooks.tool_calls import HookedCalls
 from codex_py.paths import make_private_dir
+from codex_py.process.sweep import helper_prefix, kill_marked
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.status import ListedHook
@@ -175,8 +176,11 @@ class SessionHooks:
         await self._dispatcher.fire("PostCompact", {"trigger": trigger, "compact_summary": summary})
         return () if self._top is not None else await self._added("SessionStart", {"source": "compact"})
 
-    def stop_waiting(self) -> None:
-        self._dispatcher.stop_waiting()
+    def stop_waiting(self, *, kills: bool = False) -> None:
+        if kills:
+            kill_marked(helper_prefix())
+        else:
+            self._dispatcher.stop_waiting()
 
     async def close(self) -> None:
         self._signals.stop()

@@ -40,6 +40,11 @@ def command_marker(prefix: str, number: int) -> str:
     return f"{prefix}{number:0{_COMMAND_DIGITS}}"
 
 
+def helper_prefix() -> str:
+    """The beginning of the markers of what this process runs beside the commands of sessions, such as hooks."""
+    return f"{os.getpid()}-"
+
+
 @contextmanager
 def marking(marker: str) -> Generator[None, None, None]:
     """Mark processes started inside the `with` block: they inherit the marker as a resource limit. Linux only."""

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.fake_responses import FakeResponses, api_error, call, completed, hang, say, tokens
 from tests.support.home import Place
-from tests.support.process import Running, run, start
+from tests.support.process import Running, is_running, run, start
 
 FULL_ACCESS = 'sandbox_mode = "danger-full-access"\n'
 NAMES = ["changes.patch", "events.jsonl", "result.json", "transcript.md"]
@@ -294,7 +294,8 @@ def test_a_structured_answer_is_in_the_result_as_json(place: Place, tmp_path: Pa
 
 def test_a_run_that_does_not_end_in_time_leaves_its_files_all_the_same(place: Place, tmp_path: Path) -> None:
     # The hook at the end of the session waits for longer than a pod is given.
-    hooks = json.dumps({"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "sleep 1000"}]}]}})
+    hook = {"type": "command", "command": f"echo $$ >{tmp_path}/pid; exec sleep 1000"}
+    hooks = json.dumps({"hooks": {"SessionEnd": [{"hooks": [hook]}]}})
     place.use_model("http://127.0.0.1:9")
     with FakeResponses([call("c1", "exec_command", {"cmd": "trap '' TERM INT HUP; echo on; sleep 1000"})]) as model:
         place.use_model(model.base_url, FULL_ACCESS)
@@ -308,6 +309,7 @@ def test_a_run_that_does_not_end_in_time_leaves_its_files_all_the_same(place: Pl
     assert (ended.status, result["code"]) == (143, "interrupted")
     [rollout] = place.rollouts()
     assert b'"turn_aborted"' in rollout.read_bytes()
+    assert not is_running(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.parametrize("planted", ["pipe", "link", "directory"])
