@@ -40,7 +40,7 @@ class FileIndex:
     """The paths below a directory. `paths` are as shown; a search of 100,000 takes some 30 ms at most."""
 
     def __init__(self, paths: Sequence[str] = ()) -> None:
-        self._paths = sorted(paths, key=lambda path: (path.count("/"), len(path), path))
+        self._paths = _in_order(paths)
         low = [_low(path) for path in self._paths]
         self._lines = _Lines(low)
         self._names = _Lines([_name(path) for path in low])
@@ -251,6 +251,14 @@ def _walk(cwd: Path, cancelled: threading.Event) -> Iterator[str]:
         yield from (name if relative == "." else f"{relative}/{name}" for name in names if "\n" not in name)
         if time.monotonic() > until or cancelled.is_set():
             return
+
+
+def _in_order(paths: Sequence[str]) -> list[str]:
+    """By their depth, their length, their letters. In parts, because nothing else runs while a list is sorted."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    for path in paths:
+        alike.setdefault((path.count("/"), len(path)), []).append(path)
+    return [path for _, group in sorted(alike.items()) for path in sorted(group)]
 
 
 def _encoded(text: str) -> bytes:
