@@ -7,7 +7,8 @@ or from a command of the model, and must not run for us.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -73,6 +74,24 @@ class ProgramFinder:
 
     def _holds(self, real: str) -> bool:
         return any(real == directory or real.startswith(f"{directory}/") for directory in self.untrusted)
+
+
+class ProbeResults:
+    """What is known of programs that were tried out, shared by threads: each is tried out once.
+
+    Which programs may run at all is not known here; whoever asks has decided that.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._failures: dict[str, str | None] = {}
+
+    def failure(self, program: str, probe: Callable[[], str | None]) -> str | None:
+        """Why a program does not work, None when it does. Waits while another thread tries one out."""
+        with self._lock:
+            if program not in self._failures:
+                self._failures[program] = probe()
+            return self._failures[program]
 
 
 def program_finder(env: Mapping[str, str], cwd: Path, writable: Iterable[Path] = ()) -> ProgramFinder:

@@ -44,6 +44,7 @@ from codex_py.checkpoints.snapshot import (
 from codex_py.checkpoints.store import Checkpoint, CheckpointStore, FirstWrite, Missing, dropped_checkpoint
 from codex_py.checkpoints.trees import missing_blobs
 from codex_py.errors import UserError
+from codex_py.programs import ProbeResults
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, WorkspaceWrite
 from codex_py.services.git import GitReader
 from codex_py.text.diff import unified_diff
@@ -316,8 +317,8 @@ def _shown(cwd: Path, done: FileRewind, type_: StepType) -> list[str]:
 
 def git_readers(snapshot: Snapshot, env: Mapping[str, str]) -> dict[str, GitReader]:
     """The readers of file contents in git, by root."""
-    roots = filter(snapshot.is_git, snapshot.roots)
-    return {root: GitReader(Path(root), env, looks_below=False) for root in roots}
+    roots, known = filter(snapshot.is_git, snapshot.roots), ProbeResults()
+    return {root: GitReader(Path(root), env, known=known, looks_below=False) for root in roots}
 
 
 def lost_contents(store: CheckpointStore, env: Mapping[str, str]) -> list[str]:

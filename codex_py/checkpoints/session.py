@@ -34,6 +34,7 @@ from codex_py.checkpoints.store import (
 )
 from codex_py.config.sections import CheckpointsConfig
 from codex_py.core.turn_context import TurnContext
+from codex_py.programs import ProbeResults
 from codex_py.protocol.status import FilesChanged
 from codex_py.shell.reader import Danger
 from codex_py.text.display import first_names
@@ -54,7 +55,10 @@ def limits_of(settings: CheckpointsConfig) -> StoreLimits:
 
 
 class TurnCheckpoints:
-    """The `core.ports.Checkpointer` of a session. `env` is the user's own environment; `warn` shows a line once."""
+    """The `core.ports.Checkpointer` of a session. `env` is the user's own environment; `warn` shows a line once.
+
+    `known` is shared with the other sandboxes of the session.
+    """
 
     def __init__(
         self,
@@ -63,6 +67,7 @@ class TurnCheckpoints:
         env: Mapping[str, str],
         settings: CheckpointsConfig,
         *,
+        known: ProbeResults | None = None,
         warn: Callable[[str], None],
     ) -> None:
         self._home = home
@@ -71,7 +76,7 @@ class TurnCheckpoints:
         self._limits = limits_of(settings)
         self._warn = warn
         self._store = CheckpointStore(store_of(home, thread_id))
-        self._photographer = Photographer(self._store, env, caps_of(settings))
+        self._photographer = Photographer(self._store, env, caps_of(settings), known=known)
         self._named: dict[str, tuple[bytes, ...]] | None = None
         self._turn: TurnContext | None = None
         self._began: Snapshot | None = None

@@ -15,6 +15,7 @@ from codex_py.checkpoints.store import CheckpointStore, FirstWrite, Missing
 from codex_py.checkpoints.trees import GitTrees, TreeState, read_directory
 from codex_py.core.session_file import git_directories
 from codex_py.errors import UserError
+from codex_py.programs import ProbeResults
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, extra_roots
 from codex_py.services.git import GitReader
 
@@ -165,12 +166,15 @@ def area_of(cwd: Path, policy: SandboxPolicy, home: Path) -> Area:
 
 
 class Photographer:
-    """Takes snapshots; `env` is the user's own environment. Blocks: for a thread."""
+    """Takes snapshots. `env` is the user's own environment, `known` as in `GitReader`. Blocks: for a thread."""
 
-    def __init__(self, store: CheckpointStore, env: Mapping[str, str], caps: Caps) -> None:
+    def __init__(
+        self, store: CheckpointStore, env: Mapping[str, str], caps: Caps, *, known: ProbeResults | None = None
+    ) -> None:
         self._store = store
         self._env = env
         self._caps = caps
+        self._known = known or ProbeResults()
         self._seen = store.load_cache()
         self._before = dict(self._seen)
         self._reader = FileReader(store, self._seen, caps)
@@ -213,7 +217,7 @@ class Photographer:
         found = git_directories(path)
         is_git = found is not None and (is_top or found.root == path)
         if is_git:
-            git = GitReader(path, self._env, policy, looks_below=False)
+            git = GitReader(path, self._env, policy, known=self._known, looks_below=False)
             try:
                 top = git.root
                 scope = "" if area.whole_tree or top == path or top is None else str(path.relative_to(top))

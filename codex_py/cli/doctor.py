@@ -22,6 +22,7 @@ from codex_py.core.model_setup import login_rules
 from codex_py.errors import LoginNeeded, UsageError, UserError
 from codex_py.hooks.sources import hook_faults
 from codex_py.model.providers import resolve_provider
+from codex_py.programs import ProbeResults
 from codex_py.protocol.policy import ReadOnly
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.sandbox.linux import BACKENDS, Backend, BackendName, make_backend, missing_sandbox, next_steps
@@ -77,7 +78,8 @@ def doctor(
         raise UsageError("`--model` needs `--provider`")
     names: tuple[BackendName, ...] = BACKENDS if sys.platform == "linux" else ()
     backends: dict[BackendName, Backend] = {name: make_backend(name, os.environ) for name in names}
-    failures: dict[BackendName, str | None] = {name: backend.probe(()) for name, backend in backends.items()}
+    known = ProbeResults()
+    failures: dict[BackendName, str | None] = {name: backend.probe((), known) for name, backend in backends.items()}
     working: list[BackendName] = [name for name, failure in failures.items() if failure is None]
     surroundings = _Surroundings(overrides, profile)
     findings = [*surroundings.findings(), *_sandbox_findings(failures, backends, accepted=surroundings.allow_partial)]

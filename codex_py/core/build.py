@@ -56,6 +56,7 @@ from codex_py.paths import is_directory
 from codex_py.plugins.manifests import brings_hooks, enabled_plugins
 from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.shells import user_shell
+from codex_py.programs import ProbeResults
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.ops import OverrideTurnContext
 from codex_py.rollout.format import StoredSession
@@ -141,7 +142,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
     tool_context = ToolSetContext(provider, approval, request.can_ask, make_agent_tools(config, roles))
     client = open_pool(request, provider, credentials, model=model, stored=stored)
     servers = _mcp_setup(request) if _may_have_servers(request) else None
-    command_lines = CommandLineReader(read_script_file)
+    command_lines, probe_results = CommandLineReader(read_script_file), ProbeResults()
     mcp = _session_mcp(request, servers, provider=provider, client=client, pictures=facts.images)
     services = SessionServices(
         thread_id=thread_id,
@@ -151,14 +152,14 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
         tools=ToolServices(
             build_tools(config, facts, settings, tool_context),
             tool_env,
-            lambda: _load_runtime(request),
+            lambda: _load_runtime(request, probe_results),
             command_lines,
             HookAccess(hooks, lambda: _open_hooks(request, tool_env, thread_id)),
             mcp,
             can_ask=request.can_ask,
             chose_never=request.chooses_never,
             users_env=lambda: _users_env(request, keys),
-            checkpoints=_checkpoints(request, thread_id),
+            checkpoints=_checkpoints(request, thread_id, probe_results),
             rule_warnings=partial(_rule_warnings, request) if _may_have_rules(request) else None,
             env_notice=(withheld := withheld_credentials(config, request.env, keys)).notice,
         ),
@@ -216,7 +217,7 @@ def _session_mcp(
     return SessionMcp(connect, at_once=servers is not None and bool(servers.table.servers or servers.table.waiting))
 
 
-def _checkpoints(request: SessionRequest, thread_id: str) -> SessionCheckpoints:
+def _checkpoints(request: SessionRequest, thread_id: str, known: ProbeResults) -> SessionCheckpoints:
     settings = request.loaded.config.checkpoints
     if request.ephemeral or not settings.enabled:
         return SessionCheckpoints()
@@ -224,7 +225,7 @@ def _checkpoints(request: SessionRequest, thread_id: str) -> SessionCheckpoints:
     def load(warn: Callable[[str], None]) -> Checkpointer:
         from codex_py.checkpoints.session import TurnCheckpoints  # only for who changes files
 
-        return TurnCheckpoints(request.state_home, thread_id, request.env, settings, warn=warn)
+        return TurnCheckpoints(request.state_home, thread_id, request.env, settings, known=known, warn=warn)
 
     return SessionCheckpoints(load)
 
@@ -263,11 +264,16 @@ def _may_have_rules(request: SessionRequest) -> bool:
     return any(is_directory(parent / "rules") for parent in parents)
 
 
-def _load_runtime(request: SessionRequest) -> ToolRuntime:
+def _load_runtime(request: SessionRequest, known: ProbeResults) -> ToolRuntime:
     from codex_py.core.tool_runtime import load_tool_runtime  # many sessions call no tool
 
     return load_tool_runtime(
-        request.loaded, home=request.home, cwd=request.cwd, env=request.env, ignore_rules=request.ignore_rules
+        request.loaded,
+        known,
+        home=request.home,
+        cwd=request.cwd,
+        env=request.env,
+        ignore_rules=request.ignore_rules,
     )
 
 

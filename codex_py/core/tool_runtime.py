@@ -22,6 +22,7 @@ from codex_py.process.manager import ProcessManager
 from codex_py.process.profiles import WithheldEnv
 from codex_py.process.shells import keep_bundled_tools, shell_argv, user_shell
 from codex_py.process.spawn import CommandSpec
+from codex_py.programs import ProbeResults
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandFinished, CommandOutput, CommandStarted, Event
 from codex_py.protocol.items import ResponseItem
@@ -114,11 +115,17 @@ def find_withheld_env(config: Config, env: Mapping[str, str]) -> WithheldEnv:
 
 
 def load_tool_runtime(
-    loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str], ignore_rules: bool = False
+    loaded: LoadedConfig,
+    known: ProbeResults,
+    *,
+    home: Path,
+    cwd: Path,
+    env: Mapping[str, str],
+    ignore_rules: bool = False,
 ) -> ToolRuntime:
-    """Reads the `.rules` files; `ignore_rules` leaves them out."""
+    """Reads the `.rules` files; `ignore_rules` leaves them out. `known` is shared by the sandboxes of the session."""
     return ToolRuntime(
-        sandbox=make_sandbox(loaded, home=home, env=env),
+        sandbox=make_sandbox(loaded, home=home, env=env).with_results(known),
         processes=ProcessManager(find_withheld_env(loaded.config, env)),
         approvals=load_approvals(loaded, home=home, cwd=cwd, ignore_rules=ignore_rules),
         allow_partial=loaded.config.sandbox.allow_partial,

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from codex_py.errors import ToolError
 from codex_py.paths import make_private_dir, real_path
-from codex_py.programs import project_directory
+from codex_py.programs import ProbeResults, project_directory
 from codex_py.protocol.policy import (
     DangerFullAccess,
     NetworkAccess,
@@ -83,6 +83,7 @@ class Sandbox:
         self._limits = limits
         self._filters = SystemCallFilters()
         self._names = tuple(backends)
+        self._known = ProbeResults()
         self._lock = threading.Lock()
         self._probed: dict[BackendName, tuple[Backend, str | None]] = {}
         self._roots: dict[tuple[SandboxPolicy, Path], tuple[WritableRoot, ...]] = {}
@@ -98,6 +99,11 @@ class Sandbox:
         self._listings: dict[Path, Listings] = {}
         self._screens: dict[Path, Screens] = {}
         self._placeholders = Placeholders(home / "cache" / "placeholders" if home else None)
+
+    def with_results(self, known: ProbeResults) -> Self:
+        """This sandbox, once it shares what is known of backends with others. Called before anything else."""
+        self._known = known
+        return self
 
     @property
     def protected(self) -> tuple[str, ...]:
@@ -344,7 +350,7 @@ class Sandbox:
 
     def _probe(self, name: BackendName, roots: Sequence[WritableRoot], cwd: Path) -> tuple[Backend, str | None]:
         backend = make_backend(name, self._env)
-        self._probed[name] = backend, backend.probe([WritableRoot(project_directory(cwd)), *roots])
+        self._probed[name] = backend, backend.probe([WritableRoot(project_directory(cwd)), *roots], self._known)
         return self._probed[name]
 
 

@@ -8,10 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
-from codex_py.programs import ProgramFinder, project_directory
+from codex_py.programs import ProbeResults, ProgramFinder, project_directory
 from codex_py.protocol.policy import NetworkAccess
 from codex_py.sandbox.kernel_settings import KERNEL_SETTINGS, owns_kernel_settings
 from codex_py.sandbox.mounts import Mount, holds_roots, split_off_root
@@ -110,7 +111,7 @@ class SystemCallFilters:
         return fd
 
 
-def find_bwrap(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> tuple[str | None, str]:
+def find_bwrap(env: Mapping[str, str], roots: Sequence[WritableRoot], known: ProbeResults) -> tuple[str | None, str]:
     """The first bubblewrap that works, the system's before the bundled one; or None and why the last one does not.
 
     One that commands may write is passed over, and so is one of the project this program was started in: what runs in
@@ -123,7 +124,7 @@ def find_bwrap(env: Mapping[str, str], roots: Sequence[WritableRoot]) -> tuple[s
     if not is_supported(os.uname().machine):
         return None, f"no system call table for `{os.uname().machine}`"
     for candidate in _candidates(env, untrusted):
-        failure = _probe(candidate)
+        failure = known.failure(candidate, partial(_probe, candidate))
         if failure is None:
             return candidate, ""
         reason = f"`{candidate}` does not work: {failure}"
@@ -221,8 +222,9 @@ class Backend(Protocol):
     @property
     def shortfall(self) -> str | None: ...
 
-    def probe(self, roots: Sequence[WritableRoot]) -> str | None:
-        """Try it out; why it does not work, if it does not. Runs a process, but none from below `roots`."""
+    def probe(self, roots: Sequence[WritableRoot], known: ProbeResults) -> str | None:
+        """Try it out; why it does not work, if it does not. Runs a process, but none from below `roots`, and none that
+        is `known` already."""
         ...
 
     def can_hold(self, mount: Mount) -> bool:
@@ -250,8 +252,8 @@ class Bubblewrap:
         self._env = env
         self._program = "bwrap"
 
-    def probe(self, roots: Sequence[WritableRoot]) -> str | None:
-        program, reason = find_bwrap(self._env, roots)
+    def probe(self, roots: Sequence[WritableRoot], known: ProbeResults) -> str | None:
+        program, reason = find_bwrap(self._env, roots, known)
         self._program = program or self._program
         return None if program else reason
 
@@ -284,8 +286,11 @@ class Staged:
         self.contains = name == "namespaces"
         self.shortfall = None if self.contains else _LANDLOCK_SHORTFALL
 
-    def probe(self, roots: Sequence[WritableRoot]) -> str | None:
-        failure = try_out(lambda fd: self.options((), network=False, workdir=Path("/"), filter_fd=fd, status_fd=-1))
+    def probe(self, roots: Sequence[WritableRoot], known: ProbeResults) -> str | None:
+        def options(fd: int) -> list[str]:
+            return self.options((), network=False, workdir=Path("/"), filter_fd=fd, status_fd=-1)
+
+        failure = known.failure(self.name, partial(try_out, options))
         return None if failure is None else f"{self.name} cannot be used: {failure}"
 
     def can_hold(self, mount: Mount) -> bool:

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from codex_py.core.session_file import GitDirectories, git_directories
 from codex_py.errors import UserError
 from codex_py.paths import is_directory, real_path
-from codex_py.programs import ProgramFinder, program_finder
+from codex_py.programs import ProbeResults, ProgramFinder, program_finder
 from codex_py.protocol.command import MAX_STARTS, PreparedCommand
 from codex_py.protocol.policy import (
     DangerFullAccess,
@@ -116,7 +116,8 @@ class GitOutput(NamedTuple):
 class GitReader:
     """Asks git about the repository around `cwd`. `env` is the user's own environment.
 
-    git itself is not taken from a directory that commands may write under `policy`. `sandbox` is that of this machine.
+    git itself is not taken from a directory that commands may write under `policy`. `sandbox` is that of this machine;
+    `known` is what one made here shares with others.
     Without `looks_below` the working tree is not searched for files at which git would hang; a timeout stops it then.
     """
 
@@ -127,6 +128,7 @@ class GitReader:
         policy: SandboxPolicy | None = None,
         *,
         sandbox: Sandbox | None = None,
+        known: ProbeResults | None = None,
         looks_below: bool = True,
     ) -> None:
         self.cwd = cwd
@@ -135,7 +137,8 @@ class GitReader:
         self._policy = policy or WorkspaceWrite()
         self._programs = program_finder(env, cwd, extra_roots(policy) if policy else ())
         # The program that sets the sandbox up is one of ours too.
-        self._sandbox = sandbox or Sandbox({**env, "PATH": self._programs.trusted_path()})
+        own = Sandbox({**env, "PATH": self._programs.trusted_path()}).with_results(known or ProbeResults())
+        self._sandbox = sandbox or own
 
     @cached_property
     def root(self) -> Path | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.programs import ProbeResults
 from codex_py.sandbox.linux import find_bwrap
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is f
 
 @pytest.fixture
 def bwrap() -> str:
-    found, _ = find_bwrap(os.environ, ())
+    found, _ = find_bwrap(os.environ, (), ProbeResults())
     assert found, "bubblewrap is missing: `scripts/setup dev` installs it"
     need([found, "--dev-bind", "/", "/", "true"], "namespaces for bubblewrap")
     return found

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from codex_py.programs import ProbeResults
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.linux import find_bwrap
 from codex_py.services.git import GitReader
@@ -27,7 +28,7 @@ exclude_tmpdir_env_var = true
 @pytest.fixture
 def disturbed(place: Place) -> Place:
     """A machine on which another program removes a directory right before the first sandbox is set up."""
-    bwrap, _ = find_bwrap(place.env, ())
+    bwrap, _ = find_bwrap(place.env, (), ProbeResults())
     assert bwrap is not None
     private = place.repo / "private"
     private.mkdir()

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from codex_py.programs import ProbeResults
 from codex_py.sandbox.linux import find_bwrap
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
@@ -14,7 +15,7 @@ from tests.support.process import COMMAND, Finished, Running
 
 def run_unknown(place: Place, *arguments: str) -> Finished:
     """Run `codex-py` as a user of whom there is only the number; it may do what we may."""
-    bwrap, reason = find_bwrap(os.environ, ())
+    bwrap, reason = find_bwrap(os.environ, (), ProbeResults())
     assert bwrap is not None, reason
     argv = [bwrap, "--dev-bind", "/", "/", "--unshare-user", "--uid", "54321", COMMAND, *arguments]
     env = {name: value for name, value in place.env.items() if name not in ("HOME", "USER")}

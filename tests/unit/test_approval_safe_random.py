@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from codex_py.process.env import find_executable, with_bundled_tools
+from codex_py.programs import ProbeResults
 from codex_py.sandbox.linux import find_bwrap
 from codex_py.shell.known_safe import is_known_safe
 from codex_py.shell.reading import read_command_line
@@ -146,7 +147,7 @@ def run_all(scripts: list[str], place: Path) -> list[str]:
     log, work, programs = place / "log", place / "work", place / "programs"
     log.touch()
     make_programs(programs, log)
-    bwrap, _ = find_bwrap(os.environ, ())
+    bwrap, _ = find_bwrap(os.environ, (), ProbeResults())
     assert bwrap, "bubblewrap is missing: `scripts/setup dev` installs it"
     places = [
         directory

@@ -14,6 +14,7 @@ import pytest
 
 from codex_py.core.session_file import read_git_state
 from codex_py.errors import UserError
+from codex_py.programs import ProbeResults
 from codex_py.protocol.policy import DangerFullAccess
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.linux import BackendName
@@ -152,6 +153,16 @@ def test_git_is_not_taken_from_the_project(place: Place) -> None:
     assert not (place.repo / "ran").exists()
     with pytest.raises(UserError, match=f"`git` is not started: it is `{fake}`"):
         working_changes(GitReader(place.repo, {**place.env, "PATH": str(fake.parent)}))
+
+
+def test_no_sandbox_is_taken_from_the_project_although_another_knows_that_it_works(place: Place) -> None:
+    planted = place.write(".venv/bin/bwrap", f'#!/bin/sh\ntouch {place.repo}/ran\nshift; exec "$@"\n')
+    planted.chmod(0o755)
+    known = ProbeResults()
+    assert known.failure(str(planted), lambda: None) is None
+    env = {**place.env, "PATH": f"{planted.parent}:{place.env['PATH']}"}
+    assert [change.path.name for change in working_changes(GitReader(place.repo, env, known=known))] == ["bwrap"]
+    assert not (place.repo / "ran").exists()
 
 
 @pytest.mark.parametrize("name", ["HEAD", "config", "index", "packed-refs", "info/exclude", "commondir"])

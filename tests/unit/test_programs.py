@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from codex_py.errors import UserError
-from codex_py.programs import program_finder, project_directory
+from codex_py.programs import ProbeResults, program_finder, project_directory
 
 
 @pytest.fixture
@@ -93,3 +95,21 @@ def test_a_project_is_found_by_its_repository(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: /elsewhere\n")
     (tmp_path / "a/b").mkdir(parents=True)
     assert project_directory(tmp_path / "a/b") == tmp_path
+
+
+def test_a_program_is_tried_out_once_and_waited_for_in_other_threads() -> None:
+    known, started, may_end = ProbeResults(), threading.Event(), threading.Event()
+
+    def probe() -> str | None:
+        assert not started.is_set()
+        started.set()
+        may_end.wait()
+        return "broken"
+
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(known.failure, "/bin/a", probe)
+        started.wait()
+        second = threads.submit(known.failure, "/bin/a", probe)
+        may_end.set()
+        assert (first.result(), second.result()) == ("broken", "broken")
+    assert known.failure("/bin/b", lambda: None) is None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.programs import ProbeResults
 from codex_py.protocol.policy import NetworkAccess, ReadOnly, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.sandbox.linux import BACKENDS, BackendName, SystemCallFilters, make_backend
@@ -78,7 +79,7 @@ def test_all_of_the_machine_can_be_writable_but_for_what_is_protected(tmp_path: 
         Mount("shown", tmp_path / "home" / "config.toml"),
     ]
     backend = make_backend(name, {"PATH": os.environ["PATH"]})
-    assert backend.probe(()) is None
+    assert backend.probe((), ProbeResults()) is None
     fd = SystemCallFilters().open(False)
     try:
         options = backend.options(mounts, network=False, workdir=tmp_path, filter_fd=fd, status_fd=-1)
