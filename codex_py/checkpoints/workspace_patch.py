@@ -23,7 +23,8 @@ from codex_py.programs import program_finder
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.policy import SandboxPolicy, extra_roots
-from codex_py.services.git import git_argv, git_env, run_git, settings_argv
+from codex_py.services.git import git_argv, git_env, settings_argv
+from codex_py.services.git_process import run_git
 
 _NOTE: Final = "states.json"
 _SECONDS: Final = 60.0

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import stat
-import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from codex_py.core.session_file import GitDirectories, git_directories
 from codex_py.errors import UserError
@@ -34,10 +32,10 @@ from codex_py.protocol.policy import (
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
 from codex_py.sandbox.git_settings import included_files
 from codex_py.sandbox.policy import is_writable
+from codex_py.services.git_process import GitOutput, GitShell, run_git, shell_argv
 from codex_py.text.sanitize import sanitize_line
 
 _SECONDS: Final = 20.0
-_MAX_REASON: Final = 300
 # Settings of a repository or user that would run a program, or make git do more than it is asked for.
 SWITCHED_OFF: Final = {
     "core.hooksPath": "/dev/null",
@@ -105,14 +103,6 @@ class NotARepository(UserError):
     """There is no repository around the directory."""
 
 
-class GitOutput(NamedTuple):
-    """The result of a git command."""
-
-    status: int
-    out: bytes
-    complaint: str
-
-
 class GitReader:
     """Asks git about the repository around `cwd`. `env` is the user's own environment.
 
@@ -139,6 +129,8 @@ class GitReader:
         # The program that sets the sandbox up is one of ours too.
         own = Sandbox({**env, "PATH": self._programs.trusted_path()}).with_results(known or ProbeResults())
         self._sandbox = sandbox or own
+        self._is_shared = False
+        self._shell: GitShell | None = None
 
     @cached_property
     def root(self) -> Path | None:
@@ -207,25 +199,72 @@ class GitReader:
             raise UserError(f"cannot read the settings of git: {listed.complaint}")
         return switched_off(listed.out)
 
+    @contextmanager
+    def shared_start(self) -> Generator[None, None, None]:
+        """Answer what is asked within by one start, up to the first question with `stdin`.
+
+        The settings are still listed before anything else is asked, and what they name is off in every question after
+        that. Commands cannot change them in between: the sandbox keeps them from writing the configuration, and `root`
+        refuses included files that they may write. Where no sandbox holds commands, a program that they name just then
+        still runs only where git runs: in a read-only sandbox without network.
+        """
+        if self._is_shared:
+            yield
+            return
+        self._is_shared = True
+        try:
+            yield
+        finally:
+            self._is_shared = False
+            self._close_shell()
+
     def _run(self, more: Mapping[str, str], arguments: Sequence[str], stdin: bytes = b"") -> GitOutput:
+        words = [*settings_argv(more), *arguments]
+        git = git_argv(self._programs, settings_argv({**SWITCHED_OFF, **_NO_NETWORK}))
+        output = GitOutput(1, b"", "")
+        for _ in range(MAX_STARTS):
+            # One that reads to the end would leave nothing of a shell that is started for it.
+            if self._shell is not None or (self._is_shared and not stdin):
+                output, has_begun = self._ask_shell(git, words, stdin)
+            else:
+                output, has_begun = self._run_alone([*git, *words], stdin)
+            if has_begun:
+                return output
+        raise UserError(f"cannot run git: {output.complaint}")
+
+    def _ask_shell(self, git: Sequence[str], words: Sequence[str], stdin: bytes) -> tuple[GitOutput, bool]:
+        if self._shell is None:
+            self._shell = GitShell(self._prepare(shell_argv(git)))
+        shell = self._shell
+        try:
+            output = shell.ask(words, seconds=_SECONDS, stdin=stdin)
+            return output, shell.is_open or not shell.never_began()
+        finally:
+            if not shell.is_open:
+                self._close_shell()
+
+    def _close_shell(self) -> None:
+        if self._shell is not None:
+            self._shell.close()
+            self._shell = None
+
+    def _run_alone(self, argv: Sequence[str], stdin: bytes) -> tuple[GitOutput, bool]:
+        command = self._prepare(argv)
+        try:
+            output = run_git(command, seconds=_SECONDS, stdin=stdin)
+            return output, not command.never_began(output.status)
+        finally:
+            command.cleanup()
+
+    def _prepare(self, argv: Sequence[str]) -> PreparedCommand:
         root = self.root
         assert root is not None  # nobody asks outside of a repository
         # Whatever `core.worktree` says.
         env = git_env(self._env, self._programs, {**_ENV, "GIT_WORK_TREE": str(root)})
-        settings = {**SWITCHED_OFF, **_NO_NETWORK, **more}
-        argv = git_argv(self._programs, [*settings_argv(settings), *arguments])
-        output = GitOutput(1, b"", "")
-        for _ in range(MAX_STARTS):
-            command = PreparedCommand(tuple(argv), root, env)
-            with suppress(SandboxUnavailable):
-                command = self._sandbox.wrap(command, policy=ReadOnly(), cwd=root)
-            try:
-                output = run_git(command, seconds=_SECONDS, stdin=stdin)
-                if not command.never_began(output.status):
-                    return output
-            finally:
-                command.cleanup()
-        raise UserError(f"cannot run git: {output.complaint}")
+        command = PreparedCommand(tuple(argv), root, env)
+        with suppress(SandboxUnavailable):
+            command = self._sandbox.wrap(command, policy=ReadOnly(), cwd=root)
+        return command
 
 
 def git_env(env: Mapping[str, str], programs: ProgramFinder, own: Mapping[str, str]) -> dict[str, str]:
@@ -268,43 +307,6 @@ def switched_off(names: bytes) -> dict[str, str]:
         else:
             off[name] = "false"
     return off
-
-
-def run_git(command: PreparedCommand, *, seconds: float, stdin: bytes = b"") -> GitOutput:
-    """Run a git to its end. Raises `UserError` when it cannot be started or does not end in time."""
-    pipe = subprocess.PIPE
-    try:
-        # In its own process group, so that what git starts is killed with it.
-        git = subprocess.Popen(
-            command.argv,
-            cwd=command.cwd,
-            env=dict(command.env),
-            stdin=pipe if stdin else subprocess.DEVNULL,
-            stdout=pipe,
-            stderr=pipe,
-            pass_fds=command.fds,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UserError(f"cannot run git: {reason.lower()}") from error
-    finally:
-        command.close_fds()
-    with git:
-        try:
-            out, err = git.communicate(stdin or None, timeout=seconds)
-        except BaseException as error:
-            os.killpg(git.pid, signal.SIGKILL)
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            raise UserError(f"git took longer than {seconds:g} s") from None
-    return GitOutput(git.returncode, out, _reason(os.fsdecode(err)))
-
-
-def _reason(stderr: str) -> str:
-    lines = stderr.strip().splitlines() or ["no reason"]
-    fatal = next((line for line in lines if line.startswith("fatal: ")), lines[-1])
-    return sanitize_line(fatal.removeprefix("fatal: "))[:_MAX_REASON]
 
 
 def _find_blocking(top: Path, names: Sequence[str]) -> Path | None:

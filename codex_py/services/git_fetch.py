@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 from codex_py.errors import UsageError, UserError
 from codex_py.programs import program_finder
 from codex_py.protocol.command import PreparedCommand
-from codex_py.services.git import SWITCHED_OFF, git_argv, git_env, run_git, settings_argv, switched_off
+from codex_py.services.git import SWITCHED_OFF, git_argv, git_env, settings_argv, switched_off
+from codex_py.services.git_process import run_git
 from codex_py.text.address import is_loopback
 from codex_py.text.credentials import masked_url
 

@@ -31,16 +31,18 @@ def working_changes(git: GitReader, may_read: Callable[[Path], bool] = bool) -> 
     root = git.root
     if root is None:
         raise NotARepository(f"`{git.cwd}` is not in a git repository")
-    # Before the first commit there is the empty tree to compare with.
-    head = git.lines("rev-parse", "--verify", "--quiet", "HEAD")
-    base = head[0] if head else _answer(git, "hash-object", "-t", "tree", "/dev/null").strip()
-    names = [name for name in _answer(git, "diff", *_OPTIONS, "--name-status", "-z", base).split("\0") if name]
-    sections = _SECTION.split(_answer(git, "diff", *_OPTIONS, base)[:_MAX_BYTES])[1:]
+    with git.shared_start():
+        # Before the first commit there is the empty tree to compare with.
+        head = git.lines("rev-parse", "--verify", "--quiet", "HEAD")
+        base = head[0] if head else _answer(git, "hash-object", "-t", "tree", "/dev/null").strip()
+        names = [name for name in _answer(git, "diff", *_OPTIONS, "--name-status", "-z", base).split("\0") if name]
+        sections = _SECTION.split(_answer(git, "diff", *_OPTIONS, base)[:_MAX_BYTES])[1:]
+        new = git.lines("ls-files", "--others", "--exclude-standard", "-z", separator="\0")
     tracked = [
         change if _is_readable(change, may_read) else change.replace(diff="")
         for change in _tracked(root, names, sections)
     ]
-    return (*tracked, *_untracked(git, root, may_read))
+    return (*tracked, *_untracked(root, new, may_read))
 
 
 def _is_readable(change: FileChange, may_read: Callable[[Path], bool]) -> bool:
@@ -67,8 +69,7 @@ def _tracked(root: Path, names: Sequence[str], sections: Sequence[str]) -> list[
     return changes
 
 
-def _untracked(git: GitReader, root: Path, may_read: Callable[[Path], bool]) -> list[FileChange]:
-    names = git.lines("ls-files", "--others", "--exclude-standard", "-z", separator="\0")
+def _untracked(root: Path, names: Sequence[str], may_read: Callable[[Path], bool]) -> list[FileChange]:
     return [
         FileChange(root / name, "add", diff=_new_file(root, name) if may_read(root / name) else "")
         for name in names[:_MAX_NEW_FILES]
