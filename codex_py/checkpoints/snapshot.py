@@ -221,7 +221,8 @@ class Photographer:
             try:
                 top = git.root
                 scope = "" if area.whole_tree or top == path or top is None else str(path.relative_to(top))
-                return self._trees.read(git, scope, area.excluded)
+                with git.shared_start():
+                    return self._trees.read(git, scope, area.excluded)
             except (UserError, ValueError):
                 # git is not there, or may not be asked about this one: its files are still files.
                 pass

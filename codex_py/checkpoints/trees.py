@@ -83,8 +83,9 @@ class GitTrees:
         if top is None:
             # What the caller took for a repository was put there for a moment, such as by the sandbox of another run.
             raise UserError(f"`{git.cwd}` is not in a git repository")
-        index = self._index(git, str(top), scope)
         dirty = self._dirty(git, scope, excluded)
+        # Last, because the question about sizes ends the shared start.
+        index = self._index(git, str(top), scope)
         reader = self._reader
         changes: dict[bytes, Entry | None] = {}
         with reader.within(str(top), what="changed files"):
@@ -274,7 +275,8 @@ def read_blobs(git: GitReader, oids: Iterable[bytes]) -> dict[bytes, bytes | Non
     found: dict[bytes, bytes | None] = {}
     for start in range(0, len(names), 256):
         part = names[start : start + 256]
-        answered = git.ask("cat-file", "--batch", "--buffer", stdin=b"\n".join(part) + b"\n")
+        with git.shared_start():
+            answered = git.ask("cat-file", "--batch", "--buffer", stdin=b"\n".join(part) + b"\n")
         raw, position = answered.out, 0
         for name in part:
             end = raw.find(b"\n", position)
@@ -295,5 +297,6 @@ def missing_blobs(git: GitReader, oids: Sequence[bytes]) -> list[bytes]:
     """Those of these contents that git does not have; none where the repository is gone. Raises `UserError`."""
     if git.root is None or not oids:
         return []
-    answered = git.ask("cat-file", "--batch-check", "--buffer", stdin=b"\n".join(oids) + b"\n")
+    with git.shared_start():
+        answered = git.ask("cat-file", "--batch-check", "--buffer", stdin=b"\n".join(oids) + b"\n")
     return [line.removesuffix(b" missing") for line in answered.out.split(b"\n") if line.endswith(b" missing")]
