@@ -53,7 +53,7 @@ _MAX_DIFF_SOURCE: Final = 1 << 20
 
 
 class Workspace(NamedTuple):
-    """The store, the directories and the policy of a rewind."""
+    """The store, the directories and the policy of a rewind; `known` is shared by the sandboxes of git."""
 
     store: CheckpointStore
     photographer: Photographer
@@ -61,6 +61,7 @@ class Workspace(NamedTuple):
     policy: SandboxPolicy
     env: Mapping[str, str]
     cwd: Path
+    known: ProbeResults
 
 
 class RewindTarget(NamedTuple):
@@ -88,7 +89,8 @@ def open_workspace(
     snapshot = target.snapshot
     area = Area(snapshot.directories, snapshot.is_whole_tree, (f"{home}/",))
     policy = DangerFullAccess() if snapshot.is_whole_tree else WorkspaceWrite()
-    return Workspace(store, Photographer(store, env, snapshot.caps), area, policy, env, cwd)
+    known = ProbeResults()
+    return Workspace(store, Photographer(store, env, snapshot.caps, known=known), area, policy, env, cwd, known)
 
 
 def find_target(store: CheckpointStore, turns: Sequence[str]) -> RewindTarget | None:
@@ -315,9 +317,9 @@ def _shown(cwd: Path, done: FileRewind, type_: StepType) -> list[str]:
     return sorted(relative_path(cwd, root, path) for root, path in done.plan.paths(type_))
 
 
-def git_readers(snapshot: Snapshot, env: Mapping[str, str]) -> dict[str, GitReader]:
+def git_readers(snapshot: Snapshot, env: Mapping[str, str], known: ProbeResults) -> dict[str, GitReader]:
     """The readers of file contents in git, by root."""
-    roots, known = filter(snapshot.is_git, snapshot.roots), ProbeResults()
+    roots = filter(snapshot.is_git, snapshot.roots)
     return {root: GitReader(Path(root), env, known=known, looks_below=False) for root in roots}
 
 
@@ -325,10 +327,11 @@ def lost_contents(store: CheckpointStore, env: Mapping[str, str]) -> list[str]:
     """The files whose content only git had, and has no more, a line each. Repositories that are gone are left out."""
     wanted: dict[str, dict[bytes, str]] = {}
     readers: dict[str, GitReader] = {}
+    known = ProbeResults()
     for checkpoint in store.checkpoints():
         with suppress(UserError, Missing):
             snapshot = load_snapshot(store, checkpoint.snapshot)
-            readers |= git_readers(snapshot, env)
+            readers |= git_readers(snapshot, env, known)
             for root in filter(snapshot.is_git, snapshot.roots):
                 entries = ((path, entry) for path, entry in snapshot.files(root).items() if entry and not entry.stored)
                 for path, entry in entries:
@@ -343,7 +346,7 @@ def lost_contents(store: CheckpointStore, env: Mapping[str, str]) -> list[str]:
 
 
 def _contents(workspace: Workspace, snapshot: Snapshot) -> Contents:
-    return Contents(workspace.store, git_readers(snapshot, workspace.env))
+    return Contents(workspace.store, git_readers(snapshot, workspace.env, workspace.known))
 
 
 def _last_known(store: CheckpointStore, records: Sequence[Checkpoint | FirstWrite]) -> list[Snapshot]:

@@ -10,6 +10,7 @@ from codex_py.checkpoints.rewind import git_readers, relative_path, text_diff
 from codex_py.checkpoints.snapshot import Snapshot, changes_between, load_snapshot
 from codex_py.checkpoints.store import Checkpoint, CheckpointStore, dropped_checkpoint
 from codex_py.errors import UserError
+from codex_py.programs import ProbeResults
 
 
 def turn_diff(store: CheckpointStore, turn: str, *, env: Mapping[str, str], cwd: Path) -> Iterator[str]:
@@ -33,7 +34,7 @@ def diff_between(
     store: CheckpointStore, before: Snapshot, after: Snapshot, *, env: Mapping[str, str], cwd: Path
 ) -> Iterator[str]:
     """The diff of each file that differs."""
-    contents = Contents(store, git_readers(after, env))
+    contents = Contents(store, git_readers(after, env, ProbeResults()))
     for change in changes_between(before, after):
         name = relative_path(cwd, change.root, change.path)
         contents.load(change.root, filter(None, (change.before, change.after)))

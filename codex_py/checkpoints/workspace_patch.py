@@ -19,7 +19,7 @@ from codex_py.checkpoints.store import CheckpointStore
 from codex_py.config.sections import CheckpointsConfig
 from codex_py.errors import UserError
 from codex_py.paths import make_private_dir
-from codex_py.programs import program_finder
+from codex_py.programs import ProbeResults, program_finder
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.policy import SandboxPolicy, extra_roots
@@ -66,7 +66,8 @@ class WorkspaceStates:
     ) -> None:
         """`excluded` are directories in which nothing is work of the task."""
         self._store = CheckpointStore(directory)
-        self._photographer = Photographer(self._store, env, caps_of(settings))
+        self._known = ProbeResults()
+        self._photographer = Photographer(self._store, env, caps_of(settings), known=self._known)
         self._env = env
         self._cwd = cwd
         self._policy = policy
@@ -124,7 +125,7 @@ class WorkspaceStates:
                 changes.append((path[len(root) + 1 :], change))
             else:
                 left_out.append(path)
-        contents = Contents(self._store, git_readers(before, self._env))
+        contents = Contents(self._store, git_readers(before, self._env, self._known))
         trees: tuple[list[bytes], list[bytes]] = ([], [])
         files: list[tuple[str, str]] = []
         for path, change in changes:
