@@ -1,4 +1,4 @@
-"""Starts git and reads what it answers. What it may do, and in which sandbox, is decided by the callers."""
+"""Starts git and reads its answers. The callers decide about its settings and its sandbox."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class GitShell:
             self._command.cleanup()
 
     def _exchange(self, line: bytes, end: bytes, seconds: float) -> tuple[bytes, bytes]:
-        """What is printed up to `end`; where the shell ends before that, also what its sandbox complains of."""
+        """The output up to `end`; where the shell ends before that, also the complaint of its sandbox."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
