@@ -137,13 +137,13 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
     settings = _model_settings(request, model, facts, provider)
     tool_env = _tool_env(request, keys := key_names(config, provider), thread_id)
     roles = session_roles(request)
-    hooks = _hooks(request, tool_env, thread_id)
+    command_lines, known = CommandLineReader(read_script_file), ProbeResults()
+    hooks = _hooks(request, tool_env, thread_id, known)
     approval = (request.hooked_approval if hooks.answers_questions else None) or request.approval
     tool_context = ToolSetContext(provider, approval, request.can_ask, make_agent_tools(config, roles))
     client = open_pool(request, provider, credentials, model=model, stored=stored)
-    servers = _mcp_setup(request) if _may_have_servers(request) else None
-    command_lines, probe_results = CommandLineReader(read_script_file), ProbeResults()
-    mcp = _session_mcp(request, servers, provider=provider, client=client, pictures=facts.images)
+    servers = _mcp_setup(request, known) if _may_have_servers(request) else None
+    mcp = _session_mcp(request, servers, known=known, provider=provider, client=client, pictures=facts.images)
     services = SessionServices(
         thread_id=thread_id,
         provider_name=provider.id,
@@ -152,14 +152,14 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
         tools=ToolServices(
             build_tools(config, facts, settings, tool_context),
             tool_env,
-            lambda: _load_runtime(request, probe_results),
+            lambda: _load_runtime(request, known),
             command_lines,
-            HookAccess(hooks, lambda: _open_hooks(request, tool_env, thread_id)),
+            HookAccess(hooks, lambda: _open_hooks(request, tool_env, thread_id, known)),
             mcp,
             can_ask=request.can_ask,
             chose_never=request.chooses_never,
             users_env=lambda: _users_env(request, keys),
-            checkpoints=_checkpoints(request, thread_id, probe_results),
+            checkpoints=_checkpoints(request, thread_id, known),
             rule_warnings=partial(_rule_warnings, request) if _may_have_rules(request) else None,
             env_notice=(withheld := withheld_credentials(config, request.env, keys)).notice,
         ),
@@ -202,17 +202,24 @@ def _may_have_servers(request: SessionRequest) -> bool:
     )
 
 
-def _mcp_setup(request: SessionRequest) -> McpSetup:
+def _mcp_setup(request: SessionRequest, known: ProbeResults) -> McpSetup:
     from codex_py.mcp.build import McpSetup  # only for who has MCP servers
 
-    return McpSetup(request)
+    return McpSetup(request, known)
 
 
 def _session_mcp(
-    request: SessionRequest, servers: McpSetup | None, *, provider: Provider, client: ModelClient, pictures: bool
+    request: SessionRequest,
+    servers: McpSetup | None,
+    *,
+    known: ProbeResults,
+    provider: Provider,
+    client: ModelClient,
+    pictures: bool,
 ) -> SessionMcp:
     def connect(access: SessionAccess) -> McpClients:
-        return (servers or _mcp_setup(request)).connect(access, provider=provider, client=client, pictures=pictures)
+        setup = servers or _mcp_setup(request, known)
+        return setup.connect(access, provider=provider, client=client, pictures=pictures)
 
     return SessionMcp(connect, at_once=servers is not None and bool(servers.table.servers or servers.table.waiting))
 
@@ -235,7 +242,7 @@ def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, prov
     return settings if request.instructions is None else settings.replace(instructions=request.instructions)
 
 
-def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> HookRunner:
+def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str, known: ProbeResults) -> HookRunner:
     """The hooks of the session; their package is loaded only where there may be any."""
     loaded = request.loaded
     if not may_have_hooks(loaded, home=request.home, cwd=request.cwd):
@@ -243,13 +250,13 @@ def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> H
             return NoHooks()
         if not any(map(brings_hooks, enabled_plugins(request.home, loaded.config.plugins))):
             return NoHooks()
-    return _open_hooks(request, env, thread_id)
+    return _open_hooks(request, env, thread_id, known)
 
 
-def _open_hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str) -> HookRunner:
+def _open_hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str, known: ProbeResults) -> HookRunner:
     from codex_py.hooks.session import HookContext, open_hooks  # only for who has hooks
 
-    return open_hooks(HookContext(request, env, thread_id))
+    return open_hooks(HookContext(request, env, thread_id, known=known))
 
 
 def _rule_warnings(request: SessionRequest) -> Sequence[str]:
@@ -268,12 +275,7 @@ def _load_runtime(request: SessionRequest, known: ProbeResults) -> ToolRuntime:
     from codex_py.core.tool_runtime import load_tool_runtime  # many sessions call no tool
 
     return load_tool_runtime(
-        request.loaded,
-        known,
-        home=request.home,
-        cwd=request.cwd,
-        env=request.env,
-        ignore_rules=request.ignore_rules,
+        request.loaded, known, home=request.home, cwd=request.cwd, env=request.env, ignore_rules=request.ignore_rules
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from codex_py.config.load import LoadedConfig
 from codex_py.core.session_settings import denied_patterns
 from codex_py.errors import CodexError
+from codex_py.programs import ProbeResults
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy
 from codex_py.sandbox.command import Sandbox
@@ -61,10 +62,14 @@ def make_sandbox(
 
 
 class ProgramSandbox:
-    """The sandbox of the programs that a project brings, for any thread. It is probed on first use."""
+    """The sandbox of the programs that a project brings, for any thread. It is probed on first use, with what is
+    `known` to other sandboxes of the session."""
 
-    def __init__(self, loaded: LoadedConfig, *, home: Path, env: Mapping[str, str]) -> None:
-        self._sandbox = make_sandbox(loaded, home=home, env=env, moves_planted=False)
+    def __init__(
+        self, loaded: LoadedConfig, *, home: Path, env: Mapping[str, str], known: ProbeResults | None = None
+    ) -> None:
+        own = make_sandbox(loaded, home=home, env=env, moves_planted=False)
+        self._sandbox = own.with_results(known or ProbeResults())
         self._allow_partial = loaded.config.sandbox.allow_partial
         self._lock = threading.Lock()
 

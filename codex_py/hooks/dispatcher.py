@@ -15,6 +15,7 @@ from codex_py.core.turn_context import TurnSettings
 from codex_py.hooks.answer import HookVerdict, combine_answers
 from codex_py.hooks.engine import HookEngine, HookExecution, ScheduledHook
 from codex_py.hooks.schema import Hook
+from codex_py.programs import ProbeResults
 from codex_py.protocol import events
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.policy import DangerFullAccess
@@ -43,7 +44,8 @@ _LAST: Final = "SessionEnd"
 class HookContext(Value):
     """The session that hooks run for: one of the user's, or an agent's with its role and its name.
 
-    `env` is what commands get, `parent` the id of the user's session that an agent belongs to.
+    `env` is what commands get, `parent` the id of the user's session that an agent belongs to. `known` is shared by the
+    sandboxes of the session.
     """
 
     request: SessionRequest
@@ -52,6 +54,7 @@ class HookContext(Value):
     agent_type: str | None = None
     agent_name: str = ""
     parent: str = ""
+    known: ProbeResults | None = None
 
     @property
     def source(self) -> str:
@@ -86,7 +89,7 @@ class HookDispatcher:
         self.halted: str | None = None
         self._slow_seconds = slow_seconds
         self._turn_id = ""
-        self._sandbox = ProgramSandbox(request.loaded, home=request.home, env=context.env)
+        self._sandbox = ProgramSandbox(request.loaded, home=request.home, env=context.env, known=context.known)
         self._end_sandbox = self._sandbox.start_session()
         self._background: set[asyncio.Task[None]] = set()
         self._limit: asyncio.Timeout | None = None

@@ -25,6 +25,7 @@ from codex_py.mcp.session import McpSettings, SessionServers
 from codex_py.mcp.table import change_of, server_sandbox, session_servers
 from codex_py.model.client import ItemDone, ModelClient, Prompt, TurnState
 from codex_py.model.providers import Provider
+from codex_py.programs import ProbeResults
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_list, as_object, encode_json, uuid7
 from codex_py.protocol.items import Message
@@ -36,9 +37,11 @@ _NAMESPACES: Final = ("openai",)
 class McpSetup:
     """The MCP servers that a session begins with, in a `table`, and how they are connected."""
 
-    def __init__(self, request: SessionRequest) -> None:
+    def __init__(self, request: SessionRequest, known: ProbeResults) -> None:
+        """`known` is shared by the sandboxes of the session."""
         self.table: Final = session_servers(request)
         self._request = request
+        self._known = known
 
     def connect(
         self, access: SessionAccess, *, provider: Provider, client: ModelClient, pictures: bool
@@ -47,7 +50,9 @@ class McpSetup:
         request, table = self._request, self.table
         config = request.loaded.config
         settings = McpSettings(
-            context=make_mcp_context(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
+            context=make_mcp_context(
+                request.loaded, home=request.home, cwd=request.cwd, env=request.env, known=self._known
+            ),
             servers=table.servers,
             namespaces=provider.id in _NAMESPACES,
             pictures=pictures,
@@ -71,15 +76,17 @@ class McpSetup:
         return SessionServers(settings, access)
 
 
-def make_mcp_context(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]) -> McpContext:
-    """Where servers are started, and where their logins are stored."""
+def make_mcp_context(
+    loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str], known: ProbeResults | None = None
+) -> McpContext:
+    """Where servers are started, and where their logins are stored; `known` as in `McpSetup`."""
 
     def refusal(server: McpServer) -> str | None:
         return change_of(server, loaded, home=home, cwd=cwd)
 
     @lru_cache(1)
     def sandbox() -> Callable[[McpServer, PreparedCommand, CommandLimits], PreparedCommand]:
-        return server_sandbox(loaded, home=home, cwd=cwd, env=env)
+        return server_sandbox(loaded, home=home, cwd=cwd, env=env, known=known or ProbeResults())
 
     return McpContext(
         home=home,

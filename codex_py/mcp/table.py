@@ -24,6 +24,7 @@ from codex_py.plugins.manifests import checked_plugins, held_plugin_line, instal
 from codex_py.plugins.record import change_in
 from codex_py.plugins.servers import plugin_servers
 from codex_py.process.named_files import named_contents, named_files, named_links
+from codex_py.programs import ProbeResults
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
@@ -261,10 +262,10 @@ def _standing(written: str | None, pin: str) -> tuple[Standing, tuple[TrustWord,
 
 
 def server_sandbox(
-    loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str]
+    loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[str, str], known: ProbeResults
 ) -> Callable[[McpServer, PreparedCommand, CommandLimits], PreparedCommand]:
     """The function that puts a server of the project around `cwd` into the sandbox, probed on first use."""
-    sandbox = ProgramSandbox(loaded, home=home, env=env)
+    sandbox = ProgramSandbox(loaded, home=home, env=env, known=known)
 
     def confine(server: McpServer, start: PreparedCommand, limits: CommandLimits) -> PreparedCommand:
         try:

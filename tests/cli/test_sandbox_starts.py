@@ -16,6 +16,8 @@ from codex_py.services.git import GitReader
 from codex_py.services.working_tree import working_changes
 from tests.cli.test_rewind import git, rewind, shell, turn
 from tests.support.home import Place
+from tests.support.hooks import entry, use_project_hooks
+from tests.support.process import run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
 
@@ -77,3 +79,12 @@ def test_the_working_changes_take_one_start(counted: Place) -> None:
     counted.write("new", "")
     assert len(working_changes(GitReader(counted.repo, counted.env))) == 2
     assert starts(counted) == {"probe": 1, "git": 1}
+
+
+def test_hooks_need_no_probe_of_their_own(counted: Place) -> None:
+    counted.write("check.sh", "cat > /dev/null\n")
+    use_project_hooks(counted, PreToolUse=[entry("sh check.sh", "Bash")])
+    assert run(counted, "hooks", "trust", "--yes").status == 0
+    starts(counted)
+    turn(counted, shell("cat README.md"))
+    assert starts(counted) == {"probe": 1, "git": 1, "command": 2}
