@@ -22,12 +22,12 @@ from codex_py.skills.model import Skill
 from codex_py.skills.ranking import Postings
 from codex_py.skills.stems import StemTable
 from codex_py.skills.term_weights import SkillTerms, describe, described_crc
-from codex_py.skills.words import Words, lines_with, make_table
+from codex_py.skills.words import Words, lines_with
 
 DIGEST_FILE: Final = "search.digest"
-# Changes with what is in the file, and with the stems and lists of words that it was made with.
-_MAGIC: Final = "codex-py skill digest 6"
-_SECTIONS: Final = 4
+# Changes with what is in the file, and with the stems and stop words that it was made with.
+_MAGIC: Final = "codex-py skill digest 7"
+_SECTIONS: Final = 3
 _MAX_HEADER: Final = 200
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ENTRY_BYTES: Final = 4
@@ -35,7 +35,7 @@ _CHUNK_BYTES: Final = 256 * 1024
 
 
 class DigestFile:
-    """An open digest: the paths of skills with their checksums, the table of words, terms, and postings."""
+    """An open digest: the paths of skills with their checksums, terms, and postings."""
 
     def __init__(self, path: Path) -> None:
         """Open it. Raises `OSError`, or `ValueError` for a file that is not ours or not whole."""
@@ -68,11 +68,6 @@ class DigestFile:
             crc, at = zlib.crc32(part, crc), at + len(part)
         return crc == self._crc
 
-    @property
-    def table(self) -> bytes:
-        """The table of words that `Words` looks into."""
-        return self._section(1)
-
     def postings(self, stem: str) -> list[int]:
         """For each skill that has a stem its number times 256, and the weight."""
         line = next(lines_with(self._terms, f"{stem} ".encode("utf-8", "replace")), None)
@@ -80,7 +75,7 @@ class DigestFile:
             return []
         try:
             offset, count = map(int, line.split(b" "))
-            raw = os.pread(self._descriptor, count * _ENTRY_BYTES, self._start(3) + offset)
+            raw = os.pread(self._descriptor, count * _ENTRY_BYTES, self._start(2) + offset)
             entries = memoryview(raw).cast("I").tolist()
         except (ValueError, TypeError, OSError):
             return []
@@ -88,7 +83,7 @@ class DigestFile:
 
     @cached_property
     def _terms(self) -> bytes:
-        return self._section(2)
+        return self._section(1)
 
     def _start(self, number: int) -> int:
         return self._begin + sum(self._sizes[:number])
@@ -121,7 +116,7 @@ class Digest:
     @cached_property
     def words(self) -> Words:
         """The words that stand for others."""
-        return Words(self._file.table if self._file else make_table())
+        return Words()
 
     @cached_property
     def _stems(self) -> StemTable:
@@ -200,7 +195,7 @@ def write_digest(path: Path, skills: Iterable[SkillTerms]) -> None:
         terms.append(f"{stem} {offset} {len(entries)}\n".encode())
         offset += len(entries) * _ENTRY_BYTES
     terms.sort()
-    sections = ("".join(lines).encode(), make_table(), b"".join(terms))
+    sections = ("".join(lines).encode(), b"".join(terms))
     content = (*sections, *found.values())
     crc = 0
     for part in content:

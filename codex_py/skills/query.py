@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -32,7 +33,7 @@ def read_query(text: str, words: Words, knows: Callable[[str], bool], *, synonym
     """The groups of a text, each once, at most 40: of letters and digits only, none of them a stop word.
 
     Code fences do not count, and nothing beyond the first 4,000 characters. `knows` says whether a stem occurs in
-    what is searched. A synonym of a word is worth `synonym` of it.
+    what is searched. A synonym of a word is worth `synonym` of it, less where there are several.
     """
     found: dict[str, QueryGroup] = {}
     tokens = _tokens(text, knows)
@@ -48,8 +49,10 @@ def read_query(text: str, words: Words, knows: Callable[[str], bool], *, synonym
         elif token not in stop and len(token) <= MAX_WORD and (len(token) > 1 or token in "rc"):
             is_foreign = not (is_english and token.isascii())
             english = words.in_english(token, is_known=knows(stem(token))) if is_foreign else ()
-            group = [(token, 1.0), *((word, _TRANSLATED) for word in english)]
-            _add(found, token, [*group, *((word, synonym) for word in words.synonyms(token))], stop)
+            group = [(token, 1.0), *((word, _TRANSLATED) for word in english), *_synonyms(token, words, synonym)]
+            for word in english:
+                group += _synonyms(word, words, _TRANSLATED * synonym / math.sqrt(len(english)))
+            _add(found, token, group, stop)
         if len(found) >= MAX_GROUPS:
             break
     return list(found.values())[:MAX_GROUPS]
@@ -81,6 +84,12 @@ def _without_fences(text: str) -> str:
     if "```" not in text and "~~~" not in text:
         return text
     return re.sub(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", " ", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def _synonyms(word: str, words: Words, worth: float) -> list[tuple[str, float]]:
+    """What else may be meant by an English word: each is worth less where there is more."""
+    found = words.synonyms(word)
+    return [(other, worth / math.sqrt(len(found))) for other in found]
 
 
 def _add_run(found: dict[str, QueryGroup], run: str, words: Words, stop: frozenset[str]) -> None:
