@@ -26,7 +26,7 @@ from codex_py.skills.term_weights import SkillTerms, described_by, described_crc
 from codex_py.skills.words import Words
 
 INDEX_FILE: Final = "search.sqlite"
-_FORMAT: Final = 8
+_FORMAT: Final = 9
 # No passage of a text that somebody wrote to be read has this few words of its own.
 _MIN_REPEATED: Final = 20
 _MIN_REPEATS: Final = 6
@@ -224,12 +224,17 @@ class SkillSearchIndex:
         headings = headings_of(body)
         chunks, words = self._stems_of_chunks(skill.name, body, headings)
         count = self._stems.count
+        described = {name: count(text) for name, text in described_by(skill).items()}
+        # They stand in the front matter too, and would count twice.
+        own = count_stems(words)
+        for counts in described.values():
+            own -= counts
         terms = weigh(
             {
-                **{name: count(text) for name, text in described_by(skill).items()},
+                **described,
                 "headings": count(" ".join([heading.title for heading in headings])[:_MAX_HEADING_CHARS]),
                 "files": count(" ".join((*files.references, *files.others))[:_MAX_FILE_CHARS]),
-                "body": count_stems(words),
+                "body": own,
             }
         )
         number = self._database.execute(

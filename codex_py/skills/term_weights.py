@@ -44,8 +44,9 @@ _DESCRIBING: Final = ("name", "description", "short_description")
 _SATURATION: Final = 2.0
 _MAX_TERMS: Final = 4000
 # A word counts at most so often in a field, so that none wins by being repeated; the field is long all the same.
-_MAX_DESCRIBED: Final = 2
 _MAX_COUNT: Final = 20
+# A description counts less when fewer than one in so many of its words is another one.
+_MAX_REPEATS: Final = 3
 
 
 class SkillTerms(NamedTuple):
@@ -77,8 +78,9 @@ def weigh(fields: Mapping[str, Counter[str]]) -> dict[str, int]:
     totals: defaultdict[str, float] = defaultdict(float)
     for name, counts in fields.items():
         if name != "body":
-            most = _MAX_DESCRIBED if name in _DESCRIBING else _MAX_COUNT
-            worth = _worth_of(name, counts.total())
+            most, worth = _MAX_COUNT, _worth_of(name, counts.total())
+            if name in _DESCRIBING and counts:
+                most, worth = 1, worth * min(1.0, _MAX_REPEATS * len(counts) / counts.total())
             for stem, count in counts.items():
                 totals[stem] += worth * min(count, most)
     body = fields.get("body", Counter())
