@@ -30,7 +30,7 @@ _MAX_ROWS: Final = 60_000
 _MIN_GROUPS: Final = 4
 
 # What is needed to suggest anything; it grows with the number of skills as the scores do.
-_CLEAR: Final = 4.8
+_CLEAR: Final = 5.05
 _CLEAR_GROWTH: Final = 0.14
 _MIN_EVIDENCE: Final = 0.3
 # How much each further word adds to the evidence.
@@ -49,6 +49,7 @@ _MAX_PERSONS: Final = 2
 _MARK: Final = -0.65
 _MAX_MARKS: Final = 3
 _WORDS: Final = 0.35
+_MAX_WORDS: Final = 9
 # Added to both parts of a ratio, so that a word that is rare in both says nothing.
 _RARE_IN_SKILLS: Final = 0.01
 _RARE_IN_CHANGE_LOGS: Final = 0.001
@@ -184,7 +185,9 @@ def distance_from_code(
     names = {group.word for group in groups}
     found = (mark for mark in re.finditer(_MARKS, text if counts_marks else "") if mark[0].lower() not in names)
     marks = sum(1 for _ in islice(found, _MAX_MARKS))
-    words = _WORDS * math.log(max(1, len(groups)))
+    # Pairs of characters that reach from one word into the next are no words.
+    written = sum(1 for group in groups if any(worth > _MIN_WORTH for _, worth in group.stems))
+    words = _WORDS * math.log(max(1, min(written, _MAX_WORDS)))
     return _PERSON * persons + _MARK * marks + words + _RATIO * _ratio(groups, find, total, logs)
 
 
