@@ -205,8 +205,8 @@ class GitReader:
 
         The settings are still listed before anything else is asked, and what they name is off in every question after
         that. Commands cannot change them in between: the sandbox keeps them from writing the configuration, and `root`
-        refuses included files that they may write. Where no sandbox holds commands, a program that they name just then
-        still runs only where git runs: in a read-only sandbox without network.
+        refuses included files that they may write. Where it cannot (full access, Landlock), a program that they name
+        just then still runs only where git does: in a sandbox of its own, read-only and without network.
         """
         if self._is_shared:
             yield

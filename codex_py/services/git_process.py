@@ -54,7 +54,11 @@ class GitShell:
 
     def __init__(self, command: PreparedCommand) -> None:
         self._command = command
-        self._process = _start(command, stdin=subprocess.PIPE)
+        try:
+            self._process = _start(command, stdin=subprocess.PIPE)
+        except BaseException:
+            command.cleanup()
+            raise
 
     @property
     def is_open(self) -> bool:

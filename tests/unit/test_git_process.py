@@ -61,3 +61,11 @@ def test_a_question_that_takes_too_long_ends_the_shell(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=r"git took longer than 0\.2 s"):
             script(shell, "sleep 1000", seconds=0.2)
         assert not shell.is_open
+
+
+def test_a_shell_that_cannot_be_started_is_cleaned_up(tmp_path: Path) -> None:
+    cleaned: list[bool] = []
+    command = PreparedCommand(("/none",), tmp_path, {}, cleanup=lambda: cleaned.append(True))
+    with pytest.raises(UserError, match="cannot run git: no such file or directory"):
+        GitShell(command)
+    assert cleaned == [True]
