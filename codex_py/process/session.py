@@ -14,7 +14,7 @@ from typing import Final
 
 from codex_py.errors import ToolError
 from codex_py.process.output import CappedOutput, Captured
-from codex_py.process.spawn import Child, CommandSpec, set_size
+from codex_py.process.spawn import Child, CommandSpec
 
 # After the exit, how long a grandchild that still holds the pipe is waited for.
 GRACE_SECONDS: Final = 0.05
@@ -107,11 +107,6 @@ class RunningCommand:
         if self._reading:
             self._pending += text
             self._flush()
-
-    def resize(self, rows: int, columns: int) -> None:
-        """Give the command's terminal another size; nothing for a command without one, or after its end."""
-        if self.tty and not self._output.closed:
-            set_size(self._child.output, rows, columns)
 
     def interrupt(self) -> None:
         """SIGINT the command, as Ctrl-C would; for a command on a terminal `write` the character instead."""

@@ -91,39 +91,6 @@ def sanitize_json(raw: bytes) -> bytes:
     return re.sub(rb"\xc2([\x80-\x9f])", lambda found: b"\\u%04x" % found[1][0], raw)
 
 
-class StreamSanitizer:
-    """`sanitize` for text that arrives in pieces: `feed` each, then `finish`; the outputs join to the same text.
-
-    Held back is only a last character that the next piece may belong to, with the sequence that leads up to it. A
-    sequence over 64 characters is no emoji: it is cut there, and what is invisible at the cut is shown.
-    """
-
-    def __init__(self) -> None:
-        self._held = ""
-
-    def feed(self, piece: str) -> str:
-        """The part of the text that is settled now and was not returned before."""
-        text = self._held + piece
-        cut = _settled_length(text)
-        self._held = text[cut:]
-        return sanitize(text[:cut])
-
-    def finish(self) -> str:
-        """The held-back rest, when the text ends here."""
-        rest, self._held = self._held, ""
-        return sanitize(rest)
-
-
-def _settled_length(text: str) -> int:
-    """How much of `text` looks the same whatever follows it."""
-    if not text or (text[-1].isascii() and text[-1] not in "0123456789#*\r"):
-        return len(text)
-    cut = len(text) - 1
-    while cut > max(0, len(text) - 64) and re.search(_CONTEXTUAL, text[cut - 1 : cut + 1]):
-        cut -= 1
-    return cut
-
-
 def _visible(char: str) -> str:
     """The form an unsafe character is shown in; "" for one that is safe."""
     code = ord(char)

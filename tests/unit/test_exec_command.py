@@ -265,19 +265,6 @@ async def test_a_terminal_is_24_by_80_and_echoes(session: Session) -> None:
     assert output_of(text) == "24 80\r\nall\r\n"
 
 
-async def test_a_terminal_can_be_resized_and_its_command_is_told(session: Session) -> None:
-    script = "trap 'stty size' WINCH; sleep 100 & echo ready; wait; wait"
-    for policy in (session.policy, WorkspaceWrite()):
-        session.policy = policy
-        running = session_id_of(await session.exec(script, tty=True, yield_time_ms=250))
-        await session.until(running, "ready")
-        session.processes.get(running).resize(50, 132)
-        await session.until(running, "50 132\r\n")
-        await session.processes.kill_all()
-    quiet = session_id_of(await session.exec("sleep 100", yield_time_ms=250))
-    session.processes.get(quiet).resize(50, 132)  # without a terminal there is nothing to resize
-
-
 async def test_ctrl_c_interrupts_what_runs_in_a_terminal_and_the_session_goes_on(session: Session) -> None:
     for policy in (session.policy, WorkspaceWrite()):
         session.policy = policy

@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from codex_py.text.sanitize import StreamSanitizer, sanitize, sanitize_line
+from codex_py.text.sanitize import sanitize, sanitize_line
 from tests.support.work import within
 
 ESC = "\x1b"
@@ -108,36 +108,3 @@ def test_sanitizing_twice_changes_nothing_more() -> None:
 )
 def test_a_hostile_megabyte_is_read_in_linear_time(text: str) -> None:
     within(20 * len(text), lambda: sanitize(text))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"a 👩{ZWJ}💻 b",
-        f"👨{ZWJ}👩{ZWJ}👧{ZWJ}👦❤{VS16}{ZWJ}🔥",
-        f"1{VS16}\u20e3 and 12",
-        "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f!",
-        f"می{ZWNJ}خواهم",
-        f"{ESC}[31mred\r\nnext\r",
-        f"a{ZWJ}b pass{ZWNJ}word\u202e",
-        "plain text\n",
-    ],
-)
-def test_text_in_pieces_looks_like_text_in_one(text: str) -> None:
-    for size in (1, 2, 3):
-        stream = StreamSanitizer()
-        pieces = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
-        assert "".join(pieces) + stream.finish() == sanitize(text)
-
-
-def test_plain_pieces_come_out_at_once() -> None:
-    stream = StreamSanitizer()
-    assert stream.feed("Hello, ") == "Hello, "
-    assert stream.feed("wor") == "wor"
-    assert stream.finish() == ""
-
-
-def test_an_endless_sequence_is_not_held_back() -> None:
-    stream = StreamSanitizer()
-    given = "".join(stream.feed(ZWJ) for _ in range(2_000))
-    assert len(given) >= (2_000 - 64) * len(r"\u{200d}")
