@@ -14,7 +14,7 @@ from codex_py.checkpoints.rewind import describe_files, lost_contents
 from codex_py.checkpoints.store import CheckpointStore, is_pruned, prune_stores, require_store
 from codex_py.checkpoints.stored import RewindChoice
 from codex_py.checkpoints.turn_diff import turn_diff
-from codex_py.cli.console import print_json, print_note, print_table
+from codex_py.cli.console import print_json, print_note, print_rows
 from codex_py.cli.rewinding import rewind_and_note
 from codex_py.cli.typer_command import Json, run_command, run_commands
 from codex_py.errors import UsageError
@@ -29,9 +29,7 @@ _ABOUT: Final = "Look after the states of files that a rewind goes back to."
 _MIB: Final = 1 << 20
 
 
-def list_checkpoints(
-    as_json: Json = False,
-) -> int:
+def list_checkpoints(as_json: Json = False) -> int:
     """List the sessions that have checkpoints, with how many and how large they are."""
     rows: list[dict[str, Any]] = []
     for store in _stores(codex_home(os.environ)):
@@ -44,11 +42,8 @@ def list_checkpoints(
                 "updated": there[-1].time if there else None,
             }
         )
-    if as_json:
-        print_json(rows, sys.stdout)
-        return 0
-    cells = [(row["session"], str(row["checkpoints"]), f"{row['bytes'] / _MIB:.1f} MiB") for row in rows]
-    print_table(("SESSION", "TURNS", "SIZE"), cells, sys.stdout)
+    cells = ((row["session"], str(row["checkpoints"]), f"{row['bytes'] / _MIB:.1f} MiB") for row in rows)
+    print_rows(("SESSION", "TURNS", "SIZE"), cells, rows, as_json=as_json)
     return 0
 
 
@@ -114,7 +109,7 @@ def rewind(
     )
     outcome = rewind_and_note(home, target, choice, env=os.environ, warn=print_note)
     if as_json:
-        print_json(describe_files(outcome.cwd, outcome.files), sys.stdout)
+        print_json(describe_files(outcome.cwd, outcome.files))
     else:
         print("\n".join(outcome.lines()))
         sys.stdout.writelines(map(sanitize, outcome.diffs))
@@ -122,8 +117,7 @@ def rewind(
             print(f"the message was: {sanitize_line(message[:200])}")
         if outcome.files.plan.paths("conflict"):
             print_note("files in conflict were changed after the last turn and stay as they are; see --copy-conflicts")
-    for notice in outcome.notices():
-        print_note(notice)
+    print_note(*outcome.notices())
     return 1 if outcome.files.plan.missing else 0
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any, Final, TextIO
+from typing import Annotated, Any, Final
 
 import typer
 
-from codex_py.cli.console import print_json, print_note, print_warnings
+from codex_py.cli.console import local_request, print_json, print_note, print_warnings
 from codex_py.cli.options import working_directory
 from codex_py.cli.typer_command import (
     IgnoreUserConfig,
@@ -30,7 +28,6 @@ from codex_py.config.load import ConfigRequest, LoadedConfig, load_config, parse
 from codex_py.config.reader import SCHEMA, check_tree, unknown_key
 from codex_py.errors import ConfigError, UsageError
 from codex_py.hooks.sources import hook_faults
-from codex_py.paths import codex_home
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
@@ -69,17 +66,9 @@ def config(
     `codex-py config get KEY` prints one setting, `codex-py config set KEY VALUE` changes one in
     $CODEX_HOME/config.toml and keeps its comments.
     """
-    cwd = working_directory(None if cd is None else str(cd))
-    request = ConfigRequest(
-        home=codex_home(os.environ),
-        cwd=cwd,
-        env=os.environ,
-        overrides=tuple(overrides or ()),
-        profile=profile,
-        strict=strict_config,
-        ignore_user=ignore_user_config,
-    )
-    show_config(_load(request), sys.stdout, as_json=as_json, everything=everything)
+    request = local_request(overrides, profile, cwd=working_directory(cd))
+    loaded = _load(request.replace(strict=strict_config, ignore_user=ignore_user_config))
+    show_config(loaded, as_json=as_json, everything=everything)
     return 0
 
 
@@ -90,9 +79,7 @@ def get_value(
     cd: WorkingDirectory = None,
 ) -> int:
     """Print the value of a setting in force; of a table, a line for each of its keys. Secrets are masked."""
-    cwd = working_directory(None if cd is None else str(cd))
-    home = codex_home(os.environ)
-    loaded = _load(ConfigRequest(home=home, cwd=cwd, env=os.environ, overrides=tuple(overrides or ()), profile=profile))
+    loaded = _load(local_request(overrides, profile, cwd=working_directory(cd)))
     name = dotted(parse_key(key))
     values = effective_values(loaded)
     if found := next((entry for entry in values if entry.key == name), None):
@@ -116,14 +103,14 @@ def set_in_file(
 ) -> int:
     """Change one setting in $CODEX_HOME/config.toml; comments and layout are kept."""
     keys, parsed = parse_key(key), parse_value(value)
-    home = codex_home(os.environ)
+    request = local_request(profile=profile)
+    home = request.home
     file = home / "config.toml" if profile is None else profile_file(home, profile)
     source = LayerSource(Layer("flags"), flag=_THIS_COMMAND)
     user_home = os.environ.get("HOME", "")
     _, unknown = check_tree(SCHEMA, nested(keys, parsed), source=source, directory=home, home=user_home)
     for unknown_name in unknown:
         unknown_key(unknown_name, source, strict=True)
-    request = ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ, profile=profile)
     _check_with_the_rest(request, dotted(keys), parsed)
     set_value(file, keys, parsed)
     print_note(f"set `{dotted(keys)}` in `{file}`")
@@ -147,7 +134,7 @@ def _check_with_the_rest(request: ConfigRequest, key: str, value: Any) -> None:
 
 def _load(request: ConfigRequest) -> LoadedConfig:
     loaded = load_config(request)
-    print_warnings(_warnings(loaded, request))
+    print_warnings(*_warnings(loaded, request))
     return loaded
 
 
@@ -159,21 +146,21 @@ def _format_value(value: Any) -> str:
     return "(not set)" if value is None else toml_value(value)
 
 
-def show_config(loaded: LoadedConfig, out: TextIO, *, as_json: bool, everything: bool = True) -> None:
+def show_config(loaded: LoadedConfig, *, as_json: bool, everything: bool = True) -> None:
     """Print the effective value of each key and its layer, secrets masked; without `everything` only set ones."""
     values = effective_values(loaded)
     chosen = [entry for entry in values if entry.layer.layer_type != "defaults"]
     left = [entry for entry in values if entry.layer.layer_type == "defaults"] if everything else []
     if as_json:
-        print_json(_as_object(loaded, [*chosen, *left]), out)
+        print_json(_as_object(loaded, [*chosen, *left]))
         return
     rows = [*map(_row, chosen), *map(_short_row, left)]
     key_width = max((len(row[0]) for row in rows), default=0)
     value_width = min(max((len(row[1]) for row in rows), default=0), _WIDEST_VALUE)
     for position, (key, value, layer) in enumerate(rows):
         if position == len(chosen) and chosen:
-            out.write("\n")
-        out.write(f"{key:<{key_width}}  {value:<{value_width}}  {layer}\n")
+            print()
+        print(f"{key:<{key_width}}  {value:<{value_width}}  {layer}")
 
 
 def _row(entry: EffectiveValue) -> tuple[str, str, str]:

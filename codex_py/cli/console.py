@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.errors import UsageError
@@ -30,35 +30,56 @@ def load_local_config(
     overrides: Sequence[str] | None = None, profile: str | None = None, *, cwd: Path | None = None, quiet: bool = False
 ) -> LocalConfig:
     """Load the configuration of a directory, the current one if none is named; print its warnings unless `quiet`."""
-    home, cwd = codex_home(os.environ), cwd or Path.cwd()
-    loaded = load_config(
-        ConfigRequest(home=home, cwd=cwd, env=os.environ, overrides=tuple(overrides or ()), profile=profile)
-    )
+    request = local_request(overrides, profile, cwd=cwd)
+    loaded = load_config(request)
     if not quiet:
-        print_warnings(loaded.warnings)
-    return LocalConfig(home, cwd, loaded)
+        print_warnings(*loaded.warnings)
+    return LocalConfig(request.home, request.cwd, loaded)
 
 
-def print_note(message: str) -> None:
-    """Print a line on stderr."""
-    print(sanitize_line(message), file=sys.stderr, flush=True)
+def local_request(
+    overrides: Sequence[str] | None = None, profile: str | None = None, *, cwd: Path | None = None
+) -> ConfigRequest:
+    """What to load for a directory, the current one if none is named."""
+    return ConfigRequest(
+        home=codex_home(os.environ),
+        cwd=cwd or Path.cwd(),
+        env=os.environ,
+        overrides=tuple(overrides or ()),
+        profile=profile,
+    )
 
 
-def print_warnings(messages: Iterable[str]) -> None:
+def print_note(*lines: str) -> None:
+    """Print lines on stderr."""
+    for line in lines:
+        print(sanitize_line(line), file=sys.stderr, flush=True)
+
+
+def print_warnings(*messages: str) -> None:
     """Print warnings on stderr, a line each."""
-    for message in messages:
-        print_note(f"warning: {message}")
+    print_note(*(f"warning: {message}" for message in messages))
 
 
-def print_json(value: Any, out: TextIO) -> None:
-    """A value as indented JSON."""
-    out.write(json.dumps(value, indent=2) + "\n")
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    print(json.dumps(value, indent=2))
 
 
-def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], out: TextIO) -> None:
+def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Print rows below their titles; nothing if there are no rows."""
-    for line in aligned([head, *rows]) if rows else ():
-        out.write(f"{line}\n")
+    if rows:
+        print("\n".join(aligned([head, *rows])))
+
+
+def print_rows(
+    head: tuple[str, ...], rows: Iterable[tuple[str, ...]], records: Iterable[object], *, as_json: bool
+) -> None:
+    """Print a table, or with `as_json` the records that its rows are made of."""
+    if as_json:
+        print_json(list(records))
+    else:
+        print_table(head, list(rows))
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -72,16 +93,21 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in clean]
 
 
-def is_agreed(question: str, *, needs: str = "") -> bool:
-    """Ask a yes-or-no question on the terminal; any answer except yes counts as no.
+def is_agreed(question: str, *, yes: bool, needs: str = "", otherwise: str = "nothing was changed") -> bool:
+    """Ask a yes-or-no question on the terminal; any answer except yes counts as no, and `otherwise` is printed.
 
-    `needs` names what needs approval, for the `UsageError` when nobody can be asked; without it the command itself
-    is answer enough there.
+    `yes` is the answer of `--yes`. `needs` names what needs approval, for the `UsageError` when nobody can be asked;
+    without it the command itself is answer enough there.
     """
+    if yes:
+        return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         if not needs:
             return True
         raise UsageError(f"{needs} needs approval, and nobody can be asked", hint="pass --yes")
     sys.stderr.write(sanitize_line(f"{question} [y/N] "))
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    print_note(otherwise)
+    return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, get_args
@@ -65,7 +64,6 @@ def cost(
                 "rows": [_record(row, by) for row in rows],
                 "total": _record(total, ""),
             },
-            sys.stdout,
         )
         return 0
     if not rows:
@@ -73,7 +71,7 @@ def cost(
         return 0
     shown = [*rows, *([total] if len(rows) > 1 else [])]
     head = (by.upper(), "REQUESTS", "INPUT", "CACHED", "OUTPUT", "COST")
-    print_table(head, [_cells(row) for row in shown], sys.stdout)
+    print_table(head, [_cells(row) for row in shown])
     return 0
 
 

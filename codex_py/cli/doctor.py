@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple, TextIO
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
@@ -90,9 +90,9 @@ def doctor(
     faults += [_REPORT_IT for outcomes in results.values() for outcome in outcomes if outcome.is_fault]
     steps = [*faults, *(finding.next for finding in findings if finding.next)]
     if as_json:
-        print_json({**_as_object(findings, results), "next": steps[0] if steps else None}, sys.stdout)
+        print_json({**_as_object(findings, results), "next": steps[0] if steps else None})
     else:
-        _show(findings, results, sys.stdout)
+        _show(findings, results)
         if steps:
             print(f"\nnext: {sanitize_line(steps[0])}")
     return 1 if faults else 0
@@ -104,7 +104,7 @@ def _check_provider(local: LocalConfig, name: str, model: str | None, *, as_json
     config = local.loaded.config
     found = asyncio.run(check_provider(config, name, model=model, env=os.environ, home=local.home))
     if as_json:
-        print_json({"provider": name, "capabilities": [capability._asdict() for capability in found]}, sys.stdout)
+        print_json({"provider": name, "capabilities": [capability._asdict() for capability in found]})
     else:
         for capability in found:
             print(f"{_MARKS[capability.works]:<5}  {capability.name:<9}  {sanitize_line(capability.text)}")
@@ -211,17 +211,16 @@ def _probe(name: BackendName) -> list[Outcome]:
         return [Outcome(str(error), None)]
 
 
-def _show(findings: Sequence[DoctorFinding], results: Mapping[BackendName, Sequence[Outcome]], out: TextIO) -> None:
+def _show(findings: Sequence[DoctorFinding], results: Mapping[BackendName, Sequence[Outcome]]) -> None:
     for finding in findings:
-        out.write(f"{_MARKS[finding.fine]:<5}  {finding.subject:<8}  {sanitize_line(finding.text)}\n")
+        print(f"{_MARKS[finding.fine]:<5}  {finding.subject:<8}  {sanitize_line(finding.text)}")
     for name, outcomes in results.items():
-        out.write(f"\nprobes inside the sandbox ({name}), each of which should be denied:\n")
+        print(f"\nprobes inside the sandbox ({name}), each of which should be denied:")
         for outcome in outcomes:
-            out.write(f"  {sanitize_line(_line(outcome))}\n")
+            print(f"  {sanitize_line(_line(outcome))}")
         denied = sum(outcome.refusal is not None for outcome in outcomes)
-        not_denied = ", ".join(outcome.name for outcome in outcomes if outcome.refusal is None)
-        out.write(f"{denied} of {len(outcomes)} denied")
-        out.write(f"; not denied: {sanitize_line(not_denied)}\n" if not_denied else "\n")
+        others = ", ".join(outcome.name for outcome in outcomes if outcome.refusal is None)
+        print(f"{denied} of {len(outcomes)} denied" + (f"; not denied: {sanitize_line(others)}" if others else ""))
 
 
 def _line(outcome: Outcome) -> str:

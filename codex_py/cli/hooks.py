@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, TextIO, cast
+from typing import Annotated, Any, Final, NamedTuple, cast
 
 import typer
 
-from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note, print_table, print_warnings
-from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
-from codex_py.config.load import ConfigRequest, LoadedConfig
+from codex_py.cli.console import (
+    is_agreed,
+    load_local_config,
+    local_request,
+    print_json,
+    print_note,
+    print_rows,
+    print_warnings,
+)
+from codex_py.cli.typer_command import Json, Overrides, Profile, Yes, run_commands
+from codex_py.config.load import LoadedConfig
 from codex_py.errors import UsageError
 from codex_py.hooks.answer import HookVerdict
 from codex_py.hooks.engine import HookRun
@@ -26,25 +33,24 @@ from codex_py.services.hook_check import HookCheck, HookCheckContext, HookSample
 from codex_py.services.skill_admin import look_at_skills
 from codex_py.skills.model import Skill
 from codex_py.skills.scan import SKILL_FILE
+from codex_py.text.display import counted
 from codex_py.text.files import json_reason
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
 
 
-def print_hooks(places: Sequence[FoundHooks], out: TextIO, *, as_json: bool) -> None:
+def print_hooks(places: Sequence[FoundHooks], *, as_json: bool) -> None:
     """Print all hooks, those that do not run last."""
     every = [
         *((found, hook, hook not in found.untrusted) for found in places for hook in found.hooks),
         *((found, hook, False) for found in places for hook in found.waiting),
     ]
-    if as_json:
-        print_json([_as_json(hook, runs=runs) for _, hook, runs in every], out)
-        return
-    rows = [
+    rows = (
         (hook.event, hook.filter_text or "*", hook.origin.source, _status(found, hook, runs=runs), hook.command_line)
         for found, hook, runs in every
-    ]
-    print_table(("EVENT", "MATCHER", "SOURCE", "STATUS", "COMMAND"), rows, out)
+    )
+    records = (_as_json(hook, runs=runs) for _, hook, runs in every)
+    print_rows(("EVENT", "MATCHER", "SOURCE", "STATUS", "COMMAND"), rows, records, as_json=as_json)
 
 
 def hook_lines(found: FoundHooks, free: Collection[Hook]) -> Iterator[str]:
@@ -65,26 +71,25 @@ def hook_lines(found: FoundHooks, free: Collection[Hook]) -> Iterator[str]:
         yield f"{others} in the sandbox of the session; `--outside N` lets hook N run outside"
 
 
-def print_trusted(project: Path, hooks: Sequence[Hook], out: TextIO, *, as_json: bool) -> None:
+def print_trusted(project: Path, hooks: Sequence[Hook], *, as_json: bool) -> None:
     """Print the hooks of a project that run from now on."""
     if as_json:
-        print_json({"project": str(project), "trusted": [_as_json(hook, runs=True) for hook in hooks]}, out)
+        print_json({"project": str(project), "trusted": [_as_json(hook, runs=True) for hook in hooks]})
         return
-    count = f"{len(hooks)} hooks" if len(hooks) > 1 else "1 hook"
-    out.write(f"trusted as they are now: {count} of {sanitize_line(str(project))}\n")
+    print(f"trusted as they are now: {counted(len(hooks), 'hook')} of {sanitize_line(str(project))}")
 
 
-def print_check(event: str, check: HookCheck, out: TextIO, *, as_json: bool) -> None:
+def print_check(event: str, check: HookCheck, *, as_json: bool) -> None:
     """Print what hooks did and printed."""
     if as_json:
-        print_json(_check_object(event, check), out)
+        print_json(_check_object(event, check))
         return
     if not check.runs:
-        out.write(f"no hook is run at {event}\n")
+        print(f"no hook is run at {event}")
         return
     for run in check.runs:
-        out.write("".join(f"{sanitize_line(line)}\n" for line in _run_lines(run)))
-    out.write(f"together: {sanitize_line(_in_words(check.verdict))}\n")
+        print("\n".join(map(sanitize_line, _run_lines(run))))
+    print(f"together: {sanitize_line(_in_words(check.verdict))}")
 
 
 def _status(found: FoundHooks, hook: Hook, *, runs: bool) -> str:
@@ -111,7 +116,7 @@ def _run_lines(run: HookRun) -> Iterator[str]:
 
 def _in_words(verdict: HookVerdict) -> str:
     pieces = [
-        *([f"{verdict.permission}"] if verdict.permission else []),
+        *([verdict.permission] if verdict.permission else []),
         *(["block"] if verdict.blocks else []),
         *([f"reason: {verdict.reason}"] if verdict.reason else []),
         *([f"stop: {verdict.stop}"] if verdict.stop is not None else []),
@@ -182,15 +187,15 @@ def list_hooks(overrides: Overrides = None, profile: Profile = None, as_json: Js
     """
     found = _look(overrides, profile).found
     skills = [hooks for _, hooks in _of_skills(overrides, profile)]
-    print_warnings(warning for hooks in skills for warning in hooks.warnings)
-    print_hooks([found, *skills], sys.stdout, as_json=as_json)
+    print_warnings(*(warning for hooks in skills for warning in hooks.warnings))
+    print_hooks([found, *skills], as_json=as_json)
     if not (as_json or any(hooks.hooks or hooks.untrusted for hooks in (found, *skills))):
         print_note("no hooks are configured")
     return 0
 
 
 def trust(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")] = False,
+    yes: Yes = False,
     outside: Annotated[
         list[int] | None,
         typer.Option("--outside", metavar="N", help="Let hook N run outside the sandbox; may be given again."),
@@ -223,17 +228,15 @@ def trust(
     free = _numbered(hooks, outside or ())
     if not hooks:
         print_note(f"{owner} brings no hooks that could be trusted")
-        print_warnings(found.warnings)
+        print_warnings(*found.warnings)
         return 0
     if found.untrusted or free:
-        for line in hook_lines(found, free):
-            print_note(line)
+        print_note(*hook_lines(found, free))
         where = "in the turns that use the skill" if skill else "in sessions of this project"
-        if not yes and not is_agreed(f"run these {where}?", needs="trusting hooks"):
-            print_note("nothing was changed")
+        if not is_agreed(f"run these {where}?", yes=yes, needs="trusting hooks"):
             return 1
         found.trust(Path.cwd(), free)
-    print_trusted(found.project, hooks, sys.stdout, as_json=as_json)
+    print_trusted(found.project, hooks, as_json=as_json)
     return 0
 
 
@@ -264,7 +267,7 @@ def test(
             sample=HookSample(tool, command, file, _fields(input_json)),
         )
     )
-    print_check(event, check, sys.stdout, as_json=as_json)
+    print_check(event, check, as_json=as_json)
     return 1 if any(result.answer.warning for result in check.runs) else 0
 
 
@@ -289,20 +292,19 @@ class _Looked(NamedTuple):
 def _look(overrides: Sequence[str] | None, profile: str | None, *, quiet: bool = False) -> _Looked:
     home, cwd, loaded = load_local_config(overrides, profile, quiet=quiet)
     found = find_hooks(loaded, home=home, cwd=cwd)
-    print_warnings(() if quiet else (*found.warnings, *found.notices))
+    if not quiet:
+        print_warnings(*found.warnings, *found.notices)
     return _Looked(loaded, found)
 
 
 def _of_skills(overrides: Sequence[str] | None, profile: str | None) -> list[tuple[Skill, FoundHooks]]:
     """The skills in reach that have hooks, with these."""
-    request = ConfigRequest(
-        home=codex_home(os.environ), cwd=Path.cwd(), env=os.environ, overrides=tuple(overrides or ()), profile=profile
-    )
+    request = local_request(overrides, profile)
     admin = look_at_skills(request)
-    skills = [skill for skill in admin.catalog.enabled() if skill.options.hooks]
     return [
         (skill, find_skill_hooks(skill, admin.loaded, home=request.home, cwd=request.cwd, trusts_all=False))
-        for skill in skills
+        for skill in admin.catalog.enabled()
+        if skill.options.hooks
     ]
 
 

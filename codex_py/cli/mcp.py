@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import shutil
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
@@ -74,7 +73,7 @@ def list_servers(overrides: Overrides = None, profile: Profile = None, as_json: 
     Values of variables and headers are masked.
     """
     found = _look(overrides, profile)
-    view.print_servers([_server_view(found, name) for name in sorted(found.servers)], sys.stdout, as_json=as_json)
+    view.print_servers([_server_view(found, name) for name in sorted(found.servers)], as_json=as_json)
     if not found.servers and not as_json:
         print_note("no MCP servers are configured; `codex-py mcp add` adds one")
     return 0
@@ -84,7 +83,7 @@ def show_server(name: Name, overrides: Overrides = None, profile: Profile = None
     """Show one server."""
     found = _look(overrides, profile)
     _require(found, name)
-    view.print_server(_server_view(found, name), sys.stdout, as_json=as_json)
+    view.print_server(_server_view(found, name), as_json=as_json)
     return 0
 
 
@@ -133,7 +132,7 @@ def add_server(
         )
     if as_json:
         found = _look()
-        view.print_server(_server_view(found, name), sys.stdout, as_json=True)
+        view.print_server(_server_view(found, name), as_json=True)
     print_note(f"added the MCP server `{name}` to `{file}`; `codex-py mcp test {name}` starts it and shows its tools")
     return 0
 
@@ -150,7 +149,7 @@ def remove_server(name: Name, as_json: Json = False) -> int:
         )
     was_there = remove_table(home / "config.toml", "mcp_servers", name)
     if as_json:
-        print_json({"name": name, "removed": was_there}, sys.stdout)
+        print_json({"name": name, "removed": was_there})
     if not was_there:
         raise UsageError(f"no MCP server `{name}` in `{home / 'config.toml'}`", hint=_nearest_server(_look(), name))
     if found is not None:
@@ -189,8 +188,7 @@ def login(
         server = server.replace(scopes=tuple(part.strip() for part in scopes.split(",") if part.strip()))
 
     def show(url: str) -> None:
-        print_note("sign in with your browser at this address:")
-        print_note(f"  {url}")
+        print_note("sign in with your browser at this address:", f"  {url}")
         if not no_browser and not show_in_browser(url):
             print_note("no browser could be opened: open it yourself")
 
@@ -202,7 +200,7 @@ def login(
     status = auth_status(server, found.context.tokens)
     signed_in = status == "o_auth"
     if as_json:
-        print_json({"name": name, "auth_status": status}, sys.stdout)
+        print_json({"name": name, "auth_status": status})
     print_note(f"signed in at the MCP server `{name}`" if signed_in else f"the MCP server `{name}` asks for no login")
     return 0
 
@@ -213,7 +211,7 @@ def logout(name: Name, overrides: Overrides = None, profile: Profile = None, as_
     server = _require(found, name)
     was_there = server.url is not None and forget_login(server, found.context.tokens)
     if as_json:
-        print_json({"name": name, "signed_out": was_there}, sys.stdout)
+        print_json({"name": name, "signed_out": was_there})
     print_note(f"signed out of the MCP server `{name}`" if was_there else f"not signed in at the MCP server `{name}`")
     return 0
 
@@ -228,13 +226,11 @@ def test_server(name: Name, overrides: Overrides = None, profile: Profile = None
             hint=f"`codex-py mcp trust {name}` shows it, and asks",
         )
     check = asyncio.run(try_server(server, found.context))
-    view.print_check(check, sys.stdout, as_json=as_json)
+    view.print_check(check, as_json=as_json)
     if check.error is not None and not as_json:
-        print_note(f"error: {check.error}")
-        for line in check.stderr:
-            print_note(f"  {line}")
+        print_note(f"error: {check.error}", *(f"  {line}" for line in check.stderr))
     if check.catalog is not None:
-        print_warnings(describe_unknown_tools(server, [tool.name for tool in check.catalog.tools]))
+        print_warnings(*describe_unknown_tools(server, [tool.name for tool in check.catalog.tools]))
     return 0 if check.error is None else 1
 
 
@@ -247,7 +243,7 @@ class _Lookup(NamedTuple):
 def _look(overrides: Sequence[str] | None = None, profile: str | None = None) -> _Lookup:
     home, cwd, loaded = load_local_config(overrides, profile)
     listing = known_servers(loaded, home, cwd)
-    print_warnings(listing.problems)
+    print_warnings(*listing.problems)
     servers = {server.name: server for server in listing.servers}
     return _Lookup(loaded, servers, make_mcp_context(loaded, home=home, cwd=cwd, env=os.environ))
 

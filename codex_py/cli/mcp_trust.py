@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 
 from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note
-from codex_py.cli.typer_command import Json
+from codex_py.cli.typer_command import Json, Yes
 from codex_py.errors import UsageError
 from codex_py.mcp.consent import describe_server
 from codex_py.mcp.servers import McpServer, read_server
@@ -28,7 +27,7 @@ from codex_py.text.nearest import did_you_mean
 
 def trust(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The server's name in the project's configuration.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")] = False,
+    yes: Yes = False,
     never: Annotated[
         bool,
         typer.Option("--never", help="Always refuse this server; you are asked again only if its definition changes."),
@@ -55,14 +54,12 @@ def trust(
             f"the MCP server `{name}` is an address: nothing of it runs here",
             hint="leave out `--network` and `--outside`",
         )
-    for line in describe_lines(describe_server(server, changed=found.standing == "changed")):
-        print_note(line)
+    print_note(*describe_lines(describe_server(server, changed=found.standing == "changed")))
     if not never:
         print_note(f"  {_how(server, words)}")
     agreed = found.standing == "trusted" and found.words == words
     settled = agreed or never or yes
-    if not settled and not is_agreed("start it in sessions of this project?", needs=f"trusting `{name}`"):
-        print_note("nothing was changed")
+    if not is_agreed("start it in sessions of this project?", yes=settled, needs=f"trusting `{name}`"):
         return 1
     if agreed:
         print_note(f"you have agreed to the project's MCP server `{name}` already")
@@ -72,7 +69,7 @@ def trust(
         print_note(f"the project's MCP server `{name}` is {what} as it is now: noted in `{file}`")
     if as_json:
         where = None if never or server.url is not None else sandbox_of(server, words)
-        print_json({"name": name, "trusted": not never, "sandbox": where}, sys.stdout)
+        print_json({"name": name, "trusted": not never, "sandbox": where})
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, TextIO, cast
+from typing import Any, Final, NamedTuple, cast
 
 from codex_py.cli.console import print_json, print_table
 from codex_py.mcp.catalog import Catalog
@@ -45,10 +45,10 @@ class ServerView(NamedTuple):
         return self.entry.get("enabled", True) is not False
 
 
-def print_servers(servers: Sequence[ServerView], out: TextIO, *, as_json: bool) -> None:
+def print_servers(servers: Sequence[ServerView], *, as_json: bool) -> None:
     """Print all servers, those with a command first."""
     if as_json:
-        print_json([_listed(view) for view in servers], out)
+        print_json([_listed(view) for view in servers])
         return
     local = [view for view in servers if view.server.url is None]
     remote = [view for view in servers if view.server.url is not None]
@@ -64,9 +64,9 @@ def print_servers(servers: Sequence[ServerView], out: TextIO, *, as_json: bool) 
         )
         for view in local
     ]
-    print_table(("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth"), rows, out)
+    print_table(("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth"), rows)
     if local and remote:
-        out.write("\n")
+        print()
     rows = [
         (
             view.server.name,
@@ -77,17 +77,17 @@ def print_servers(servers: Sequence[ServerView], out: TextIO, *, as_json: bool) 
         )
         for view in remote
     ]
-    print_table(("Name", "Url", "Bearer Token Env Var", "Status", "Auth"), rows, out)
+    print_table(("Name", "Url", "Bearer Token Env Var", "Status", "Auth"), rows)
 
 
-def print_server(view: ServerView, out: TextIO, *, as_json: bool) -> None:
+def print_server(view: ServerView, *, as_json: bool) -> None:
     """Print everything about one server."""
     if as_json:
         tools = {name: _list(view.entry.get(name)) for name in ("enabled_tools", "disabled_tools")}
-        print_json({**_listed(view), **tools}, out)
+        print_json({**_listed(view), **tools})
         return
     server = view.server
-    out.write(f"{sanitize_line(server.name)}\n")
+    print(sanitize_line(server.name))
     facts: dict[str, Any] = {"enabled": str(view.enabled).lower(), "from": view.listed.plugin or view.listed.origin}
     if view.listed.origin == "project":
         facts["trusted"] = str(view.listed.standing == "trusted").lower()
@@ -106,10 +106,10 @@ def print_server(view: ServerView, out: TextIO, *, as_json: bool) -> None:
             facts[key] = ", ".join(map(str, cast("Sequence[str]", value))) if isinstance(value, tuple) else value
     facts |= {"auth": _AUTH[view.auth], **_next_steps(view)}
     for name, value in facts.items():
-        out.write(f"  {name}: {sanitize_line(str(value if value not in (None, '') else _NONE))}\n")
+        print(f"  {name}: {sanitize_line(str(value if value not in (None, '') else _NONE))}")
 
 
-def print_check(check: McpCheck, out: TextIO, *, as_json: bool) -> None:
+def print_check(check: McpCheck, *, as_json: bool) -> None:
     """Print what a started server offers, or why it did not start."""
     catalog = check.catalog or Catalog()
     if as_json:
@@ -123,16 +123,15 @@ def print_check(check: McpCheck, out: TextIO, *, as_json: bool) -> None:
                 "tools": [_tool(tool._asdict()) for tool in catalog.tools],
                 "prompts": [prompt.name for prompt in catalog.prompts],
             },
-            out,
         )
         return
     if check.error is None:
         tools = counted(len(catalog.tools), "tool")
-        out.write(f"{sanitize_line(check.name)}: up after {check.seconds:.1f} s, {tools}\n")
+        print(f"{sanitize_line(check.name)}: up after {check.seconds:.1f} s, {tools}")
     rows = [(tool.name, _hints(tool.read_only, tool.destructive), _first(tool.description)) for tool in catalog.tools]
-    print_table(("TOOL", "DOES", "DESCRIPTION"), rows, out)
+    print_table(("TOOL", "DOES", "DESCRIPTION"), rows)
     if catalog.prompts:
-        out.write(f"prompts: {sanitize_line(', '.join(prompt.name for prompt in catalog.prompts))}\n")
+        print(f"prompts: {sanitize_line(', '.join(prompt.name for prompt in catalog.prompts))}")
 
 
 def masked(values: Mapping[str, str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -90,7 +89,7 @@ def _show(rows: Sequence[ModelRow], provider: str, *, as_json: bool) -> None:
             }
             for row in rows
         ]
-        print_json({"provider": provider, "models": records}, sys.stdout)
+        print_json({"provider": provider, "models": records})
         return
     if not rows:
         print_note(f"the provider `{provider}` offers no models")

@@ -321,7 +321,7 @@ _OFFLINE: Final = "offline"
 _OTHER_DIRECTORY: Final = "name another directory with `-C`"
 
 
-def working_directory(chosen: str | None) -> Path:
+def working_directory(chosen: str | Path | None) -> Path:
     """The real path of the directory to work in."""
     shown = f"cannot work in `{chosen or '.'}`"
     try:

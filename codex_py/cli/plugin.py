@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, TextIO, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import typer
 
-from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note, print_table
+from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note, print_rows
 from codex_py.cli.mcp_trust import describe_lines
-from codex_py.cli.typer_command import Json, run_commands
+from codex_py.cli.typer_command import Json, Yes, run_commands
 from codex_py.config.edit import set_value
 from codex_py.config.entries import remove_table
 from codex_py.errors import UsageError, UserError
@@ -42,12 +41,9 @@ class PluginView(NamedTuple):
     change: str | None = None
 
 
-def print_plugins(plugins: Sequence[PluginView], out: TextIO, *, as_json: bool) -> None:
+def print_plugins(plugins: Sequence[PluginView], *, as_json: bool) -> None:
     """Print all plugins, and how much each contains."""
-    if as_json:
-        print_json([plugin_record(view) for view in plugins], out)
-        return
-    rows = [
+    rows = (
         (
             view.id,
             view.plugin.version or view.plugin.root.name if view.plugin else "-",
@@ -56,8 +52,9 @@ def print_plugins(plugins: Sequence[PluginView], out: TextIO, *, as_json: bool) 
             str(view.plugin.root) if view.plugin else "-",
         )
         for view in plugins
-    ]
-    print_table(("PLUGIN", "VERSION", "STATUS", "SKILLS", "SERVERS", "HOOKS", "DIRECTORY"), rows, out)
+    )
+    head = ("PLUGIN", "VERSION", "STATUS", "SKILLS", "SERVERS", "HOOKS", "DIRECTORY")
+    print_rows(head, rows, map(plugin_record, plugins), as_json=as_json)
 
 
 def plugin_record(view: PluginView) -> dict[str, Any]:
@@ -130,7 +127,6 @@ def _status(view: PluginView) -> str:
 
 _ABOUT: Final = "Plugins: bundles of skills, MCP servers and hooks. Nothing of one is run when it is added."
 
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")]
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="NAME[@MARKETPLACE]", help="The plugin, as `list` names it.")]
 
 
@@ -151,7 +147,7 @@ def list_plugins(as_json: Json = False) -> int:
     """List the plugins that are configured or installed, and how much each brings."""
     home = codex_home(os.environ)
     shown = [_plugin_view(home, plugin_id, enabled=enabled) for plugin_id, enabled in _known(home).items()]
-    print_plugins(shown, sys.stdout, as_json=as_json)
+    print_plugins(shown, as_json=as_json)
     if not shown and not as_json:
         print_note("no plugins are installed; `codex-py plugin add` adds one")
     return 0
@@ -175,10 +171,9 @@ def add_plugin(
     home = codex_home(os.environ)
     with staged_plugin(PluginRequest(source, path, plugin), home, os.environ) as staged:
         contents = plugin_contents(staged.plugin)
-        for line in content_lines(staged.plugin, contents):
-            print_note(line)
-        if not yes and not is_agreed("install it?", needs=f"installing the plugin `{staged.plugin.id}`"):
-            print_note("nothing was installed")
+        print_note(*content_lines(staged.plugin, contents))
+        needs = f"installing the plugin `{staged.plugin.id}`"
+        if not is_agreed("install it?", yes=yes, needs=needs, otherwise="nothing was installed"):
             return 1
         added = install_staged(staged, home)
     try:
@@ -188,7 +183,7 @@ def add_plugin(
         raise
     if as_json:
         shown = PluginView(added.id, True, added, plugin_contents(added))
-        print_json(plugin_record(shown), sys.stdout)
+        print_json(plugin_record(shown))
     print_note(f"added the plugin `{added.id}`; sessions have it from now on")
     return 0
 
@@ -201,7 +196,7 @@ def remove_plugin(name: Name, as_json: Json = False) -> int:
     remove_table(home / "config.toml", "plugins", plugin_id)
     uninstall_plugin(home, plugin_id)
     if as_json:
-        print_json({"id": plugin_id, "removed": True}, sys.stdout)
+        print_json({"id": plugin_id, "removed": True})
     print_note(f"removed the plugin `{plugin_id}`")
     return 0
 
@@ -223,18 +218,13 @@ def accept_plugin(name: Name, yes: Yes = False) -> int:
     """
     home = codex_home(os.environ)
     plugin_id = _find(home, name)
-    found = installed_plugin(home, plugin_id)
-    if found is None:
-        raise UsageError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
+    found = _installed(home, plugin_id)
     change = change_in(home, plugin_id, found.root)
     if change is None:
         print_note(f"the plugin `{plugin_id}` is as it was installed")
         return 0
-    for line in content_lines(found, plugin_contents(found)):
-        print_note(line)
-    print_note(f"  changed: {change}")
-    if not yes and not is_agreed("use it as it is now?", needs=f"accepting the plugin `{plugin_id}`"):
-        print_note("nothing was changed")
+    print_note(*content_lines(found, plugin_contents(found)), f"  changed: {change}")
+    if not is_agreed("use it as it is now?", yes=yes, needs=f"accepting the plugin `{plugin_id}`"):
         return 1
     record_plugin(home, plugin_id, found.root)
     print_note(f"accepted the plugin `{plugin_id}` as it is now; sessions have it from now on")
@@ -244,12 +234,9 @@ def accept_plugin(name: Name, yes: Yes = False) -> int:
 def _switch(name: str, *, enabled: bool) -> int:
     home = codex_home(os.environ)
     plugin_id = _find(home, name)
-    found = installed_plugin(home, plugin_id)
-    if enabled and found is None:
-        raise UsageError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
-    if enabled and found is not None:
-        for line in content_lines(found, plugin_contents(found)):
-            print_note(line)
+    if enabled:
+        found = _installed(home, plugin_id)
+        print_note(*content_lines(found, plugin_contents(found)))
     set_value(home / "config.toml", ("plugins", plugin_id, "enabled"), enabled)
     print_note(f"{'enabled' if enabled else 'disabled'} the plugin `{plugin_id}`; this counts from the next session on")
     return 0
@@ -280,6 +267,13 @@ def _find(home: Path, name: str) -> str:
     names = [*known, *(plugin_id.partition("@")[0] for plugin_id in known)]
     listed = f"there are {shown}" if shown else "`codex-py plugin add` installs one"
     raise UsageError(f"no plugin `{name}`", hint=did_you_mean(name, names) or listed)
+
+
+def _installed(home: Path, plugin_id: str) -> Plugin:
+    found = installed_plugin(home, plugin_id)
+    if found is None:
+        raise UsageError(f"the plugin `{plugin_id}` is not installed", hint="`codex-py plugin add` installs one")
+    return found
 
 
 def _plugin_view(home: Path, plugin_id: str, *, enabled: bool) -> PluginView:

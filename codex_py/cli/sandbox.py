@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Final, NamedTuple, TextIO
+from typing import Final, NamedTuple
 
 from codex_py.cli.console import aligned, print_json, print_note, print_warnings
 from codex_py.cli.options import (
@@ -49,27 +49,28 @@ class SandboxReport(NamedTuple):
     permissions: Sequence[Permission]
 
 
-def print_report(report: SandboxReport, out: TextIO, home: Path, *, as_json: bool, everything: bool) -> None:
+def print_report(report: SandboxReport, home: Path, *, as_json: bool, everything: bool) -> None:
     """Print the report; denied paths that do not exist are left out, except as JSON or with `everything`."""
     if as_json:
-        print_json(_as_object(report), out)
+        print_json(_as_object(report))
         return
     backend = report.backend or "nothing, so no command runs"
-    out.write(f"{sanitize_line(f'{report.mode} in {short_path(report.cwd, str(home))}, held by {backend}')}\n")
+    print(f"{sanitize_line(f'{report.mode} in {short_path(report.cwd, str(home))}, held by {backend}')}")
     if report.shortfall:
-        out.write(f"{sanitize_line(f'not held: {report.shortfall}')}\n")
+        print(f"{sanitize_line(f'not held: {report.shortfall}')}")
     shown = [
         permission
         for permission in report.permissions
         if everything or permission.exists or permission.action != "read"
     ]
     for action, title in _TITLES.items():
-        out.write(f"\n{title}\n")
+        print(f"\n{title}")
         rows = [_row(permission, home) for permission in shown if permission.action == action]
-        out.writelines(f"  {line}\n" for line in aligned(rows))
+        for line in aligned(rows):
+            print(f"  {line}")
     left = len(report.permissions) - len(shown)
     if left:
-        out.write(f"\n{left} more paths must not be read and do not exist here: --all shows them\n")
+        print(f"\n{left} more paths must not be read and do not exist here: --all shows them")
 
 
 def _row(permission: Permission, home: Path) -> tuple[str, ...]:
@@ -188,7 +189,7 @@ class _Setup(NamedTuple):
 def _set_up(options: argparse.Namespace) -> _Setup:
     home, cwd = codex_home(os.environ), working_directory(options.cd)
     loaded = load_config(request_for(options, home, cwd, chosen={"sandbox_mode": options.sandbox}))
-    print_warnings((*loaded.warnings, *allowances_without_effect(loaded, home=home, env=os.environ)))
+    print_warnings(*loaded.warnings, *allowances_without_effect(loaded, home=home, env=os.environ))
     policy = choose_policy(loaded, find_directories(options.add_dir))
     backends = (options.backend,) if options.backend else BACKENDS
     return _Setup(loaded, policy, make_sandbox(loaded, home=home, env=os.environ, backends=backends), home, cwd)
@@ -209,10 +210,10 @@ def _explain(parser: Parser, flags: Sequence[str]) -> int:
     try:
         backend = sandbox.backend_name(policy, cwd)
     except ToolError as error:
-        print_warnings([str(error)])
+        print_warnings(str(error))
         backend = None
     report = SandboxReport(mode_of(policy), cwd, backend, sandbox.shortfall(policy, cwd), found)
-    print_report(report, sys.stdout, user_home(os.environ), as_json=options.as_json, everything=options.everything)
+    print_report(report, user_home(os.environ), as_json=options.as_json, everything=options.everything)
     return 0
 
 
@@ -221,15 +222,15 @@ def _run_sandboxed(setup: _Setup, command: Sequence[str]) -> int:
     _, policy, sandbox, _, cwd = setup
     shortfall = sandbox.shortfall(policy, cwd)
     if shortfall is not None:
-        print_warnings([shortfall])
+        print_warnings(shortfall)
     status = 0
     for _ in range(MAX_STARTS):
         wrapped = sandbox.wrap(PreparedCommand(tuple(command), cwd, os.environ), policy=policy, cwd=cwd)
         if unsearched := sandbox.unsearched(policy, cwd):
-            print_warnings([unsearched])
+            print_warnings(unsearched)
         status, has_begun = _run(wrapped, sandboxed=wrapped.argv != tuple(command))
         sandbox.look_at_repositories()
-        print_warnings(sandbox.take_notices())
+        print_warnings(*sandbox.take_notices())
         if has_begun:
             break
     return status

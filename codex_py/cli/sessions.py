@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Final, TextIO, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -55,12 +55,12 @@ _FIXED_WIDTH: Final = 36 + 2 + 10 + 2 + 11 + 2
 _WIDEST: Final = 400
 
 
-def print_sessions(sessions: Sequence[SessionSummary], out: TextIO, *, now: float, as_json: bool) -> None:
+def print_sessions(sessions: Sequence[SessionSummary], *, now: float, as_json: bool) -> None:
     """One row a session, in the order given; `now` is in seconds since the epoch."""
     if as_json:
-        print_json([_object(session) for session in sessions], out)
+        print_json([_object(session) for session in sessions])
         return
-    width = shutil.get_terminal_size().columns if out.isatty() else _WIDEST
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDEST
     home = Path(os.path.expanduser("~"))  # noqa: PTH111
     cwds = {session.cwd for session in sessions}
     directories = {cwd: short_directory(Path(cwd), home) if cwd else "" for cwd in cwds}
@@ -78,23 +78,21 @@ def print_sessions(sessions: Sequence[SessionSummary], out: TextIO, *, now: floa
     fixed = _FIXED_WIDTH + max((len(row[3]) + 2 + len(row[4]) for row in rows), default=0)
     available = max(_NARROWEST, width - fixed)
     cut = [(*row[:5], row[5] if len(row[5]) <= available else row[5][: available - 1] + "…") for row in rows]
-    print_table(("ID", "UPDATED", "TOKENS", "COST", "DIRECTORY", "SESSION"), cut, out)
+    print_table(("ID", "UPDATED", "TOKENS", "COST", "DIRECTORY", "SESSION"), cut)
 
 
-def print_transcript(
-    session: SessionSummary, entries: Sequence[TranscriptEntry], out: TextIO, *, as_json: bool
-) -> None:
+def print_transcript(session: SessionSummary, entries: Sequence[TranscriptEntry], *, as_json: bool) -> None:
     """The facts about a session, then its transcript."""
     if as_json:
-        print_json({**_object(session), "items": [_entry_object(entry) for entry in entries]}, out)
+        print_json({**_object(session), "items": [_entry_object(entry) for entry in entries]})
         return
     for label, value in _facts(session):
-        out.write(f"{label + ':':<13} {sanitize_line(value)}\n")
+        print(f"{label + ':':<13} {sanitize_line(value)}")
     for turn, group in groupby(entries, key=lambda entry: entry.turn):
         group_entries = list(group)
         if turn and not isinstance(group_entries[0], TranscriptCompaction):
-            out.write(f"\n--- turn {turn} · {sanitize_line(group_entries[0].timestamp)} ---\n")
-        _print_entries(group_entries, Path(session.cwd), out)
+            print(f"\n--- turn {turn} · {sanitize_line(group_entries[0].timestamp)} ---")
+        _print_entries(group_entries, Path(session.cwd))
 
 
 def _object(session: SessionSummary) -> dict[str, Any]:
@@ -151,9 +149,9 @@ def _facts(session: SessionSummary) -> Iterator[tuple[str, str]]:
     yield from ((label, value) for label, value in fields.items() if value)
 
 
-def _print_entries(entries: Sequence[TranscriptEntry], cwd: Path, out: TextIO) -> None:
+def _print_entries(entries: Sequence[TranscriptEntry], cwd: Path) -> None:
     """The entries of one turn; of a compaction, the items that replaced the earlier ones."""
-    printer = PlainPrinter(lambda line: print(line, file=out))
+    printer = PlainPrinter(print)
     for is_item, group in groupby(entries, key=lambda entry: isinstance(entry, TranscriptItem)):
         if is_item:
             _print_items([entry.value for entry in group if isinstance(entry, TranscriptItem)], cwd, printer)
@@ -162,12 +160,12 @@ def _print_entries(entries: Sequence[TranscriptEntry], cwd: Path, out: TextIO) -
             match entry:
                 case TranscriptCompaction(message=message, replaced=replaced, items=items):
                     when = sanitize_line(entry.timestamp)
-                    print(f"\n--- compacted {replaced} items, which --before-compaction shows · {when} ---", file=out)
+                    print(f"\n--- compacted {replaced} items, which --before-compaction shows · {when} ---")
                     # In either program's files the summary stands last, with words for the model around it.
                     is_in_last_item = bool(message) and bool(items) and _has_text(items[-1], message)
                     _print_items(items[:-1] if is_in_last_item else items, cwd, printer)
                     if message:
-                        print(f"summary\n{sanitize(message)}", file=out)
+                        print(f"summary\n{sanitize(message)}")
                 case TranscriptFailure(message=message):
                     printer(events.TurnFailed("", message))
                 case _:
@@ -246,10 +244,10 @@ def list_stored(
     home = codex_home(os.environ)
     directory = None if everywhere else Path(cwd or ".").absolute()
     found, unreadable = list_with_damaged(home, SessionQuery(directory, search, archived, agents))
-    print_sessions(found[:limit], sys.stdout, now=time.time(), as_json=as_json)
+    print_sessions(found[:limit], now=time.time(), as_json=as_json)
     if not found:
         # A directory that is gone may have had sessions; one that never was is a typing error.
-        working_directory(None if cwd is None else str(cwd))
+        working_directory(cwd)
         where = "" if directory is None else f" that worked in `{directory}`"
         print_note(
             f"no{' archived' if archived else ''} sessions{where}" + ("" if everywhere else "; --all lists the others")
@@ -282,7 +280,7 @@ def show(
     entries = before_compaction(transcript) if raw else live(transcript)
     if raw and not entries:
         raise UserError(f"session `{session.id}` was never compacted", hint="leave --before-compaction out")
-    print_transcript(session, entries, sys.stdout, as_json=as_json)
+    print_transcript(session, entries, as_json=as_json)
     return 0
 
 
@@ -317,7 +315,6 @@ def delete(
     """Remove a session for good, archived or not."""
     path = find_exactly(codex_home(os.environ), target)
     if not certain and not _agrees(path):
-        print_note("nothing was deleted")
         return 1
     delete_session(path)
     print_note(f"deleted session `{thread_of(path)}`")
@@ -338,4 +335,5 @@ def _agrees(path: Path) -> bool:
     prompt = " ".join(summary.first_prompt.split())[:_PROMPT_SHOWN] if summary else ""
     about = f" ({prompt})" if prompt else ""
     session = f"session `{thread_of(path)}`"
-    return is_agreed(f"delete {session}{about} for good?", needs=f"deleting {session}")
+    question = f"delete {session}{about} for good?"
+    return is_agreed(question, yes=False, needs=f"deleting {session}", otherwise="nothing was deleted")

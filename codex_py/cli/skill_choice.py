@@ -9,10 +9,8 @@ from typing import Annotated, Final, NamedTuple, TypeAlias
 
 import typer
 
-from codex_py.cli.console import print_warnings
-from codex_py.config.load import ConfigRequest
+from codex_py.cli.console import local_request, print_warnings
 from codex_py.errors import UsageError, UserError
-from codex_py.paths import codex_home
 from codex_py.services.skill_admin import SkillAdmin, look_at_skills
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.scan import SKILL_FILE
@@ -57,7 +55,7 @@ def _as_path(target: str) -> Path | None:
     """The real path of the `SKILL.md` that a text may name."""
     if "\0" in target:
         return None
-    path = Path(os.path.expanduser(target))  # noqa: PTH111  (Path.expanduser raises for a user that does not exist)
+    path = expanded(Path(target))
     return Path(os.path.realpath(path / SKILL_FILE if path.is_dir() else path))
 
 
@@ -80,15 +78,18 @@ def look_here(
     refresh: bool = False,
 ) -> SkillAdmin:
     """Load the configuration and the skills as a session would, and print their warnings."""
+    request = local_request(overrides, profile, cwd=directory_at(cwd))
+    found = look_at_skills(request, refresh=refresh)
+    print_warnings(*found.loaded.warnings, *filter(None, [found.trouble]))
+    return found
+
+
+def directory_at(cwd: Path | None) -> Path:
+    """The directory of `--cwd`, or the current one."""
     directory = expanded(cwd or Path.cwd()).absolute()
     if not directory.is_dir():
         raise UsageError(f"cannot look from `{cwd}`: it is not a directory")
-    request = ConfigRequest(
-        home=codex_home(os.environ), cwd=directory, env=os.environ, overrides=tuple(overrides or ()), profile=profile
-    )
-    found = look_at_skills(request, refresh=refresh)
-    print_warnings((*found.loaded.warnings, *filter(None, [found.trouble])))
-    return found
+    return directory
 
 
 def expanded(path: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
@@ -31,11 +30,7 @@ from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UserError
 from codex_py.paths import codex_home
 from codex_py.services import skill_admin, skill_lint
-from codex_py.services.skill_admin import (
-    named,
-    switch_skills,
-    window_for,
-)
+from codex_py.services.skill_admin import named, switch_skills, window_for
 from codex_py.services.skill_lint import LintServices
 from codex_py.services.skill_origins import installed_skills
 from codex_py.skills.doctor import examine
@@ -94,11 +89,11 @@ def list_skills(
         print_installed(installed_skills(found.sources, os.environ), as_json=as_json)
         return 0
     rules = skill_rules(found.loaded)
-    view.print_list(found.catalog, rules, sys.stdout, as_json=as_json)
-    print_warnings(idle_rules(found.catalog.skills, rules, certain=True))
-    print_warnings(found.catalog.notes)
+    view.print_list(found.catalog, rules, as_json=as_json)
     print_warnings(
-        f"the skill `{edited.path.parent.name}` is used, but {edited.message}" for edited in found.catalog.edited
+        *idle_rules(found.catalog.skills, rules, certain=True),
+        *found.catalog.notes,
+        *(f"the skill `{edited.path.parent.name}` is used, but {edited.message}" for edited in found.catalog.edited),
     )
     if not (found.catalog.skills or found.catalog.problems):
         roots = (
@@ -118,7 +113,7 @@ def show_skill(
     """Show one skill: what it says of itself, what it needs, its files, and its SKILL.md."""
     found = look_here(cwd, overrides, profile)
     chosen = choose_skills(found.catalog, target)
-    view.print_skills(chosen.skills, found.catalog, sys.stdout, as_json=as_json)
+    view.print_skills(chosen.skills, found.catalog, as_json=as_json)
     return 0
 
 
@@ -151,7 +146,7 @@ def diagnose(
         rules=skill_rules(found.loaded),
         never_install=settings.never_install_mcp,
     )
-    view.print_examination(examination, sys.stdout, as_json=as_json)
+    view.print_examination(examination, as_json=as_json)
     return 0
 
 
@@ -173,7 +168,7 @@ def lint_skills(
     if fix and (fixed := fix_findings(findings)):
         print_note(f"repaired {len(fixed)} of {counted(len(findings), 'finding')}")
         findings = skill_lint.lint_skills(chosen, services)
-    view.print_findings(findings, sys.stdout, as_json=as_json)
+    view.print_findings(findings, as_json=as_json)
     if not findings:
         print_note("nothing to complain about")
     return 1 if any(finding.level == "error" for finding in findings) else 0
@@ -184,7 +179,7 @@ def _lint_services(*, runs_scripts: bool) -> LintServices:
     try:
         local = load_local_config(quiet=True)
     except UserError as error:
-        print_warnings([f"scripts are not run: {error}"])
+        print_warnings(f"scripts are not run: {error}")
         return LintServices(None, Path(os.environ.get("CODEX_HOME") or os.devnull), os.environ, runs_scripts=False)
     return LintServices(local.loaded, local.home, os.environ, runs_scripts=runs_scripts)
 
@@ -192,7 +187,7 @@ def _lint_services(*, runs_scripts: bool) -> LintServices:
 def show_usage(as_json: Json = False) -> int:
     """Show how often each skill was used, from the ledger on this machine; the last used comes first."""
     usage = read_usage(codex_home(os.environ))
-    view.print_usage(usage, sys.stdout, as_json=as_json)
+    view.print_usage(usage, as_json=as_json)
     if not usage:
         print_note("no skill has been used yet")
     return 0
@@ -207,8 +202,8 @@ def rank_skills(
 ) -> int:
     """Show which skills fit a text, the best first, and why; the suggested ones are marked."""
     found = look_here(cwd, overrides, profile)
-    ranked = skill_admin.rank_skills(found, text, _warn)
-    view.print_ranking(ranked, sys.stdout, as_json=as_json)
+    ranked = skill_admin.rank_skills(found, text, print_warnings)
+    view.print_ranking(ranked, as_json=as_json)
     if not ranked:
         print_note("no skill fits")
     return 0
@@ -234,15 +229,11 @@ def search_skills(
             reason = "is switched off" if not enabled else "is the name of several skills: use the path of one"
             raise UserError(f"the skill `{skill}` {reason}")
         skills = tuple(enabled)
-    passages = skill_admin.search_passages(found, skills, question, limit, _warn)
-    view.print_passages(passages, sys.stdout, as_json=as_json)
+    passages = skill_admin.search_passages(found, skills, question, limit, print_warnings)
+    view.print_passages(passages, as_json=as_json)
     if not passages:
         print_note("nothing found")
     return 0
-
-
-def _warn(message: str) -> None:
-    print_warnings([message])
 
 
 def _switch(target: str, cwd: Path | None, *, enabled: bool) -> int:

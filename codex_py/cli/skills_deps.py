@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 
 import typer
 
-from codex_py.cli.console import is_agreed, print_json, print_note, print_table
+from codex_py.cli.console import is_agreed, print_note, print_rows
 from codex_py.cli.skill_choice import Cwd, look_here
-from codex_py.cli.skills_install import Yes
 from codex_py.cli.skills_view import print_needs
-from codex_py.cli.typer_command import Json, Overrides, Profile
+from codex_py.cli.typer_command import Json, Overrides, Profile, Yes
 from codex_py.config.entries import remove_servers, servers_for_skills
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.build import make_mcp_context
@@ -78,10 +76,8 @@ def show_needs(
         checks = asyncio.run(_try_needs(found, skills))
         _print_checks(checks, as_json=as_json)
         return 0 if all(need.works for need in checks) else 1
-    servers = known_servers(found.loaded, found.request.home, found.request.cwd).servers
-    present = {key for server in servers if server.standing == "trusted" for key in mcp_keys(server.name, server.entry)}
-    needs = list_needs(skills, env=os.environ, configured_mcp=present)
-    print_needs(needs, sys.stdout, as_json=as_json)
+    needs = list_needs(skills, env=os.environ, configured_mcp=_trusted_servers(found).keys())
+    print_needs(needs, as_json=as_json)
     if not needs:
         print_note("no skill needs an MCP server or an environment variable")
     return 0
@@ -100,8 +96,8 @@ def prune_servers(yes: Yes = False, cwd: Cwd = None) -> int:
     for orphan in orphans:
         print_note(f"MCP server `{orphan.name}`: {orphan.reason}")
     them = "it" if len(orphans) == 1 else "them"
-    if not yes and not is_agreed(f"remove {them}?", needs="removing MCP servers"):
-        print_note("nothing was removed")
+    needs = "removing MCP servers"
+    if not is_agreed(f"remove {them}?", yes=yes, needs=needs, otherwise="nothing was removed"):
         return 1
     file = found.request.home / "config.toml"
     remove_servers(file, [orphan.name for orphan in orphans])
@@ -112,8 +108,7 @@ def prune_servers(yes: Yes = False, cwd: Cwd = None) -> int:
 def find_orphans(found: SkillAdmin) -> list[Orphan]:
     """The servers whose skills are all gone, switched off, or do not declare them any more. Raises `UserError`."""
     file = found.request.home / "config.toml"
-    listed = known_servers(found.loaded, found.request.home, found.request.cwd).servers
-    entries = {server.name: server.entry for server in listed}
+    entries = {server.name: server.entry for server in _servers(found)}
     orphans: list[Orphan] = []
     for name, files in servers_for_skills(file).items():
         keys = set(mcp_keys(name, entries.get(name, {})))
@@ -143,13 +138,19 @@ def _read_elsewhere(path: Path) -> Skill | None:
     return None if record.error else skill_of(record, SkillRoot(path.parent.parent, "user", "extra"))
 
 
+def _servers(found: SkillAdmin) -> Sequence[ListedServer]:
+    return known_servers(found.loaded, found.request.home, found.request.cwd).servers
+
+
+def _trusted_servers(found: SkillAdmin) -> dict[str, ListedServer]:
+    """The servers that are started, by each key that a skill may need them by."""
+    trusted = [server for server in _servers(found) if server.standing == "trusted"]
+    return {key: server for server in trusted for key in mcp_keys(server.name, server.entry)}
+
+
 async def _try_needs(found: SkillAdmin, skills: Sequence[Skill]) -> list[NeedCheck]:
     """Try everything that skills need; each server is started once."""
-    request = found.request
-    servers = known_servers(found.loaded, request.home, request.cwd).servers
-    by_key = {
-        key: server for server in servers if server.standing == "trusted" for key in mcp_keys(server.name, server.entry)
-    }
+    by_key = _trusted_servers(found)
     needs = list_needs(skills, env=os.environ, configured_mcp=by_key.keys())
     results: dict[str, tuple[bool, str]] = {}
     checks: list[NeedCheck] = []
@@ -201,21 +202,16 @@ async def _try_command(found: SkillAdmin, command: str) -> tuple[bool, str]:
 
 
 def _print_checks(checks: Sequence[NeedCheck], *, as_json: bool) -> None:
-    if as_json:
-        print_json([check._asdict() for check in checks], sys.stdout)
-        return
     rows = [
         (check.skill, check.kind, check.name, "works" if check.works else "fails", check.detail) for check in checks
     ]
-    print_table(("SKILL", "NEEDS", "NAME", "STATUS", "DETAIL"), rows, sys.stdout)
-    if not checks:
+    records = (check._asdict() for check in checks)
+    print_rows(("SKILL", "NEEDS", "NAME", "STATUS", "DETAIL"), rows, records, as_json=as_json)
+    if not (checks or as_json):
         print_note("no skill needs an MCP server, an environment variable or a command")
 
 
 def _print_orphans(orphans: Sequence[Orphan], *, as_json: bool) -> None:
-    if as_json:
-        print_json([orphan._asdict() for orphan in orphans], sys.stdout)
-        return
-    print_table(("SERVER", "REASON"), [(orphan.name, orphan.reason) for orphan in orphans], sys.stdout)
-    if not orphans:
+    print_rows(("SERVER", "REASON"), orphans, (orphan._asdict() for orphan in orphans), as_json=as_json)
+    if not (orphans or as_json):
         print_note("every server that was written for a skill is still needed")

@@ -14,7 +14,8 @@ import typer
 
 from codex_py.cli import skills_install_view as view
 from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note
-from codex_py.cli.typer_command import Json
+from codex_py.cli.skill_choice import Cwd, directory_at
+from codex_py.cli.typer_command import Json, Yes
 from codex_py.core.session_skills import skill_sources
 from codex_py.errors import UsageError, UserError
 from codex_py.services.skill_install import (
@@ -53,10 +54,6 @@ from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize
 
 Scope: TypeAlias = Literal["user", "project"]
-Cwd: TypeAlias = Annotated[
-    Path | None, typer.Option("--cwd", "-C", "--cd", metavar="DIR", help="As if started in this directory.")
-]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")]
 OneScope: TypeAlias = Annotated[
     Scope | None, typer.Option("--scope", help="Only skills of the user, or of the project.")
 ]
@@ -96,21 +93,21 @@ def install_skills(
         found = _chosen(find_skills(fetched.top), skill or (), source)
         if dry_run:
             for each in found:
-                view.show_staged(stage_skill(each, fetched, stage / "shown", pinned=pin))
+                print_note(*view.staged_lines(stage_skill(each, fetched, stage / "shown", pinned=pin)))
             return 0
         with opened_target(target) as draft:
             staged = [stage_skill(each, fetched, draft, pinned=pin) for each in found]
             for each in staged:
                 require_free(target, each)
-                view.show_staged(each)
+                print_note(*view.staged_lines(each))
             names = ", ".join(f"`{each.name}`" for each in staged)
             them = "it" if len(staged) == 1 else f"these {len(staged)} skills"
-            if not yes and not is_agreed(f"install {them}?", needs=f"installing {names}"):
-                print_note("nothing was installed")
+            needs = f"installing {names}"
+            if not is_agreed(f"install {them}?", yes=yes, needs=needs, otherwise="nothing was installed"):
                 return 1
             records = [_place(request, target, each) for each in staged]
     if as_json:
-        print_json([view.installed_record(record) for record in records], sys.stdout)
+        print_json([view.installed_record(record) for record in records])
     return 0
 
 
@@ -155,7 +152,7 @@ def remove_skill(name: Name, scope: OneScope = None, yes: Yes = False, cwd: Cwd 
     """Remove an installed skill: its files and its entry in `skills.lock`. Edited files are kept aside."""
     request = _request(cwd)
     installed = _one(request, name, scope)
-    if not _is_wanted(f"remove `{installed.directory}`?", yes=yes):
+    if not is_agreed(f"remove `{installed.directory}`?", yes=yes):
         return 1
     with opened_target(installed.target) as stage:
         _keep_edited(request, installed)
@@ -179,9 +176,8 @@ def accept_skill(name: Name, scope: OneScope = None, yes: Yes = False, cwd: Cwd 
         print_note(f"the skill `{name}` is what was agreed to already")
         return 0
     declared = capabilities_of(installed.directory)
-    for line in capability_lines(installed.entry.declared, declared):
-        print_note(f"  {line}")
-    if not _is_wanted(f"agree to `{installed.directory}` as it is?", yes=yes):
+    print_note(*(f"  {line}" for line in capability_lines(installed.entry.declared, declared)))
+    if not is_agreed(f"agree to `{installed.directory}` as it is?", yes=yes):
         return 1
     with opened_target(installed.target):
         record_entry(installed.target, name, installed.entry.replace(tree_hash=tree, declared=declared, date=now()))
@@ -203,7 +199,7 @@ def show_difference(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
             installed
         )
         for line in capability_lines(installed.entry.declared, capabilities_of(installed.directory)):
-            sys.stdout.write(f"{sanitize(line)}\n")
+            print(sanitize(line))
         if before is None:
             print_note("the text that was agreed to is not available any more, so it cannot be compared")
             return 0
@@ -226,7 +222,7 @@ def sync_skills(scope: Scope = "project", yes: Yes = False, cwd: Cwd = None) -> 
     if not wrong:
         print_note(f"everything in `{target.root}` is what the lock says")
     edited = ", ".join(f"`{each.name}`" for each in wrong if each.is_edited)
-    if edited and not _is_wanted(f"replace the changed files of {edited}?", yes=yes):
+    if edited and not is_agreed(f"replace the changed files of {edited}?", yes=yes):
         return 1
     status = 0
     with _work_directory(request) as work:
@@ -256,19 +252,9 @@ def _restore(request: SkillRootsRequest, installed: InstalledSkill, sources: Sou
     print_note(f"put the skill `{installed.name}` in place, from {view.origin(installed.entry)}")
 
 
-def _is_wanted(question: str, *, yes: bool) -> bool:
-    if yes or is_agreed(question):
-        return True
-    print_note("nothing was changed")
-    return False
-
-
 def _request(cwd: Path | None) -> SkillRootsRequest:
-    directory = Path(os.path.expanduser(cwd or Path.cwd())).absolute()  # noqa: PTH111  (Path.expanduser raises)
-    if not directory.is_dir():
-        raise UsageError(f"cannot look from `{cwd}`: it is not a directory")
-    local = load_local_config(cwd=directory)
-    return skill_sources(local.loaded, home=local.home, cwd=directory, env=os.environ)
+    home, directory, loaded = load_local_config(cwd=directory_at(cwd))
+    return skill_sources(loaded, home=home, cwd=directory, env=os.environ)
 
 
 @contextmanager
@@ -376,8 +362,8 @@ def _update(
         staged = stage_skill(found, fetched, stage, pinned=False)
         staged = staged._replace(name=installed.name)
         view.show_update(installed, staged)
-        if not yes and not is_agreed(f"update `{installed.name}`?", needs=f"updating `{installed.name}`"):
-            print_note(f"`{installed.name}` stays as it is")
+        name = f"`{installed.name}`"
+        if not is_agreed(f"update {name}?", yes=yes, needs=f"updating {name}", otherwise=f"{name} stays as it is"):
             return False
         _keep_edited(request, installed)
         put_in_place(installed.target, staged)

@@ -6,12 +6,11 @@ Texts and names come from others, so every line passes the sanitizer.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.cli.console import print_json, print_note, print_table
+from codex_py.cli.console import print_json, print_note, print_rows
 from codex_py.services.skill_install import SourceSkill, StagedSkill
 from codex_py.services.skill_origins import InstalledSkill, capability_lines, tree_diff
 from codex_py.skills.capabilities import Capabilities, find_commands
@@ -43,12 +42,6 @@ _SIGNS: Final = (
 )
 
 
-def show_staged(staged: StagedSkill) -> None:
-    """Print everything that a new skill brings."""
-    for line in staged_lines(staged):
-        print_note(line)
-
-
 def staged_lines(staged: StagedSkill) -> Iterator[str]:
     """The lines about a new skill: origin, files, capabilities, addresses, commands, findings."""
     skill = parse_skill(read_skill_text(staged.directory / "SKILL.md", None))
@@ -57,7 +50,7 @@ def staged_lines(staged: StagedSkill) -> Iterator[str]:
     total = sum(file.size for file in staged.files)
     yield f"  files: {len(staged.files)}, {total} bytes"
     yield from _some([f"{file.path}  {file.size}" for file in staged.files], _MAX_FILES)
-    yield from capability_summary(staged.declared)
+    yield from _capability_summary(staged.declared)
     commands = find_commands(staged.directory, staged.files)
     if commands:
         yield "  shell commands:"
@@ -73,7 +66,7 @@ def staged_lines(staged: StagedSkill) -> Iterator[str]:
         yield from _some(shown, _MAX_LINES)
 
 
-def capability_summary(declared: Capabilities) -> Iterator[str]:
+def _capability_summary(declared: Capabilities) -> Iterator[str]:
     """One line for each sort of capability that there is."""
     for noun, values in (
         ("scripts", declared.scripts),
@@ -91,17 +84,8 @@ def show_update(installed: InstalledSkill, staged: StagedSkill) -> None:
     """Print what an update changes: the capabilities, then the text."""
     print_note(f"skill `{staged.name}`: {origin(installed.entry)} -> {origin(staged.entry)}")
     lines = capability_lines(installed.entry.declared, staged.declared)
-    for line in lines:
-        print_note(f"  {line}")
-    if not lines:
-        print_note("  no change of its capabilities")
-    print_diff_note(tree_diff(installed.directory, staged.directory))
-
-
-def print_diff_note(diff: str) -> None:
-    """Print a diff on stderr."""
-    for line in sanitize(diff).splitlines():
-        print_note(f"  {line}")
+    diff = sanitize(tree_diff(installed.directory, staged.directory)).splitlines()
+    print_note(*(f"  {line}" for line in (*(lines or ["no change of its capabilities"]), *diff)))
 
 
 def origin(entry: LockEntry) -> str:
@@ -120,33 +104,28 @@ def origin(entry: LockEntry) -> str:
 
 def print_behind(behind: Sequence[tuple[InstalledSkill, SourceSkill]], *, as_json: bool) -> None:
     """Print the skills whose source has another version."""
-    if as_json:
-        print_json([installed_record(each) for each, _ in behind], sys.stdout)
-        return
     rows = [(each.name, each.scope, each.entry.date or "-", origin(each.entry)) for each, _ in behind]
-    print_table(("SKILL", "SCOPE", "INSTALLED", "SOURCE"), rows, sys.stdout)
-    if not behind:
+    records = (installed_record(each) for each, _ in behind)
+    print_rows(("SKILL", "SCOPE", "INSTALLED", "SOURCE"), rows, records, as_json=as_json)
+    if not (behind or as_json):
         print_note("no skill is behind its source")
 
 
 def print_installed(installed: Sequence[InstalledSkill], *, as_json: bool) -> None:
     """Print the installed skills with their sources."""
     if as_json:
-        print_json([installed_record(each, edited=each.is_edited) for each in installed], sys.stdout)
+        print_json([installed_record(each, edited=each.is_edited) for each in installed])
         return
     for each in installed:
         edited = "; edited since" if each.is_edited else "" if each.directory.is_dir() else "; its files are gone"
-        sys.stdout.write(
-            sanitize(f"{each.name}  ({each.scope})  {each.directory}\n  from {origin(each.entry)}{edited}\n")
-        )
+        print(sanitize(f"{each.name}  ({each.scope})  {each.directory}\n  from {origin(each.entry)}{edited}"))
     if not installed:
         print_note("no skills are installed from a source")
 
 
-def installed_record(installed: InstalledSkill, entry: LockEntry | None = None, **more: Any) -> dict[str, Any]:
+def installed_record(installed: InstalledSkill, **more: Any) -> dict[str, Any]:
     """An installed skill as JSON."""
-    shown = entry or installed.entry
-    fields = shown.replace(pending=None).as_json()
+    fields = installed.entry.replace(pending=None).as_json()
     return {"name": installed.name, "scope": installed.scope, "path": str(installed.directory), **fields, **more}
 
 

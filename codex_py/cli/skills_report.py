@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from codex_py.cli.console import print_json, print_note, print_table
+from codex_py.cli.console import print_note, print_rows
 from codex_py.cli.html_page import Bar, render_page, write_page
 from codex_py.cli.skill_choice import Cwd, expanded, look_here
 from codex_py.cli.skills_view import finding_object
@@ -57,10 +56,7 @@ def _print_report(admin: SkillAdmin, *, since: str | None, as_json: bool, page: 
     if page is not None:
         write_page(page, _page(assessments, since))
         print_note(f"wrote `{page}`")
-    if as_json:
-        print_json([_object(entry) for entry in assessments], sys.stdout)
-    else:
-        print_table(_HEAD, [_row(entry) for entry in assessments], sys.stdout)
+    print_rows(_HEAD, map(_row, assessments), map(_object, assessments), as_json=as_json)
     if elsewhere:
         uses = counted(elsewhere, "use")
         print_note(f"{uses} of skills that are not enabled here are left out: see `codex-py skills usage`")

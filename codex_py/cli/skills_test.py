@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -103,11 +102,10 @@ def _run_test(plan: EvalPlan, output: _Output) -> int:
         write_page(output.page, _page(plan, result))
         print_note(f"wrote `{output.page}`")
     if output.as_json:
-        print_json(_object(plan, result), sys.stdout)
+        print_json(_object(plan, result))
     else:
         _print_result(plan, result)
-    for line in _sentence_notes(result):
-        print_note(line)
+    print_note(*_sentence_notes(result))
     for message in dict.fromkeys(eval_run.failure for eval_run in result.failures):
         count = sum(eval_run.failure == message for eval_run in result.failures)
         print_note(f"{count} of {total} runs count in no rate: {message}")
@@ -210,9 +208,7 @@ def _print_result(plan: EvalPlan, result: EvalResult) -> None:
     parts += [f"left alone {_ratio(others)} times when not"] if others else []
     print(f"activation: {_percent(result.activation)} ({', '.join(parts) or 'nothing could be judged'})")
     if not plan.triggers:
-        print()
-        for line in aligned(_table(result)):
-            print(line)
+        print("", *aligned(_table(result)), sep="\n")
     spent = sum(eval_run.usd for eval_run in result.eval_runs)
     if spent:
         print(f"\ncost: {describe_usd(spent)}")

@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
-from codex_py.cli.console import aligned, print_json, print_table
+from codex_py.cli.console import aligned, print_json, print_rows, print_table
 from codex_py.skills.dependencies import SkillNeed
 from codex_py.skills.doctor import Examination
 from codex_py.skills.lint_finding import LintFinding
@@ -30,7 +30,7 @@ _MAX_NAMES: Final = 20
 _MAX_RANKED: Final = 20
 
 
-def print_list(catalog: SkillCatalog, rules: Sequence[SkillSwitch], out: TextIO, *, as_json: bool) -> None:
+def print_list(catalog: SkillCatalog, rules: Sequence[SkillSwitch], *, as_json: bool) -> None:
     """Print every skill with the layer that switched it on or off, then the files that were not loaded or ignored."""
     decided = decisions(catalog.skills, rules)
     if as_json:
@@ -44,7 +44,6 @@ def print_list(catalog: SkillCatalog, rules: Sequence[SkillSwitch], out: TextIO,
                 "ignored": [_problem_object(problem) for problem in catalog.remarks],
                 "notes": list(catalog.notes),
             },
-            out,
         )
         return
     rows = [
@@ -59,58 +58,58 @@ def print_list(catalog: SkillCatalog, rules: Sequence[SkillSwitch], out: TextIO,
         for skill in catalog.skills
     ]
     by = ("DECIDED BY",) if decided else ()
-    print_table(("NAME", "SCOPE", "ENABLED", *by, "IMPLICIT", "PATH"), rows, out)
-    _print_problems("not loaded", catalog.problems, out, spaced=bool(rows))
-    _print_problems("ignored", catalog.remarks, out, spaced=bool(rows or catalog.problems))
+    print_table(("NAME", "SCOPE", "ENABLED", *by, "IMPLICIT", "PATH"), rows)
+    _print_problems("not loaded", catalog.problems, spaced=bool(rows))
+    _print_problems("ignored", catalog.remarks, spaced=bool(rows or catalog.problems))
 
 
-def print_skills(skills: Sequence[Skill], catalog: SkillCatalog, out: TextIO, *, as_json: bool) -> None:
+def print_skills(skills: Sequence[Skill], catalog: SkillCatalog, *, as_json: bool) -> None:
     """Print everything about each skill, with its `SKILL.md`."""
     if as_json:
-        print_json([_whole_object(skill, catalog) for skill in skills], out)
+        print_json([_whole_object(skill, catalog) for skill in skills])
         return
     for number, skill in enumerate(skills):
         if number:
-            out.write("\n")
+            print()
         facts = [(label, value) for label, value in _facts(skill, catalog) if value]
         width = max(len(label) for label, _ in facts)
         for label, value in facts:
-            out.write(f"{label + ':':<{width + 1}}  {sanitize_line(value)}\n")
-        out.write(f"\n{sanitize(_content(skill)).rstrip()}\n")
+            print(f"{label + ':':<{width + 1}}  {sanitize_line(value)}")
+        print(f"\n{sanitize(_content(skill)).rstrip()}")
 
 
-def print_examination(examination: Examination, out: TextIO, *, as_json: bool) -> None:
+def print_examination(examination: Examination, *, as_json: bool) -> None:
     """Print the findings of the doctor."""
     if as_json:
-        print_json(_examination_object(examination), out)
+        print_json(_examination_object(examination))
         return
     counts = {root: 0 for root in examination.roots}
     for share in examination.budget.shares:
         counts[share.skill.root] = counts.get(share.skill.root, 0) + 1
     rows = [(f"{number} listed", root.scope, str(root.path)) for root, number in counts.items()]
-    _print_section("directories searched, in this order", aligned(rows), out)
+    _print_section("directories searched, in this order", aligned(rows))
     loaded = [
         (verdict.name or "", verdict.reason, str(verdict.path)) for verdict in examination.verdicts if verdict.loaded
     ]
-    _print_section("loaded", aligned(loaded), out)
+    _print_section("loaded", aligned(loaded))
     others = [f"{verdict.path}: {verdict.reason}" for verdict in examination.verdicts if not verdict.loaded]
-    _print_section("not loaded", others, out)
+    _print_section("not loaded", others)
     clashes = [f"`{clash.name}`: {', '.join(map(str, clash.paths))}" for clash in examination.clashes]
-    _print_section("names of several skills, to be mentioned as [$name](path)", clashes, out)
-    _print_section("ignored", [f"{verdict.path}: {verdict.message}" for verdict in examination.remarks], out)
-    _print_section("to be known", examination.notes, out)
-    _print_section("the list for the model", _budget_lines(examination.budget), out)
+    _print_section("names of several skills, to be mentioned as [$name](path)", clashes)
+    _print_section("ignored", [f"{verdict.path}: {verdict.message}" for verdict in examination.remarks])
+    _print_section("to be known", examination.notes)
+    _print_section("the list for the model", _budget_lines(examination.budget))
 
 
-def print_findings(findings: Sequence[LintFinding], out: TextIO, *, as_json: bool) -> None:
+def print_findings(findings: Sequence[LintFinding], *, as_json: bool) -> None:
     """Print a line for each finding, errors first for each skill."""
     if as_json:
-        print_json([finding_object(finding) for finding in findings], out)
+        print_json([finding_object(finding) for finding in findings])
         return
     for finding in findings:
         remedy = f" ({finding.remedy})" if finding.remedy and finding.remedy not in finding.message else ""
         at = f"{finding.path}:{finding.line}"
-        out.write(sanitize_line(f"{finding.level}: {at}: {finding.message}{remedy}") + "\n")
+        print(sanitize_line(f"{finding.level}: {at}: {finding.message}{remedy}"))
 
 
 def finding_object(finding: LintFinding) -> dict[str, Any]:
@@ -126,19 +125,17 @@ def finding_object(finding: LintFinding) -> dict[str, Any]:
     }
 
 
-def print_usage(usages: Sequence[SkillUsage], out: TextIO, *, as_json: bool) -> None:
+def print_usage(usages: Sequence[SkillUsage], *, as_json: bool) -> None:
     """Print a line for each skill, the last used first."""
-    if as_json:
-        print_json([vars(usage) for usage in usages], out)
-        return
-    rows = [
+    rows = (
         (usage.name, usage.scope, str(usage.explicit), str(usage.implicit), usage.last_used, usage.path)
         for usage in usages
-    ]
-    print_table(("NAME", "SCOPE", "EXPLICIT", "IMPLICIT", "LAST USED", "PATH"), rows, out)
+    )
+    head = ("NAME", "SCOPE", "EXPLICIT", "IMPLICIT", "LAST USED", "PATH")
+    print_rows(head, rows, map(vars, usages), as_json=as_json)
 
 
-def print_ranking(ranked: Sequence[RankedMatch], out: TextIO, *, as_json: bool) -> None:
+def print_ranking(ranked: Sequence[RankedMatch], *, as_json: bool) -> None:
     """Print the skills that fit a text, the best first, with the reasons; a star marks those that are suggested."""
     objects: list[dict[str, Any]] = [
         {
@@ -153,26 +150,24 @@ def print_ranking(ranked: Sequence[RankedMatch], out: TextIO, *, as_json: bool) 
         for entry in ranked
     ]
     if as_json:
-        print_json(objects, out)
+        print_json(objects)
         return
     for entry in objects[:_MAX_RANKED]:
         mark = "*" if entry["suggested"] else " "
-        out.write(sanitize_line(f"{mark} {entry['score']:8.2f}  {entry['skill']}  {entry['path']}") + "\n")
+        print(sanitize_line(f"{mark} {entry['score']:8.2f}  {entry['skill']}  {entry['path']}"))
         for reason in entry["reasons"]:
-            out.write(sanitize_line(f"{'':12}{reason}") + "\n")
+            print(sanitize_line(f"{'':12}{reason}"))
 
 
-def print_passages(passages: Sequence[FoundPassage], out: TextIO, *, as_json: bool) -> None:
+def print_passages(passages: Sequence[FoundPassage], *, as_json: bool) -> None:
     """Print passages of skills, the best first."""
     if as_json:
-        print_json([passage_object(passage) for passage in passages], out)
+        print_json([passage_object(passage) for passage in passages])
         return
     for number, passage in enumerate(passages):
         where = f"{passage.path}:{passage.start_line}-{passage.end_line}"
-        out.write(
-            ("\n" if number else "") + sanitize_line(f"{passage.skill.name}  {where}  {passage.score:.2f}") + "\n"
-        )
-        out.write(f"{sanitize(passage.text).rstrip()}\n")
+        print(("\n" if number else "") + sanitize_line(f"{passage.skill.name}  {where}  {passage.score:.2f}"))
+        print(sanitize(passage.text).rstrip())
 
 
 def passage_object(passage: FoundPassage) -> dict[str, Any]:
@@ -187,32 +182,29 @@ def passage_object(passage: FoundPassage) -> dict[str, Any]:
     }
 
 
-def print_needs(needs: Sequence[SkillNeed], out: TextIO, *, as_json: bool) -> None:
+def print_needs(needs: Sequence[SkillNeed], *, as_json: bool) -> None:
     """Print a line for each need of a skill."""
-    if as_json:
-        print_json([vars(need) for need in needs], out)
-        return
-    rows = [
+    rows = (
         (need.skill, need.kind, need.name, need.target, need.problem or ("missing" if need.missing else "there"))
         for need in needs
-    ]
-    print_table(("SKILL", "NEEDS", "NAME", "TARGET", "STATUS"), rows, out)
+    )
+    print_rows(("SKILL", "NEEDS", "NAME", "TARGET", "STATUS"), rows, map(vars, needs), as_json=as_json)
 
 
-def _print_problems(title: str, problems: Sequence[SkillProblem], out: TextIO, *, spaced: bool) -> None:
+def _print_problems(title: str, problems: Sequence[SkillProblem], *, spaced: bool) -> None:
     if problems:
-        out.write("\n" * spaced + f"{title}:\n")
+        print("\n" * spaced + f"{title}:")
     for problem in problems:
-        out.write(sanitize_line(f"  {problem.path}: {problem.message}") + "\n")
+        print(sanitize_line(f"  {problem.path}: {problem.message}"))
 
 
-def _print_section(title: str, lines: Sequence[str], out: TextIO) -> None:
+def _print_section(title: str, lines: Sequence[str]) -> None:
     if not lines:
         return
-    out.write(f"{title}:\n")
+    print(f"{title}:")
     for line in lines:
-        out.write(f"  {sanitize_line(line)}\n")
-    out.write("\n")
+        print(f"  {sanitize_line(line)}")
+    print()
 
 
 def _budget_lines(use: BudgetUse) -> list[str]:

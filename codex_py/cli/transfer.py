@@ -10,10 +10,9 @@ from typing import Annotated, Final
 
 import typer
 
-from codex_py.cli.console import print_json, print_note
+from codex_py.cli.console import load_local_config, print_json, print_note
 from codex_py.cli.options import working_directory
 from codex_py.cli.typer_command import Json, WorkingDirectory
-from codex_py.config.load import ConfigRequest, load_config
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home
 from codex_py.rollout.listing import find_exactly, load_summary
@@ -43,9 +42,7 @@ def export(
     home = codex_home(os.environ)
     session = load_summary(home, find_exactly(home, target))
     choice = ExportChoice(document_format(format_name, output), not no_tools, since, redact_more)
-    cleaner = session_cleaner(
-        home, load_config(ConfigRequest(home=home, cwd=Path.cwd(), env=os.environ)).config, os.environ
-    )
+    cleaner = session_cleaner(home, load_local_config(quiet=True).loaded.config, os.environ)
     if output is None:
         sys.stdout.flush()
         write_document(session, choice, cleaner, sys.stdout.buffer.write)
@@ -64,13 +61,13 @@ def import_file(
 ) -> int:
     """Take a session from a file; prints its new id. With --cwd it works in that directory from now on."""
     home = codex_home(os.environ)
-    directory = working_directory(str(cwd)) if cwd is not None else None
+    directory = None if cwd is None else working_directory(cwd)
     taken = import_session(home, source, cwd=directory, user_home=os.environ.get("HOME", ""))
     if taken.damaged:
         lines = "1 line was" if taken.damaged == 1 else f"{taken.damaged} lines were"
         print_note(f"{lines} damaged, and left out")
     if as_json:
-        print_json({"id": taken.id, "path": str(taken.path), "damaged": taken.damaged}, sys.stdout)
+        print_json({"id": taken.id, "path": str(taken.path), "damaged": taken.damaged})
     else:
         print(taken.id)
     return 0
@@ -87,7 +84,7 @@ def search(
     as_json: Json = False,
 ) -> int:
     """Find prompts, answers, commands and changed files in all sessions, archived ones too; the newest first."""
-    directory = working_directory(None if cwd is None else str(cwd))
+    directory = working_directory(cwd)
     request = SearchRequest(words, directory if repo else None, _moment(since), limit)
     hits = search_sessions(codex_home(os.environ), request, os.environ)
     if as_json:
@@ -105,7 +102,6 @@ def search(
                 }
                 for hit in hits
             ],
-            sys.stdout,
         )
         return 0
     for hit in hits:

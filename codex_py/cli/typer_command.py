@@ -172,6 +172,7 @@ Overrides: TypeAlias = Annotated[
     typer.Option("-c", "--config", metavar="KEY=VALUE", help="Set a configuration key; the value is TOML, else text."),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")]
 StrictConfig: TypeAlias = Annotated[bool, typer.Option("--strict-config", help="Stop at an unknown configuration key.")]
 Profile: TypeAlias = Annotated[
     str | None,

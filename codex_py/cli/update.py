@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -48,7 +47,7 @@ def update(
     behind = newest is not None and is_newer(newest, __version__)
     if as_json:
         rows = {"version": __version__, "newest": newest, "index": shown_url(index), "upgrade": installation.upgrade}
-        print_json(rows, sys.stdout)
+        print_json(rows)
     elif newest is None:
         print(f"`{sanitize_line(shown_url(index))}` does not have codex-py; this is {__version__}")
         if installation.source:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,9 +23,9 @@ def machine(tmp_path: Path) -> Machine:
     return make_machine(tmp_path)
 
 
-def shown(loaded: LoadedConfig, **options: Any) -> str:
-    out = io.StringIO()
-    show_config(loaded, out, as_json=False, **options)
+def shown(loaded: LoadedConfig, *, as_json: bool = False, everything: bool = True) -> str:
+    with redirect_stdout(io.StringIO()) as out:
+        show_config(loaded, as_json=as_json, everything=everything)
     return out.getvalue()
 
 
@@ -72,9 +72,7 @@ def test_only_what_was_set_can_be_asked_for(machine: Machine) -> None:
 
 def test_json_has_values_layers_and_trust(machine: Machine) -> None:
     machine.trusted('log_dir = "x"\n[otel]\nratio = nan\nday = 2026-11-21\n')
-    out = io.StringIO()
-    show_config(machine.load("modle=1"), out, as_json=True)
-    told = json.loads(out.getvalue(), parse_constant=pytest.fail)
+    told = json.loads(shown(machine.load("modle=1"), as_json=True), parse_constant=pytest.fail)
 
     file = str(machine.user_file)
     assert told["trust"] == "trusted"
@@ -122,10 +120,9 @@ def test_secrets_are_masked_everywhere(machine: Machine) -> None:
         """
     )
     loaded = machine.load()
-    out = io.StringIO()
-    show_config(loaded, out, as_json=True)
+    out = shown(loaded, as_json=True)
 
-    assert SECRET not in out.getvalue() + shown(loaded) + repr(loaded.config.model_providers)
+    assert SECRET not in out + shown(loaded) + repr(loaded.config.model_providers)
     values = {one.key: one.value for one in effective_values(loaded)}
     assert values["model_providers.p.base_url"] == "https://***@h.example/v1?***"
     assert values["model_providers.p.query_params.api-version"] == "2026"
