@@ -6,68 +6,50 @@ Nobody is asked: all of them come from files of this machine.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
+from codex_py.cli.console import load_local_config
 from codex_py.config.schema import BUILT_IN_PROVIDERS, HOSTED_PROVIDERS
 from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
-from codex_py.paths import codex_home
 from codex_py.rollout.listing import SessionQuery, list_sessions
 from codex_py.services.models import well_known_models
 from codex_py.skills.service import SkillService
 
+VALUES: Final = ("models", "sessions", "profiles", "skills", "providers", "servers")
 _PROFILE: Final = ".config.toml"
 _MAX_SESSIONS: Final = 50
 
 
 def completion_values(value_type: str) -> list[str]:
     """Every value of a type, one a line of a shell; a broken configuration offers none."""
-    home, cwd = codex_home(os.environ), Path.cwd()
     try:
-        loaded = load_config(ConfigRequest(home=home, cwd=cwd, env=os.environ))
-        return [value for value in VALUES[value_type](loaded, home, cwd) if value.isprintable()]
+        return [value for value in _find_values(value_type) if value.isprintable()]
     except (UserError, OSError):
         return []
 
 
-def _models(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
-    return well_known_models(loaded.config)
+def _find_values(value_type: str) -> Iterable[str]:
+    home, cwd, loaded = load_local_config(quiet=True)
+    match value_type:
+        case "models":
+            return well_known_models(loaded.config)
+        case "sessions":
+            # Those of this directory, the newest first, by their names where they have one.
+            return [session.name or session.id for session in list_sessions(home, SessionQuery(cwd))[:_MAX_SESSIONS]]
+        case "profiles":
+            return sorted(path.name.removesuffix(_PROFILE) for path in home.glob(f"*{_PROFILE}"))
+        case "skills":
+            sources = skill_sources(loaded, home=home, cwd=cwd, env=os.environ)
+            catalog = SkillService(home / "cache" / "skills").catalog(sources, skill_rules(loaded))
+            return sorted({skill.name for skill in catalog.enabled() if skill.user_invocable})
+        case "providers":
+            return sorted({*BUILT_IN_PROVIDERS, *HOSTED_PROVIDERS, *loaded.config.model_providers})
+        case _:
+            return sorted({*loaded.config.mcp_servers, *loaded.project_mcp_servers})
 
 
-def _sessions(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
-    """Those of this directory, the newest first, by their names where they have one."""
-    return [session.name or session.id for session in list_sessions(home, SessionQuery(cwd))[:_MAX_SESSIONS]]
-
-
-def _profiles(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
-    return sorted(path.name.removesuffix(_PROFILE) for path in home.glob(f"*{_PROFILE}"))
-
-
-def _skills(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
-    sources = skill_sources(loaded, home=home, cwd=cwd, env=os.environ)
-    catalog = SkillService(home / "cache" / "skills").catalog(sources, skill_rules(loaded))
-    return sorted({skill.name for skill in catalog.enabled() if skill.user_invocable})
-
-
-def _providers(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
-    return sorted({*BUILT_IN_PROVIDERS, *HOSTED_PROVIDERS, *loaded.config.model_providers})
-
-
-def _servers(loaded: LoadedConfig, home: Path, cwd: Path) -> Iterable[str]:
-    return sorted({*loaded.config.mcp_servers, *loaded.project_mcp_servers})
-
-
-VALUES: Final[Mapping[str, Callable[[LoadedConfig, Path, Path], Iterable[str]]]] = {
-    "models": _models,
-    "sessions": _sessions,
-    "profiles": _profiles,
-    "skills": _skills,
-    "providers": _providers,
-    "servers": _servers,
-}
 # The word before the one that is completed, and the type of its values.
 AFTER_WORD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("-m", "--model"), "models"),

@@ -7,7 +7,7 @@ from typing import Final
 
 from codex_py.cli.completion_values import AFTER_WORD, AFTER_WORDS, VALUES, completion_values
 from codex_py.cli.exec_parser import exec_parser
-from codex_py.cli.main import COMMANDS, OF_SESSIONS, OF_TERMINAL
+from codex_py.cli.main import command_names
 from codex_py.cli.options import Parser
 from codex_py.cli.repl import terminal_parser
 from codex_py.errors import UsageError
@@ -124,7 +124,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = Parser("codex-py completions", description="")
     parser.add_argument("shells", nargs="*")
     parser.add_argument("--skills", action="store_true")
-    parser.add_argument("--values", choices=tuple(VALUES))
+    parser.add_argument("--values", choices=VALUES)
     if {"-h", "--help"}.intersection(arguments):
         print(_HELP)
         return 0
@@ -144,11 +144,10 @@ def run(arguments: Sequence[str]) -> int:
 
 def _filled(script: str) -> str:
     terminal, exec_flags = _flags(terminal_parser()), _flags(exec_parser())
-    commands = [*COMMANDS, *OF_SESSIONS, *OF_TERMINAL, "review"]
     fish = [f"complete -c codex-py -l {flag.removeprefix('--')}" for flag in terminal if flag.startswith("--")]
     script = script.replace("@PAIRS@", _cases(AFTER_WORDS)).replace("@SINGLES@", _cases(AFTER_WORD))
     script = script.replace("@FISH_VALUES@", "\n".join(_fish_values()))
-    filled = script.replace("@COMMANDS@", " ".join(commands)).replace("@TERMINAL_FLAGS@", " ".join(terminal))
+    filled = script.replace("@COMMANDS@", " ".join(command_names())).replace("@TERMINAL_FLAGS@", " ".join(terminal))
     return filled.replace("@EXEC_FLAGS@", " ".join(exec_flags)).replace("@FISH_FLAGS@", "\n".join(fish))
 
 

@@ -7,10 +7,10 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final
 
 from codex_py.cli.exec_parser import exec_help, exec_parser
 from codex_py.cli.options import (
@@ -40,6 +40,8 @@ _ORIGINATOR: Final = "codex_exec"
 # How the Python SDK calls itself: its reader ends at a line of 64 KiB, whatever the line says.
 _READS_SHORT_LINES: Final = "codex_sdk_py"
 _JSON_FLAGS: Final = frozenset(("--json", "--experimental-json"))
+# Of runs that write files about themselves, or are safe to repeat.
+_COLLECTED_FLAGS: Final = frozenset(("--session-id", "--again", "--artifacts", "--session-dir", "--cwd-map"))
 _OF_REVIEW: Final = ("uncommitted", "base", "commit", "title")
 # No provider takes a tenth of this, and a device never ends.
 _MAX_SCHEMA_BYTES: Final = 8 * 1024 * 1024
@@ -53,27 +55,8 @@ class ExecTask(Value):
     review: bool = False
 
 
-class PromptMaker(Protocol):
-    """Makes the prompt of a review from its flags, the words of the user and the directory. Raises `UserError`."""
-
-    def __call__(self, options: argparse.Namespace, words: Sequence[str], cwd: Path, /) -> str: ...
-
-
-# Reads the flags; and checks them as a whole, before anything runs.
-ReadOptions: TypeAlias = Callable[[], argparse.Namespace]
-Prepare: TypeAlias = Callable[[argparse.Namespace], tuple[SessionRequest, ExecRequest]]
-
-
-def run(
-    arguments: Sequence[str],
-    *,
-    review_prompt: PromptMaker | None = None,
-    run_session: Callable[[Sequence[str], ReadOptions, Prepare], int] | None = None,
-) -> int:
-    """Run one command line; give back the exit status. Raises `UserError`, with that of its failure.
-
-    `review_prompt` is needed for a review; `run_session` replaces how the session is opened and run.
-    """
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; give back the exit status. Raises `UserError`, with that of its failure."""
     parser = exec_parser()
     flags, behind = split_at_dashes(arguments)
     if "-h" in flags or "--help" in flags:
@@ -87,8 +70,10 @@ def run(
         return options
 
     try:
-        prepare = partial(_prepare, review_prompt=review_prompt)
-        return asyncio.run(_run(*prepare(read()))) if run_session is None else run_session(flags, read, prepare)
+        if any(flag.partition("=")[0] in _COLLECTED_FLAGS for flag in flags):
+            # Not at the top: few runs need it.
+            return import_module("codex_py.cli.exec_runs").run_collected(flags, read, _prepare)
+        return asyncio.run(_run(*_prepare(read())))
     except NothingToDo as reason:
         print(reason, file=sys.stderr)
         return 0
@@ -100,9 +85,9 @@ def run(
         raise
 
 
-def _prepare(options: argparse.Namespace, review_prompt: PromptMaker | None) -> tuple[SessionRequest, ExecRequest]:
+def _prepare(options: argparse.Namespace) -> tuple[SessionRequest, ExecRequest]:
     """Check everything that can be wrong before anything runs."""
-    task = read_task(options, literal=options.is_literal)
+    task = read_task(options)
     cwd = working_directory(options.cd)
     home = codex_home(os.environ)
     if options.trust:
@@ -122,7 +107,7 @@ def _prepare(options: argparse.Namespace, review_prompt: PromptMaker | None) -> 
     originator = os.environ.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
     hooked_approval = None if options.bypass else _hook_approval(loaded)
     request = ExecRequest(
-        prompt=_prompt(options, task, cwd, review_prompt),
+        prompt=_prompt(options, task, cwd),
         images=find_images(options.image),
         output_schema=read_schema(options.output_schema),
         last_message_file=find_message_file(options.output_last_message),
@@ -177,24 +162,24 @@ async def _run(session: SessionRequest, request: ExecRequest) -> int:
         return (await run_exec(opened, request)).status
 
 
-def _prompt(options: argparse.Namespace, task: ExecTask, cwd: Path, review_prompt: PromptMaker | None) -> str:
-    if not task.review or review_prompt is None:
+def _prompt(options: argparse.Namespace, task: ExecTask, cwd: Path) -> str:
+    if not task.review:
         return read_prompt(task.prompt)
-    requests = [] if task.prompt is None else [read_prompt(task.prompt)]
-    return review_prompt(options, requests, cwd)
+    focus = "" if task.prompt is None else read_prompt(task.prompt)
+    return import_module("codex_py.cli.review").review_prompt(options, focus, cwd)
 
 
-def read_task(options: argparse.Namespace, *, literal: bool = False) -> ExecTask:
-    """Read a prompt, `resume …` or `fork …`; with `literal` always a prompt. Raise `UsageError` for an invalid one."""
+def read_task(options: argparse.Namespace) -> ExecTask:
+    """Read a prompt, `resume …`, `fork …` or `review …`; behind a `--` a prompt. Raise `UsageError` for no task."""
     words: list[str] = list(options.words)
     target = None
-    if words and words[0] in ("resume", "fork") and not literal:
+    if words and words[0] in ("resume", "fork") and not options.is_literal:
         target = _resume_target(options, words.pop(0), words)
     elif options.last or options.all:
         raise UsageError("`--last` and `--all` go with `resume` and `fork`", hint="try `codex-py exec resume --last`")
     if options.turn is not None and not (target and target.fork):
         raise UsageError("`--turn` goes with `fork`", hint="try `codex-py exec fork --last --turn 1`")
-    review = words[:1] == ["review"] and target is None and not literal
+    review = words[:1] == ["review"] and target is None and not options.is_literal
     if review:
         words.pop(0)
         options.sandbox = options.sandbox or "read-only"
@@ -242,15 +227,14 @@ def find_message_file(path: str | None) -> Path | None:
     if is_directory(file):
         raise UsageError(f"cannot write `{path}`: it is a directory", hint="name a file with `-o`")
     try:
-        file.lstat()
-    except FileNotFoundError as error:
-        if not is_directory(file.absolute().parent):
-            raise UsageError(
-                f"cannot write `{path}`: there is no directory `{file.parent}`", hint="create it, or name another file"
-            ) from error
-    except OSError as error:
-        raise UsageError(f"cannot write `{path}`: {os_reason(error)}", hint="name another file with `-o`") from error
-    try:
+        try:
+            file.lstat()
+        except FileNotFoundError as error:
+            if not is_directory(file.absolute().parent):
+                raise UsageError(
+                    f"cannot write `{path}`: there is no directory `{file.parent}`",
+                    hint="create it, or name another file",
+                ) from error
         return fix_target(file)
     except OSError as error:
         raise UsageError(f"cannot write `{path}`: {os_reason(error)}", hint="name another file with `-o`") from error

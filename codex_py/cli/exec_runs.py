@@ -8,16 +8,13 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.checkpoints.workspace_patch import WorkspacePatch, WorkspaceStates
-from codex_py.cli.exec import Prepare, ReadOptions
-from codex_py.cli.exec import run as run_task
-from codex_py.cli.review import review_prompt
 from codex_py.cli.session_dir import place_session, read_cwd_map
 from codex_py.core.build import ResumeTarget, SessionRequest, open_session
 from codex_py.core.session_settings import choose_policy
@@ -50,11 +47,6 @@ from codex_py.text.sanitize import sanitize_line
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line; give back the exit status. Raises `UserError`, with that of its failure."""
-    return run_task(arguments, review_prompt=review_prompt, run_session=run_collected)
-
-
 class _Stopped(BaseException):
     """A signal came while no turn could be told of it."""
 
@@ -77,10 +69,14 @@ def check_run_flags(options: argparse.Namespace) -> None:
         )
 
 
-def run_collected(flags: Sequence[str], read: ReadOptions, prepare: Prepare) -> int:
+def run_collected(
+    flags: Sequence[str],
+    read: Callable[[], argparse.Namespace],
+    prepare: Callable[[argparse.Namespace], tuple[SessionRequest, ExecRequest]],
+) -> int:
     """Run as `exec` does, in the session of `--session-id`, and write the files of `--artifacts`, however it ends.
 
-    `read` gives the options that `flags` are; what raises in it counts too.
+    `read` gives the options that `flags` are, and `prepare` checks them; what raises in them counts too.
     """
     artifacts, notes = None, None
     try:

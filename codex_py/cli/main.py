@@ -45,13 +45,8 @@ COMMANDS: Final = {
     "doctor": ("codex_py.cli.doctor:run", "check this machine, settings, login and sandbox"),
     "update": ("codex_py.cli.update:run", "ask the package index for a newer version"),
 }
-# The terminal session, new and opened on an earlier session, imported like a subcommand.
+# The terminal session, imported like a subcommand.
 _TERMINAL: Final = "codex_py.cli.repl"
-_RESUMED_TERMINAL: Final = "codex_py.cli.resume"
-# `exec` that writes files about its run, or is safe to repeat; and `exec review`.
-_COLLECTED_EXEC: Final = "codex_py.cli.exec_runs:run"
-_REVIEW: Final = "codex_py.cli.review:run"
-_COLLECTED_FLAGS: Final = frozenset(("--session-id", "--again", "--artifacts", "--session-dir", "--cwd-map"))
 # Commands of `sessions` that stand on their own too.
 OF_SESSIONS: Final = ("archive", "unarchive", "delete", "rename")
 # Words that the terminal session handles itself; any other word that is not a command is a prompt.
@@ -141,7 +136,7 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     if arguments[:1] == ["--demo"]:
         return import_module("codex_py.cli.demo").run(arguments[1:])
-    if name is None or name in OF_TERMINAL or not _is_command(name):
+    if name is None or name in OF_TERMINAL or name not in command_names():
         return _open_terminal(name, arguments)
     if name == "review":
         name, rest = "exec", [name, *rest]
@@ -153,21 +148,13 @@ def _dispatch(arguments: list[str]) -> int:
     if name == "batch":
         # Its tasks are forked from a process that takes as long to load as the batch itself.
         import_module("codex_py.batch.worker").warm_up_for(rest)
-    module, _, function = (_find_exec(rest) if name == "exec" else COMMANDS[name][0]).partition(":")
+    module, _, function = COMMANDS[name][0].partition(":")
     return getattr(import_module(module), function)(rest)
-
-
-def _find_exec(arguments: list[str]) -> str:
-    """The function that runs this command line of `exec`: what few runs need is imported for those alone."""
-    flags = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    if any(flag.partition("=")[0] in _COLLECTED_FLAGS for flag in flags):
-        return _COLLECTED_EXEC
-    return _REVIEW if _split(arguments)[0] == "review" else COMMANDS["exec"][0]
 
 
 def _help_words(words: list[str]) -> list[str]:
     """The command line that `help WORDS` stands for."""
-    known = (*_command_names(), "help", "version")
+    known = (*command_names(), "help", "version")
     if words and ALIASES.get(words[0], words[0]) not in known:
         guess = did_you_mean(words[0], known)
         task = f"to give the model a task: `codex-py exec {' '.join(['help', *words])!r}`"
@@ -175,12 +162,9 @@ def _help_words(words: list[str]) -> list[str]:
     return [*words, "--help"]
 
 
-def _command_names() -> tuple[str, ...]:
+def command_names() -> tuple[str, ...]:
+    """Every word that begins a command line."""
     return (*COMMANDS, *OF_SESSIONS, *OF_TERMINAL, "review")
-
-
-def _is_command(name: str) -> bool:
-    return name in COMMANDS or name in OF_SESSIONS or name == "review"
 
 
 def _open_terminal(name: str | None, arguments: list[str]) -> int:
@@ -191,22 +175,17 @@ def _open_terminal(name: str | None, arguments: list[str]) -> int:
         hint = "over ssh use `ssh -t HOST codex-py`; in scripts use `codex-py exec`"
         return _complain("stdin is not a terminal", hint=hint, status=2)
     if name is not None and name not in OF_TERMINAL and name.isascii() and name.replace("-", "").isalpha():
-        guess = did_you_mean(name, _command_names())
+        guess = did_you_mean(name, command_names())
         # In a script a single word is a mistake.
         if "--" not in arguments and (guess or not sys.stdin.isatty()):
-            _check_flags(name, arguments)
+            if arguments[0] != name:
+                # The word may be the value of a wrong flag.
+                import_module(_TERMINAL).terminal_parser().read(arguments)
             hint = f"{guess} " if guess else ""
             task = arguments[arguments.index(name) :]
             hint += f"to give the model a task: `codex-py exec {' '.join(task)!r}`"
             return _complain(f"no command `{name}`", hint=hint, status=2)
-    status: int = import_module(_RESUMED_TERMINAL if name in OF_TERMINAL else _TERMINAL).run(arguments)
-    return status
-
-
-def _check_flags(name: str, arguments: list[str]) -> None:
-    """Raise `UsageError` for a wrong flag before the word: the word may be its value."""
-    if arguments[0] != name:
-        import_module(_TERMINAL).terminal_parser().read(arguments)
+    return import_module(_TERMINAL).run(arguments)
 
 
 def _split(arguments: list[str]) -> tuple[str | None, list[str]]:

@@ -8,8 +8,8 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Final, Protocol
+from importlib import import_module
+from typing import Any, Final
 
 from codex_py.cli.options import (
     Parser,
@@ -63,17 +63,8 @@ _EPILOG: Final = """examples:
 """
 
 
-class FindSession(Protocol):
-    """Finds the file of a stored session by its id or name, or the last one of a directory. Raises `UserError`."""
-
-    def __call__(self, home: Path, *, name: str | None, cwd: Path | None) -> Path: ...
-
-
-def run(arguments: Sequence[str], find_session: FindSession | None = None) -> int:
-    """Check everything that can be wrong before anything is drawn, then run; give back the exit status.
-
-    `find_session` is needed for `resume` and `fork`.
-    """
+def run(arguments: Sequence[str]) -> int:
+    """Check everything that can be wrong before anything is drawn, then run; give back the exit status."""
     parser = terminal_parser()
     flags, behind = split_at_dashes(arguments)
     if "-h" in flags or "--help" in flags:
@@ -87,9 +78,11 @@ def run(arguments: Sequence[str], find_session: FindSession | None = None) -> in
     if options.trust:
         trust_project(host.home, host.cwd)
     launch = host.read_context()
-    if find_session is not None and (launch_options.session is not None or launch_options.last):
+    if launch_options.session is not None or launch_options.last:
         cwd = None if launch_options.anywhere else launch.cwd
-        path = find_session(launch.home, name=launch_options.session, cwd=cwd)
+        # Not at the top: a new session needs nothing of it.
+        find_stored = import_module("codex_py.core.resume").find_stored
+        path = find_stored(launch.home, name=launch_options.session, cwd=cwd)
         launch_options = launch_options.replace(session=thread_of(path), last=False)
     return _run(host, launch, launch_options)
 

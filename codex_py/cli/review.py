@@ -1,13 +1,11 @@
-"""`codex-py exec review`, or `review`: a run of `exec` whose prompt asks for a review."""
+"""The prompt of `codex-py exec review`: what its flags ask for, and whether there is anything to review."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
-from codex_py.cli.exec import run as run_task
 from codex_py.errors import NothingToDo, UsageError, UserError
 from codex_py.services.git import GitReader
 from codex_py.services.review import (
@@ -21,13 +19,8 @@ from codex_py.services.review import (
 from codex_py.services.review import review_prompt as prompt_for
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line; give back the exit status. Raises `UserError`, with that of its failure."""
-    return run_task(arguments, review_prompt=review_prompt)
-
-
-def review_prompt(options: argparse.Namespace, words: Sequence[str], cwd: Path) -> str:
-    """The prompt for the changes that the flags name; `words` is what the reviewer is to focus on.
+def review_prompt(options: argparse.Namespace, focus: str, cwd: Path) -> str:
+    """The prompt for the changes that the flags name; `focus` is what the reviewer is to look at above all.
 
     Raises `UsageError` for flags that exclude each other and for a branch or commit that does not exist, and
     `NothingToDo` where there are no changes.
@@ -38,7 +31,7 @@ def review_prompt(options: argparse.Namespace, words: Sequence[str], cwd: Path) 
     if options.title and not options.commit:
         raise UsageError("`--title` goes with `--commit`")
     target, git = _target(options), GitReader(cwd, os.environ)
-    prompt = prompt_for(target, git, focus=words[0] if words else "")
+    prompt = prompt_for(target, git, focus=focus)
     try:
         nothing = is_empty(target, git)
     except UserError:
