@@ -28,7 +28,7 @@ from codex_py.auth.oauth import (
 )
 from codex_py.auth.oauth_callback import CALLBACK_PORT
 from codex_py.auth.sign_in import sign_in_with_browser, sign_in_with_code
-from codex_py.cli.console import load_local_config, print_note
+from codex_py.cli.console import load_local_config, print_note, print_warnings
 from codex_py.cli.typer_command import Json, Overrides, Profile, run_command
 from codex_py.core.model_setup import login_rules
 from codex_py.errors import ModelError, UsageError, UserError
@@ -143,10 +143,9 @@ def status(
 ) -> int:
     """Say how this machine is signed in; the exit status is 1 when it is not."""
     home = find_login_home(overrides, profile)
-    for name in KEY_ENV_NAMES:
-        if os.environ.get(name, "").strip() and home.rules.method != "chatgpt":
+    if home.rules.method != "chatgpt":
+        for name in _key_variables()[:1]:
             print_note(f"note: the environment variable `{name}` is set, and used before any stored login")
-            break
     for name, key in stored_provider_keys(provider_key_store(home.rules, home.path)).items():
         print_note(f"note: a key is stored for `{name}`: {masked_key(key)}")
     stored = home.store.load()
@@ -182,9 +181,8 @@ def run_logout(arguments: Sequence[str]) -> int:
 def logout(overrides: Overrides = None, profile: Profile = None) -> int:
     """Forget the stored key or ChatGPT login; a ChatGPT login is also revoked, so that no copy of it works."""
     asyncio.run(_forget(find_login_home(overrides, profile)))
-    for name in KEY_ENV_NAMES:
-        if os.environ.get(name, "").strip():
-            print_note(f"note: the environment variable `{name}` is still set, and still used")
+    for name in _key_variables():
+        print_note(f"note: the environment variable `{name}` is still set, and still used")
     return 0
 
 
@@ -209,11 +207,11 @@ async def _sign_in(home: LoginHome, issuer: Issuer, *, by_code: bool, open_brows
 async def _save_tokens(home: LoginHome, issuer: Issuer, tokens: Tokens) -> None:
     content = chatgpt_login(tokens, issuer=issuer.url, client_id=issuer.client_id)
     check_workspace(content["tokens"]["account_id"] or "", home.rules)
-    async with locked_login(home.path):
-        await asyncio.to_thread(home.store.save, content)
+    await _save(home, content)
     account = account_of(tokens.identity or tokens.access)
     print_note("signed in with ChatGPT" + (f" as {account.email}" if account.email else ""))
-    _warn_about_keys()
+    for name in _key_variables()[:1]:
+        print_warnings(f"the environment variable `{name}` is set, and used before this login; unset it to use it")
 
 
 def _save_key(home: LoginHome, provider: str) -> None:
@@ -271,10 +269,6 @@ def _read_stdin() -> str:
         raise UsageError("the key on stdin is not text", hint="it is one line of visible ASCII characters") from error
 
 
-def _warn_about_keys() -> None:
-    for name in KEY_ENV_NAMES:
-        if os.environ.get(name, "").strip():
-            print_note(
-                f"warning: the environment variable `{name}` is set, and used before this login; unset it to use it"
-            )
-            return
+def _key_variables() -> list[str]:
+    """The environment variables with a key, the one that is used first."""
+    return [name for name in KEY_ENV_NAMES if os.environ.get(name, "").strip()]
