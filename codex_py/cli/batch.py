@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -24,7 +24,7 @@ from codex_py.batch.scheduler import RETRY_FAILED, RETRY_NONE, BatchPlan, Schedu
 from codex_py.batch.tasks import Task, TaskRules, read_repositories, read_tasks
 from codex_py.batch.upload import Uploader
 from codex_py.batch.workspace import WorkspaceMaker
-from codex_py.cli.console import print_note
+from codex_py.cli.console import print_note, print_warnings
 from codex_py.cli.exec_parser import exec_parser
 from codex_py.cli.options import (
     Parser,
@@ -203,7 +203,8 @@ def _retry_codes(options: argparse.Namespace) -> frozenset[str]:
 def _read(options: argparse.Namespace) -> tuple[list[Task], list[str]]:
     name = options.repos if options.repos is not None else options.words[0]
     try:
-        raw = sys.stdin.buffer.read(_MAX_BYTES + 1) if name == "-" else _read_file(name)
+        with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as file:
+            raw = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise UsageError(f"cannot read `{name}`: {os_reason(error)}") from error
     if len(raw) > _MAX_BYTES:
@@ -213,11 +214,6 @@ def _read(options: argparse.Namespace) -> tuple[list[Task], list[str]]:
     parser = exec_parser()
     rules = TaskRules(parser.long_options(), MANAGED, parser.read, options.prompt or "")
     return read_tasks(raw, name, rules)
-
-
-def _read_file(name: str) -> bytes:
-    with Path(name).open("rb") as file:
-        return file.read(_MAX_BYTES + 1)
 
 
 async def _run(options: argparse.Namespace, tasks: list[Task], out: OutputDirectory) -> int:
@@ -262,7 +258,7 @@ def _upload(uploader: Uploader, reports: Sequence[Path]) -> None:
     try:
         uploader.upload_reports(reports)
     except UserError as error:
-        print_note(f"warning: {error}")
+        print_warnings(str(error))
 
 
 _WHY_STOPPED: Final = {
