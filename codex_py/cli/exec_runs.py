@@ -78,18 +78,18 @@ def run_collected(
 
     `read` gives the options that `flags` are, and `prepare` checks them; what raises in them counts too.
     """
-    artifacts, notes = None, None
+    files = None
     try:
         with _raising_signals():
             options = read()
             if options.artifacts is not None:
-                artifacts, notes = ArtifactDirectory(options.artifacts), RunNotes()
+                files = _Files(ArtifactDirectory(options.artifacts), RunNotes())
             check_run_flags(options)
             moved = read_cwd_map(options.cwd_map or ())
             session, request = prepare(options)
             session = place_session(session, options.session_dir, moved)
             named = None if options.session_id is None else named_session(session.state_home, options.session_id)
-            run = _CollectedRun(session, request, named, artifacts, notes)
+            run = _CollectedRun(session, request, named, files)
             run.moved = moved
             return run.run(again=options.again)
     except UserError as error:
@@ -99,38 +99,43 @@ def run_collected(
             failed = failed_start(error)
             end = RunEnd(exit_status(code), code, failed.message)
             # As `exec --json` prints it; an internal error may come after the end of the turn.
-            _write_early(flags, artifacts, notes, end, failed if code != "internal" else None)
+            _write_early(flags, files, end, failed if code != "internal" else None)
         raise
     except _Stopped as stopped:
         end = RunEnd(128 + stopped.number, "interrupted", "stopped before the turn began")
-        _write_early(flags, artifacts, notes, end)
+        _write_early(flags, files, end)
         return end.status
 
 
-def _write_early(
-    flags: Sequence[str],
-    artifacts: ArtifactDirectory | None,
-    notes: RunNotes | None,
-    end: RunEnd,
-    failed: TurnFailed | None = None,
-) -> None:
+class _Files(NamedTuple):
+    """The files of `--artifacts`, and what is noted of the run for them."""
+
+    directory: ArtifactDirectory
+    notes: RunNotes
+
+    def write(self, transcript: bytes, patch: bytes | None) -> None:
+        """Write all but the result, which comes last; without a patch, that of an earlier run is removed."""
+        self.directory.write(EVENTS, self.notes.lines())
+        self.directory.write(TRANSCRIPT, transcript)
+        if patch is None:
+            self.directory.remove(PATCH)
+        else:
+            self.directory.write(PATCH, patch)
+
+
+def _write_early(flags: Sequence[str], files: _Files | None, end: RunEnd, failed: TurnFailed | None = None) -> None:
     """The files of a run without a turn; if an earlier run of its session may have changed files, without a patch."""
     # The reason why it failed matters more than why that could not be written.
     with suppress(UserError):
-        if artifacts is None and (argument := _value_of("--artifacts", flags)):
-            artifacts = ArtifactDirectory(argument)
-        if artifacts is None:
+        if files is None and (argument := _value_of("--artifacts", flags)):
+            files = _Files(ArtifactDirectory(argument), RunNotes())
+        if files is None:
             return
-        notes = notes or RunNotes()
         if failed is not None:
-            notes(failed)
-        artifacts.write(EVENTS, notes.lines())
-        artifacts.write(TRANSCRIPT, plain_transcript("", end))
-        if any(flag.partition("=")[0] == "--session-id" for flag in flags):
-            artifacts.remove(PATCH)
-        else:
-            artifacts.write(PATCH, b"")
-        artifacts.write(RESULT, encode_result(notes.result(end, has_schema=False, more={})))
+            files.notes(failed)
+        is_repeatable = any(flag.partition("=")[0] == "--session-id" for flag in flags)
+        files.write(plain_transcript("", end), None if is_repeatable else b"")
+        files.directory.write(RESULT, encode_result(files.notes.result(end, has_schema=False, more={})))
 
 
 def _value_of(option: str, flags: Sequence[str]) -> str | None:
@@ -173,18 +178,13 @@ class _CollectedRun:
     """One run. Without `named` its session is a new one of no special id."""
 
     def __init__(
-        self,
-        session: SessionRequest,
-        request: ExecRequest,
-        named: NamedSession | None,
-        artifacts: ArtifactDirectory | None,
-        notes: RunNotes | None,
+        self, session: SessionRequest, request: ExecRequest, named: NamedSession | None, files: _Files | None
     ) -> None:
         self._session = session
         self._request = request
         self._named = named
-        self._artifacts = artifacts
-        self._notes = notes
+        self._files = files
+        self._watch = None if files is None else files.notes
         self._task = task_key(request.prompt, request.images, request.output_schema)
         runs = session.state_home / RUNS
         self._directory = named.directory if named is not None else runs / f"run-{uuid7()}"
@@ -207,22 +207,22 @@ class _CollectedRun:
     def _run(self, *, resumes: bool) -> int:
         named, session = self._named, self._session
         states, problem = None, ""
-        if self._artifacts is not None:
-            self._artifacts.remove(RESULT)
-            states, problem = self._note_start(self._artifacts)
+        if self._files is not None:
+            self._files.directory.remove(RESULT)
+            states, problem = self._note_start(self._files.directory)
         if named is not None:
             resume = ResumeTarget(thread_id=named.thread_id) if resumes else session.resume
             session = session.replace(resume=resume, thread_id=named.thread_id)
-        request = self._request.replace(task=self._task, watch=self._notes, give_up=self._give_up)
+        request = self._request.replace(task=self._task, watch=self._watch, give_up=self._give_up)
         try:
             end = asyncio.run(self._in_session(session, request))
             self._finish_despite_signals()
             if named is not None:
                 named.note_failure(self._task, failed=end.overruled)
                 _name_session(named)
-            if self._artifacts is not None and self._notes is not None:
+            if self._files is not None:
                 patch = _Patch(None, problem) if states is None else _make_patch(states, self._task)
-                self._write(self._artifacts, self._notes, end, patch)
+                self._write(self._files, end, patch)
                 if states is not None and end.code is None:
                     states.forget()
         finally:
@@ -244,9 +244,9 @@ class _CollectedRun:
 
     def _give_up(self) -> None:
         """Write what there is of the files: the rest takes too long."""
-        if self._artifacts is not None and self._notes is not None:
+        if self._files is not None:
             end = RunEnd(128 + signal.SIGTERM, "interrupted", "stopped before it could end as it should")
-            self._write(self._artifacts, self._notes, end, _Patch(None, "there was no time to write it"))
+            self._write(self._files, end, _Patch(None, "there was no time to write it"))
 
     async def _in_session(self, session: SessionRequest, request: ExecRequest) -> RunEnd:
         async with open_session(session) as opened:
@@ -276,27 +276,24 @@ class _CollectedRun:
             return None, _reason(error)
         return states, ""
 
-    def _write(self, artifacts: ArtifactDirectory, notes: RunNotes, end: RunEnd, made: _Patch) -> None:
+    def _write(self, files: _Files, end: RunEnd, made: _Patch) -> None:
         more: dict[str, Any] = {"task": self._task, "session": self._named.name if self._named else None}
-        artifacts.write(EVENTS, notes.lines())
-        artifacts.write(TRANSCRIPT, self._transcript(end))
+        files.write(self._transcript(end), None if made.patch is None else made.patch.patch)
         if made.patch is None:
-            artifacts.remove(PATCH)
             _warn(f"no `{PATCH}`: {made.problem}")
             more["patch_error"] = made.problem
         else:
-            artifacts.write(PATCH, made.patch.patch)
             more["files_changed"] = [{"path": _text(path), "kind": kind} for path, kind in made.patch.files]
             more["files_left_out"] = [_text(path) for path in made.patch.left_out]
         has_schema = self._request.output_schema is not None
-        result = notes.result(end, has_schema=has_schema, more=more)
+        result = files.notes.result(end, has_schema=has_schema, more=more)
         if self._named is not None and end.code is None:
             # For the same command once more, with another directory; where this one was is not kept.
             stored = encode_result({**result, "cwd": None})
             replace_private(self._named.directory / f"result-{self._task}.json", stored)
             if made.patch is not None:
                 replace_private(self._named.directory / f"changes-{self._task}.patch", made.patch.patch)
-        artifacts.write(RESULT, encode_result(result))
+        files.directory.write(RESULT, encode_result(result))
 
     def _transcript(self, end: RunEnd) -> bytes:
         session, pieces = self._session, list[bytes]()
@@ -311,29 +308,26 @@ class _CollectedRun:
     def _repeat(self, named: NamedSession, answer: str) -> int:
         """Print the answer of an earlier run, and see to it that the files are there."""
         self._rollout = find_session(named.home, named.thread_id)
-        end = print_stored(load_session(self._rollout), self._request.replace(watch=self._notes), answer)
-        artifacts, notes = self._artifacts, self._notes
-        if artifacts is None or notes is None:
+        end = print_stored(load_session(self._rollout), self._request.replace(watch=self._watch), answer)
+        files = self._files
+        if files is None:
             return end.status
-        there = artifacts.read_result()
+        there = files.directory.read_result()
         if there.get("status") == "ok" and there.get("task") == self._task:
             return end.status
         result = _stored_result(named.directory / f"result-{self._task}.json")
-        patch = named.directory / f"changes-{self._task}.patch"
-        artifacts.write(EVENTS, notes.lines())
-        artifacts.write(TRANSCRIPT, self._transcript(end))
         more: dict[str, Any] = {"task": self._task, "session": named.name, "is_stored": True}
+        patch = None
         try:
-            artifacts.write(PATCH, patch.read_bytes())
+            patch = (named.directory / f"changes-{self._task}.patch").read_bytes()
         except OSError:
-            artifacts.remove(PATCH)
             more["patch_error"] = "the run that gave the answer had no `--artifacts`"
+        files.write(self._transcript(end), patch)
         if result:
-            more |= {"cwd": str(self._session.cwd), "exit_status": end.status}
-            artifacts.write(RESULT, encode_result({**result, **more}))
+            result |= {**more, "cwd": str(self._session.cwd), "exit_status": end.status}
         else:
-            has_schema = self._request.output_schema is not None
-            artifacts.write(RESULT, encode_result(notes.result(end, has_schema=has_schema, more=more)))
+            result = files.notes.result(end, has_schema=self._request.output_schema is not None, more=more)
+        files.directory.write(RESULT, encode_result(result))
         return end.status
 
 
