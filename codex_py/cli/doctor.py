@@ -81,8 +81,9 @@ def doctor(
     known = ProbeResults()
     failures: dict[BackendName, str | None] = {name: backend.probe((), known) for name, backend in backends.items()}
     working: list[BackendName] = [name for name, failure in failures.items() if failure is None]
-    surroundings = _Surroundings(overrides, profile)
-    findings = [*surroundings.findings(), *_sandbox_findings(failures, backends, accepted=surroundings.allow_partial)]
+    settings, loaded = _settings(overrides, profile)
+    accepted = loaded is not None and loaded.config.sandbox.allow_partial
+    findings = [_version(), *settings, *_sandbox_findings(failures, backends, accepted=accepted)]
     results: dict[BackendName, list[Outcome]] = {
         name: _probe(name) for name in (working if every_backend else working[:1])
     }
@@ -111,28 +112,26 @@ def _check_provider(local: LocalConfig, name: str, model: str | None, *, as_json
     return 1 if any(capability.works is False for capability in found) else 0
 
 
-class _Surroundings:
-    """The machine and the settings; `allow_partial` is set by `findings`."""
+def _version() -> DoctorFinding:
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return DoctorFinding("version", f"codex-py {__version__}, Python {platform.python_version()}, {system}")
 
-    def __init__(self, overrides: Sequence[str] | None, profile: str | None) -> None:
-        self._overrides, self._profile = overrides, profile
-        self.allow_partial = False
 
-    def findings(self) -> Iterator[DoctorFinding]:
-        system = f"{platform.system()} {platform.release()} {platform.machine()}"
-        yield DoctorFinding("version", f"codex-py {__version__}, Python {platform.python_version()}, {system}")
-        try:
-            home, _, loaded = load_local_config(self._overrides, self._profile, quiet=True)
-        except UserError as error:
-            yield DoctorFinding("settings", str(error), False, error.hint or "")
-            return
-        self.allow_partial = loaded.config.sandbox.allow_partial
-        yield _home(home)
-        files = ", ".join(f"`{layer.path}`" for layer in loaded.layers if layer.path is not None)
-        yield DoctorFinding("settings", f"read from {files}" if files else "defaults (no config file)")
-        for warning in (*loaded.warnings, *hook_faults(loaded, home, Path.cwd())):
-            yield DoctorFinding("settings", warning, None)
-        yield _login(loaded, home)
+def _settings(overrides: Sequence[str] | None, profile: str | None) -> tuple[list[DoctorFinding], LoadedConfig | None]:
+    """What is found about the settings, and these if they can be read."""
+    try:
+        home, cwd, loaded = load_local_config(overrides, profile, quiet=True)
+    except UserError as error:
+        return [DoctorFinding("settings", str(error), False, error.hint or "")], None
+    files = ", ".join(f"`{layer.path}`" for layer in loaded.layers if layer.path is not None)
+    warnings = (*loaded.warnings, *hook_faults(loaded, home, cwd))
+    findings = [
+        _home(home),
+        DoctorFinding("settings", f"read from {files}" if files else "defaults (no config file)"),
+        *(DoctorFinding("settings", warning, None) for warning in warnings),
+        _login(loaded, home),
+    ]
+    return findings, loaded
 
 
 def _home(home: Path) -> DoctorFinding:
