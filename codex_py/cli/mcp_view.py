@@ -83,7 +83,7 @@ def print_servers(servers: Sequence[ServerView], *, as_json: bool) -> None:
 def print_server(view: ServerView, *, as_json: bool) -> None:
     """Print everything about one server."""
     if as_json:
-        tools = {name: _list(view.entry.get(name)) for name in ("enabled_tools", "disabled_tools")}
+        tools = {name: view.entry.get(name) for name in ("enabled_tools", "disabled_tools")}
         print_json({**_listed(view), **tools})
         return
     server = view.server
@@ -191,10 +191,6 @@ def _first(text: str) -> str:
 
 def _pairs(values: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
-
-
-def _list(value: Sequence[str] | None) -> list[str] | None:
-    return None if value is None else list(value)
 
 
 def _next_steps(view: ServerView) -> dict[str, str]:

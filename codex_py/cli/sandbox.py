@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NamedTuple
 
-from codex_py.cli.console import aligned, print_json, print_note, print_warnings
+from codex_py.cli.console import aligned, print_json, print_warnings
 from codex_py.cli.options import (
     SANDBOX_MODES,
     Parser,
@@ -52,7 +52,8 @@ class SandboxReport(NamedTuple):
 def print_report(report: SandboxReport, home: Path, *, as_json: bool, everything: bool) -> None:
     """Print the report; denied paths that do not exist are left out, except as JSON or with `everything`."""
     if as_json:
-        print_json(_as_object(report))
+        shown = {**report._asdict(), "cwd": str(report.cwd)}
+        print_json({**shown, "permissions": list(map(vars, report.permissions))})
         return
     backend = report.backend or "nothing, so no command runs"
     print(f"{sanitize_line(f'{report.mode} in {short_path(report.cwd, str(home))}, held by {backend}')}")
@@ -79,26 +80,6 @@ def _row(permission: Permission, home: Path) -> tuple[str, ...]:
         subject = short_path(Path(subject), str(home))
     changed = f"({permission.setting})" if permission.setting else "(always)"
     return "yes" if permission.allowed else "no", subject, permission.reason, changed
-
-
-def _as_object(report: SandboxReport) -> dict[str, object]:
-    return {
-        "mode": report.mode,
-        "cwd": str(report.cwd),
-        "backend": report.backend,
-        "shortfall": report.shortfall,
-        "permissions": [
-            {
-                "action": permission.action,
-                "subject": permission.subject,
-                "allowed": permission.allowed,
-                "reason": permission.reason,
-                "setting": permission.setting,
-                "exists": permission.exists,
-            }
-            for permission in report.permissions
-        ],
-    }
 
 
 _DESCRIPTION: Final = """Run a command in the sandbox that the model's commands run in.
@@ -144,16 +125,16 @@ def run(arguments: Sequence[str]) -> int:
     if not command:
         raise UsageError("no command to run", hint="write one: `codex-py sandbox -- ls`")
     if not _program_exists(command[0], working_directory(options.cd)):
-        return _complain_missing(command[0])
+        raise _missing(command[0])
     setup = _set_up(options)
     try:
         return _run_sandboxed(setup, command)
     except ToolError as error:
         raise UserError(str(error)) from error
-    except FileNotFoundError:
-        return _complain_missing(command[0])
+    except FileNotFoundError as error:
+        raise _missing(command[0]) from error
     except OSError as error:
-        return _complain(f"cannot run `{command[0]}`: {os_reason(error)}", _NOT_RUN)
+        raise UserError(f"cannot run `{command[0]}`: {os_reason(error)}", status=_NOT_RUN) from error
 
 
 def _program_exists(program: str, cwd: Path) -> bool:
@@ -338,11 +319,6 @@ def _status(code: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _complain_missing(program: str) -> int:
+def _missing(program: str) -> UserError:
     hint = "there is no such file" if "/" in program else "install it, or give its path"
-    return _complain(f"cannot run `{program}`: not found; {hint}", _NOT_FOUND)
-
-
-def _complain(message: str, status: int) -> int:
-    print_note(f"error: {message}")
-    return status
+    return UserError(f"cannot run `{program}`: not found", hint=hint, status=_NOT_FOUND)

@@ -162,24 +162,12 @@ def print_ranking(ranked: Sequence[RankedMatch], *, as_json: bool) -> None:
 def print_passages(passages: Sequence[FoundPassage], *, as_json: bool) -> None:
     """Print passages of skills, the best first."""
     if as_json:
-        print_json([passage_object(passage) for passage in passages])
+        print_json([{**found._asdict(), "skill": found.skill.name, "path": str(found.path)} for found in passages])
         return
     for number, passage in enumerate(passages):
         where = f"{passage.path}:{passage.start_line}-{passage.end_line}"
         print(("\n" if number else "") + sanitize_line(f"{passage.skill.name}  {where}  {passage.score:.2f}"))
         print(sanitize(passage.text).rstrip())
-
-
-def passage_object(passage: FoundPassage) -> dict[str, Any]:
-    """A passage as JSON."""
-    return {
-        "skill": passage.skill.name,
-        "path": str(passage.path),
-        "start_line": passage.start_line,
-        "end_line": passage.end_line,
-        "score": passage.score,
-        "text": passage.text,
-    }
 
 
 def print_needs(needs: Sequence[SkillNeed], *, as_json: bool) -> None:
