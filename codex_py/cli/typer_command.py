@@ -116,17 +116,12 @@ def _mistake(message: str, app: typer.Typer, arguments: Sequence[str], *, name: 
         options = _options(subcommands.get(chosen, command))
         guess = "use `--url URL`" if found[1] == "--transport" else did_you_mean(found[1], options)
         return UsageError(f"unknown option `{found[1]}`", hint=guess or help_hint)
-    if found := re.match(
-        r"Got unexpected extra arguments? \((.*)\)|Got unexpected extra argument\(s\) \((.*)\)", message
-    ):
-        words = found[1] or found[2]
-        return UsageError(f"unexpected argument `{words.split()[0]}` after `codex-py {whole}`", hint=help_hint)
-    if found := re.match(r"Missing argument '(.*)'", message):
-        return UsageError(f"`codex-py {whole}` needs `{found[1]}`", hint=help_hint)
+    if found := re.match(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", message):
+        return UsageError(f"unexpected argument `{found[1].split()[0]}` after `codex-py {whole}`", hint=help_hint)
+    if found := re.match(r"Missing argument '(.*)'|Missing option '(\S+)'", message):
+        return UsageError(f"`codex-py {whole}` needs `{found[1] or found[2]}`", hint=help_hint)
     if found := re.match(r"Option '(\S+?)' does not take a value", message):
         return UsageError(f"`{found[1]}` takes no value", hint=f"write `{found[1]}` alone")
-    if found := re.match(r"Missing option '(\S+)'", message):
-        return UsageError(f"`codex-py {whole}` needs `{found[1]}`", hint=help_hint)
     if found := re.match(r"Option '(\S+?)' requires an argument", message):
         return UsageError(f"`{found[1]}` needs a value", hint=help_hint)
     if found := re.match(r"Invalid value for '(\S+?)'.* valid int", message):
