@@ -14,7 +14,6 @@ from codex_py.cli.skill_choice import Cwd, expanded, look_here
 from codex_py.cli.skills_view import finding_object
 from codex_py.cli.typer_command import Json, Overrides, Profile
 from codex_py.errors import UsageError
-from codex_py.services.skill_admin import SkillAdmin
 from codex_py.services.skill_report import report_on_skills
 from codex_py.skills.report import SkillAssessment, UseRecord, parse_since
 from codex_py.skills.usage import WAYS
@@ -42,18 +41,13 @@ def report_skills(
 
     The verdicts are: keep, shorten, fix, stale, unused, overlaps with another one, never chosen by the model.
     """
-    return _print_report(
-        look_here(cwd, overrides, profile), since=since, as_json=as_json, page=expanded(html) if html else None
-    )
-
-
-def _print_report(admin: SkillAdmin, *, since: str | None, as_json: bool, page: Path | None) -> int:
-    """Print the report on the skills of a directory, and write it as a page where one is wanted."""
+    admin = look_here(cwd, overrides, profile)
     moment = None
     if since is not None and (moment := parse_since(since)) is None:
         raise UsageError(f"`--since` takes a time span or a date, not `{since}`", hint="such as `90d` or `2026-01-31`")
     assessments, elsewhere = report_on_skills(admin, since=moment, period=_period(since))
-    if page is not None:
+    if html is not None:
+        page = expanded(html)
         write_page(page, _page(assessments, since))
         print_note(f"wrote `{page}`")
     print_rows(_HEAD, map(_row, assessments), map(_object, assessments), as_json=as_json)

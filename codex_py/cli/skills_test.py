@@ -17,22 +17,13 @@ from codex_py.cli.typer_command import Json, Overrides, Profile
 from codex_py.core.build import OFFLINE_PROVIDER
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.usage import describe_usd
-from codex_py.protocol.value import Value
 from codex_py.services.skill_checks import describe_check
 from codex_py.skills.eval_results import ARMS, ArmResult, EvalResult, EvalRun, Interval
 from codex_py.skills.evals import MAX_RUNS, SentenceCheck, SkillCheck, read_evals
-from codex_py.skills.model import Skill
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
 _SHOWN: Final = 60
-
-
-class _Output(Value):
-    """Where the result of a test goes, besides a table."""
-
-    as_json: bool = False
-    page: Path | None = None
 
 
 def test_skill(
@@ -68,7 +59,9 @@ def test_skill(
     chosen = {"model": model, "model_provider": OFFLINE_PROVIDER if offline else None}
     found = look_here(cwd, overrides, profile)
     config = found.request.replace(flags={key: value for key, value in chosen.items() if value is not None})
-    skill = _only(choose_skills(found.catalog, target).skills, target)
+    skill, *others = choose_skills(found.catalog, target).skills
+    if others:
+        raise UserError(f"the skill `{target}` is the name of several skills: use the path of one")
     plan = EvalPlan(
         skill=skill,
         cases=read_evals(skill.directory),
@@ -78,16 +71,10 @@ def test_skill(
         max_usd=max_usd,
         triggers=triggers,
     )
-    return _run_test(plan, _Output(as_json, expanded(html) if html else None))
+    return _run_test(plan, as_json=as_json, page=expanded(html) if html else None)
 
 
-def _only(skills: Sequence[Skill], target: str) -> Skill:
-    if len(skills) != 1:
-        raise UserError(f"the skill `{target}` is the name of several skills: use the path of one")
-    return skills[0]
-
-
-def _run_test(plan: EvalPlan, output: _Output) -> int:
+def _run_test(plan: EvalPlan, *, as_json: bool, page: Path | None) -> int:
     """Run the evaluations and print the result; the status is 1 when a run could not be judged. Raises `UserError`."""
     total = sum((plan.runs or case.runs or 1) * (1 if plan.triggers else 2) for case in plan.cases)
     done = 0
@@ -98,10 +85,10 @@ def _run_test(plan: EvalPlan, output: _Output) -> int:
         print_note(f"{done}/{total} {eval_run.arm} the skill: {_first_line(eval_run.case.prompt)}: {_state(eval_run)}")
 
     result = asyncio.run(run_evals(plan, report))
-    if output.page is not None:
-        write_page(output.page, _page(plan, result))
-        print_note(f"wrote `{output.page}`")
-    if output.as_json:
+    if page is not None:
+        write_page(page, _page(plan, result))
+        print_note(f"wrote `{page}`")
+    if as_json:
         print_json(_object(plan, result))
     else:
         _print_result(plan, result)
