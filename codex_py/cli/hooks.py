@@ -95,11 +95,8 @@ def print_check(event: str, check: HookCheck, *, as_json: bool) -> None:
 def _status(found: FoundHooks, hook: Hook, *, runs: bool) -> str:
     is_outside = hook.origin.layer == "project" and found.runs_outside(hook, Path.cwd())
     more = [*(["outside"] if is_outside else []), *(["fail closed"] if hook.fail_closed else [])]
-    return ", ".join(["run" if runs else _reason(found, hook), *more])
-
-
-def _reason(found: FoundHooks, hook: Hook) -> str:
-    return "changed" if found.has_changed(hook) else "not trusted"
+    status = "run" if runs else "changed" if found.has_changed(hook) else "not trusted"
+    return ", ".join([status, *more])
 
 
 def _run_lines(run: HookRun) -> Iterator[str]:
@@ -218,7 +215,7 @@ def trust(
             "`--outside` is for hooks of the project",
             hint="hooks of a skill always run in the sandbox; one that must not belongs into your own `hooks.json`",
         )
-    found = _skill_named(skill) if skill else _look(None, None, quiet=True).found
+    found = _skill_named(skill) if skill else _look(quiet=True).found
     owner = f"the skill `{skill.removeprefix('$')}`" if skill else f"`{found.project}`"
     if remove:
         found.distrust()
@@ -257,7 +254,7 @@ def test(
     if event not in HOOK_EVENTS:
         guess = did_you_mean(event, HOOK_EVENTS) or f"there are {', '.join(f'`{name}`' for name in HOOK_EVENTS)}"
         raise UsageError(f"no event `{event}`", hint=guess)
-    looked = _look(None, None)
+    looked = _look()
     check = asyncio.run(
         try_hooks(
             looked.loaded,
@@ -289,7 +286,7 @@ class _Looked(NamedTuple):
     found: FoundHooks
 
 
-def _look(overrides: Sequence[str] | None, profile: str | None, *, quiet: bool = False) -> _Looked:
+def _look(overrides: Sequence[str] | None = None, profile: str | None = None, *, quiet: bool = False) -> _Looked:
     home, cwd, loaded = load_local_config(overrides, profile, quiet=quiet)
     found = find_hooks(loaded, home=home, cwd=cwd)
     if not quiet:

@@ -140,23 +140,24 @@ def add_server(
 def remove_server(name: Name, as_json: Json = False) -> int:
     """Remove a server from $CODEX_HOME/config.toml, with its login and what is kept of it."""
     home = codex_home(os.environ)
-    found = _look().servers.get(name)
-    if found is not None and found.origin != "user":
-        owner = f"plugin `{found.plugin}`" if found.plugin else "the project"
+    found = _look()
+    listed = found.servers.get(name)
+    if listed is not None and listed.origin != "user":
+        owner = f"plugin `{listed.plugin}`" if listed.plugin else "the project"
         raise UsageError(
             f"the MCP server `{name}` belongs to {owner}",
-            hint=f"`codex-py plugin remove {found.plugin}` removes it all" if found.plugin else "edit its own file",
+            hint=f"`codex-py plugin remove {listed.plugin}` removes it all" if listed.plugin else "edit its own file",
         )
     was_there = remove_table(home / "config.toml", "mcp_servers", name)
     if as_json:
         print_json({"name": name, "removed": was_there})
     if not was_there:
-        raise UsageError(f"no MCP server `{name}` in `{home / 'config.toml'}`", hint=_nearest_server(_look(), name))
-    if found is not None:
-        server = read_server(name, found.entry)
+        raise UsageError(f"no MCP server `{name}` in `{home / 'config.toml'}`", hint=_nearest_server(found, name))
+    if listed is not None:
+        server = read_server(name, listed.entry)
         forget_catalog(home, server)
         if server.url:
-            forget_login(server, _look().context.tokens)
+            forget_login(server, found.context.tokens)
     print_note(f"removed the MCP server `{name}`")
     return 0
 
