@@ -21,7 +21,7 @@ from codex_py.core.session_request import SessionRequest
 from codex_py.log import report_crash
 from codex_py.paths import codex_home
 from codex_py.server.rollbacks import RollbackOutcome, RollbackRequest
-from codex_py.server.threads import Opening
+from codex_py.server.threads import SESSION_SOURCE, Opening
 
 ReportCrash: TypeAlias = Callable[[BaseException], str]
 
@@ -33,19 +33,12 @@ class ServerHost:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self._home = codex_home(os.environ)
-
-    @property
-    def home(self) -> Path:
-        return self._home
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        return os.environ
+        self.home = codex_home(os.environ)
+        self.env: Mapping[str, str] = os.environ
 
     def request(self, cwd: Path, settings: Mapping[str, Any]) -> ConfigRequest:
         """The inputs from which the configuration of a directory is loaded."""
-        return request_for(self._options, self._home, cwd, chosen=settings).replace(flags_from=_REQUESTER)
+        return request_for(self._options, self.home, cwd, chosen=settings).replace(flags_from=_REQUESTER)
 
     def load(self, cwd: Path, settings: Mapping[str, Any]) -> LoadedConfig:
         """The configuration in force for a directory. Raises `UserError`."""
@@ -61,7 +54,7 @@ class ServerHost:
             dry_run=request.dry_run,
         )
         notes: list[str] = []
-        done = rewind_stored(self._home, thread_id, choice, env=self.env, warn=notes.append)
+        done = rewind_stored(self.home, thread_id, choice, env=self.env, warn=notes.append)
         message = done.conversation.message if done.conversation else ""
         files = describe_files(done.cwd, done.files)
         return RollbackOutcome(files, tuple(done.lines()), message, (*done.notices(), *notes))
@@ -70,7 +63,7 @@ class ServerHost:
         """A session whose questions are answered, closed at the end. Raises `UserError`."""
         request = SessionRequest(
             loaded=loaded,
-            home=self._home,
+            home=self.home,
             cwd=opening.cwd,
             env=self.env,
             originator=opening.originator,
@@ -79,7 +72,7 @@ class ServerHost:
             resume=opening.target,
             extra_roots=opening.extra_roots,
             can_ask=True,
-            source=opening.source,
+            source=SESSION_SOURCE,
             instructions=opening.instructions,
             more_servers=opening.servers,
         )

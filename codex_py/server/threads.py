@@ -20,24 +20,26 @@ from codex_py.protocol.ops import (
     Begin,
     Compact,
     Op,
-    OverrideTurnContext,
     Steer,
     UserInput,
     UserShell,
     UserTurn,
 )
-from codex_py.protocol.questions import Question, QuestionAnswer
+from codex_py.protocol.questions import QuestionAnswer
 from codex_py.protocol.value import Value
 from codex_py.server.rollbacks import RollbackOutcome, RollbackRequest
 from codex_py.services.git import GitReader
+
+# The type of program that session lists show for clients.
+SESSION_SOURCE: Final = "vscode"
 
 
 class Opening(Value):
     """A session that a client asks for: its directory, its settings, and the stored session it continues.
 
     `cwd` is a real path. `settings` are values of configuration keys, dotted or nested, that count like flags of the
-    command line. `originator` is the client's name, `source` the type of program that session lists show.
-    `instructions` replace the built-in base instructions. `servers` are tables of MCP servers for this session only.
+    command line. `originator` is the client's name. `instructions` replace the built-in base instructions. `servers`
+    are tables of MCP servers for this session only.
     """
 
     cwd: Path
@@ -45,24 +47,19 @@ class Opening(Value):
     target: ResumeTarget | None = None
     ephemeral: bool = False
     originator: str = ""
-    source: str = ""
     extra_roots: tuple[Path, ...] = ()
     instructions: str | None = None
     servers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 
 class ServerHostProtocol(Protocol):
-    """The services that a server needs from the command line that started it."""
+    """The services that a server needs from the command line that started it.
 
-    @property
-    def home(self) -> Path:
-        """CODEX_HOME."""
-        ...
+    `home` is CODEX_HOME, `env` the environment of this process.
+    """
 
-    @property
-    def env(self) -> Mapping[str, str]:
-        """The environment of this process."""
-        ...
+    home: Path
+    env: Mapping[str, str]
 
     def request(self, cwd: Path, settings: Mapping[str, Any]) -> ConfigRequest:
         """The request for a directory's configuration with these settings."""
@@ -81,15 +78,8 @@ class ServerHostProtocol(Protocol):
         ...
 
 
-Hear: TypeAlias = "Callable[[LiveThread, events.Event], None]"
-
-
-class NoTurnRuns(UserError):
-    """The request needs a running turn, and there is none."""
-
-
-class TurnRuns(UserError):
-    """The request is only possible when no turn is running."""
+# Makes the listener of a thread, which gets every event of it, on the loop's thread.
+MakeListener: TypeAlias = "Callable[[LiveThread], Callable[[events.Event], None]]"
 
 
 class LiveThread:
@@ -105,7 +95,7 @@ class LiveThread:
         loaded: LoadedConfig,
         *,
         env: Mapping[str, str],
-        hear: Hear,
+        make_listener: MakeListener,
         report_crash: Callable[[BaseException], str],
     ) -> None:
         self.session: Final = session
@@ -114,25 +104,20 @@ class LiveThread:
         # A reader of the repository in which the session works.
         self.git: Final = lambda: GitReader(session.settings.cwd, env, session.settings.sandbox_policy)
         self.turn_id: str | None = None
-        self._hear = hear
         self._report_crash = report_crash
         self._tasks: set[asyncio.Task[None]] = set()
-        self._open: dict[str, Question] = {}
+        self._open_questions: set[str] = set()
         self._begins: list[asyncio.Future[str]] = []
         self._turn_task: asyncio.Task[Any] | None = None
         self._is_closing = False
         self._keeper: asyncio.Task[None] | None = None
         self._leave: asyncio.Event | None = None
+        self._hear = make_listener(self)
         session.subscribe(self._note_event)
 
     @property
     def id(self) -> str:
         return self.session.thread_id
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        """The open questions, the oldest first."""
-        return tuple(self._open.values())
 
     def attach(self, keeper: asyncio.Task[None], leave: asyncio.Event) -> None:
         """Note the task that keeps the session open, and the event that makes it close the session."""
@@ -145,16 +130,14 @@ class LiveThread:
     async def start_turn(self, inputs: tuple[UserInput, ...], *, schema: dict[str, Any] | None = None) -> str:
         """Begin a turn; gives back its id as soon as it has begun.
 
-        Raises `TurnRuns` while another one does, and `UserError` for an input that cannot be read.
+        Raises `UserError` while another one runs, and for an input that cannot be read.
         """
-        if self.turn_id is not None:
-            raise TurnRuns(f"the turn `{self.turn_id}` is running")
+        self._check_idle()
         return await self._begun(UserTurn(inputs, schema)) or ""
 
     async def compact(self, focus: str = "") -> str | None:
         """Begin a turn that compacts the history; its id, or None when there is nothing to compact."""
-        if self.turn_id is not None:
-            raise TurnRuns(f"the turn `{self.turn_id}` is running")
+        self._check_idle()
         return await self._begun(Compact(focus))
 
     async def accept_plan(self) -> str:
@@ -163,16 +146,12 @@ class LiveThread:
 
     async def steer(self, inputs: tuple[UserInput, ...]) -> str:
         """Add input to the running turn; gives back the id of the turn that takes it, which is the next one if the
-        running one has just ended. Raises `NoTurnRuns`, and `UserError` for an input that cannot be read.
+        running one has just ended. Raises `UserError` when none runs, and for an input that cannot be read.
         """
         turn_id = self.turn_id
         if turn_id is None:
-            raise NoTurnRuns("no turn is running")
+            raise UserError("no turn is running")
         return await self._begun(Steer(inputs)) or turn_id
-
-    async def override(self, op: OverrideTurnContext) -> None:
-        """Change settings from the next turn on. Raises `UserError` for invalid ones."""
-        await self.session.submit(op)
 
     def shell(self, command: str) -> None:
         """Run a command as the user. Raises `UserError` while the session is being closed."""
@@ -187,12 +166,11 @@ class LiveThread:
         self.session.interrupt()
         return True
 
-    async def answer(self, question_id: str, value: QuestionAnswer | None) -> bool:
-        """Answer a question, as `ops.AnswerQuestion`; False if it is not open."""
-        if self._open.pop(question_id, None) is None:
-            return False
-        await self.session.submit(AnswerQuestion(question_id, value))
-        return True
+    async def answer(self, question_id: str, value: QuestionAnswer | None) -> None:
+        """Answer a question, as `ops.AnswerQuestion`, if it is still open."""
+        if question_id in self._open_questions:
+            self._open_questions.remove(question_id)
+            await self.session.submit(AnswerQuestion(question_id, value))
 
     def answer_by(self, question_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run the work that finds and gives the answer to a question. If it fails, the question gets no answer."""
@@ -230,6 +208,10 @@ class LiveThread:
             raise error
         return None
 
+    def _check_idle(self) -> None:
+        if self.turn_id is not None:
+            raise UserError(f"the turn `{self.turn_id}` is running")
+
     def _check_open(self) -> None:
         if self._is_closing:
             raise UserError("the session is being closed")
@@ -259,8 +241,7 @@ class LiveThread:
     def _note_answered(self, question_id: str, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._note_crash(error)
-            if self._open.pop(question_id, None) is not None:
-                self._run(self.session.submit(AnswerQuestion(question_id, None)))
+            self._run(self.answer(question_id, None))
 
     def _note_event(self, event: events.Event) -> None:
         match event:
@@ -274,12 +255,12 @@ class LiveThread:
             case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
                 self.turn_id = None
             case events.QuestionRaised(question):
-                self._open[question.id] = question
+                self._open_questions.add(question.id)
             case events.QuestionClosed(question_id):
-                self._open.pop(question_id, None)
+                self._open_questions.discard(question_id)
             case _:
                 pass
-        self._hear(self, event)
+        self._hear(event)
 
 
 class _OpenedSession(NamedTuple):
@@ -310,8 +291,8 @@ class Threads:
         """The live thread with this id."""
         return self._live.get(thread_id)
 
-    async def open(self, opening: Opening, hear: Hear) -> LiveThread:
-        """Open a session; `hear` is called with every event of it, on the loop's thread.
+    async def open(self, opening: Opening, make_listener: MakeListener) -> LiveThread:
+        """Open a session.
 
         No event is sent before `LiveThread.begin`. Raises `UserError` for invalid settings, and for a session that does
         not exist or that another process writes to.
@@ -329,16 +310,12 @@ class Threads:
         except asyncio.CancelledError:
             _stop(keeper, opened)
             raise
-        thread = LiveThread(session, opening, loaded, env=self._host.env, hear=hear, report_crash=self._report_crash)
+        env, report_crash = self._host.env, self._report_crash
+        thread = LiveThread(session, opening, loaded, env=env, make_listener=make_listener, report_crash=report_crash)
         thread.attach(keeper, opened.leave)
         self._live[session.thread_id] = thread
         keeper.add_done_callback(lambda _: self._forget(thread))
         return thread
-
-    async def close(self, thread_id: str) -> None:
-        """Stop a thread's work and close its session in order; nothing for a thread that is not live."""
-        if (thread := self._live.get(thread_id)) is not None:
-            await thread.close()
 
     async def close_all(self) -> None:
         """Close every thread, all at once; threads that are being opened are not."""

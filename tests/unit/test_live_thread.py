@@ -53,7 +53,7 @@ def live(session: Dying, directory: Path) -> tuple[LiveThread, list[events.Event
         cast("Session", session),
         Opening(directory),
         load_config(ConfigRequest(home=directory, cwd=directory, env={}, system=directory)),
-        hear=lambda _, event: heard.append(event),
+        make_listener=lambda _: heard.append,
         env={},
         report_crash=lambda error: f"a bug: {error}",
     )

@@ -71,7 +71,6 @@ _VERSION: Final = 1
 _METHOD_NOT_FOUND: Final = -32601
 _NOT_FOUND: Final = -32002
 _ORIGINATOR: Final = "codex_acp"
-_SOURCE: Final = "vscode"
 _PAGE: Final = 100
 _MAX_TITLE_LENGTH: Final = 100
 _CAPABILITIES: Final[Mapping[str, Any]] = {
@@ -195,14 +194,19 @@ class AcpAgent:
             cwd=directory_of(params),
             target=target,
             originator=_ORIGINATOR,
-            source=_SOURCE,
             extra_roots=directories_of(params),
             servers=servers_of(params),
         )
-        thread = await self._threads.open(opening, self._hear)
-        conversation = AcpSession(thread, self._peer, self._abilities)
-        self._conversations[thread.id] = conversation
-        return {"sessionId": thread.id, **conversation.state(), "_opened": conversation}
+        conversation = await self._open_session(opening)
+        return {"sessionId": conversation.thread.id, **conversation.state(), "_opened": conversation}
+
+    async def _open_session(self, opening: Opening) -> AcpSession:
+        def make_listener(thread: LiveThread) -> Callable[[events.Event], None]:
+            conversation = self._conversations[thread.id] = AcpSession(thread, self._peer, self._abilities)
+            return conversation.hear
+
+        thread = await self._threads.open(opening, make_listener)
+        return self._conversations[thread.id]
 
     async def _list(self, params: Params) -> Json:
         directory = params.text_or_none("cwd")
@@ -255,8 +259,7 @@ class AcpAgent:
                 return await asyncio.to_thread(self._host.roll_back, session_id, request)
             finally:
                 target = ResumeTarget(session_id, any_directory=True)
-                thread = await self._threads.open(opening.replace(target=target), self._hear)
-                again = self._conversations[session_id] = AcpSession(thread, self._peer, self._abilities)
+                again = await self._open_session(opening.replace(target=target))
                 await again.begin()
 
     async def _set_mode(self, params: Params) -> Json:
@@ -301,13 +304,8 @@ class AcpAgent:
         if conversation is not None:
             conversation.cancel()
             # Closed before it is forgotten, so that it sees the end of its turn.
-            await self._threads.close(session_id)
+            await conversation.thread.close()
             del self._conversations[session_id]
-
-    def _hear(self, thread: LiveThread, event: events.Event) -> None:
-        conversation = self._conversations.get(thread.id)
-        if conversation is not None and conversation.thread is thread:
-            conversation.hear(event)
 
 
 def _stored_id(params: Params) -> str:

@@ -146,12 +146,12 @@ async def _review(to: CommandTarget, request: CommandRequest) -> Json | None:
 async def _plan(to: CommandTarget, request: CommandRequest) -> Json | None:
     is_on = to.thread.session.settings.plan
     if request.words or not is_on:
-        await to.thread.override(OverrideTurnContext(plan=True))
+        await to.thread.session.submit(OverrideTurnContext(plan=True))
         if request.words:
             return await _start_turn(to, request, request.words)
         to.show_message("Plan mode: nothing is written until you accept a plan.")
         return None
-    await to.thread.override(OverrideTurnContext(plan=False))
+    await to.thread.session.submit(OverrideTurnContext(plan=False))
     to.show_message("Plan mode is off.")
     return None
 
@@ -159,7 +159,7 @@ async def _plan(to: CommandTarget, request: CommandRequest) -> Json | None:
 async def _model(to: CommandTarget, request: CommandRequest) -> Json | None:
     if request.words:
         name, _, effort = request.words.partition(" ")
-        await to.thread.override(OverrideTurnContext(model=name, effort=effort.strip() or None))
+        await to.thread.session.submit(OverrideTurnContext(model=name, effort=effort.strip() or None))
     model = to.thread.session.settings.model
     to.show_message(f"Model: {model.model}" + (f", effort {model.effort}" if model.effort else ""))
     return None

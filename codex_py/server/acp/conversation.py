@@ -222,12 +222,12 @@ class AcpSession:
         """Change the mode from the next turn on. Raises `UserError`."""
         op = self._modes.change_to(mode)
         self._sent_mode = mode
-        await self.thread.override(op)
+        await self.thread.session.submit(op)
 
     async def set_option(self, option: str, value: object) -> list[Json]:
         """Set an option from the next turn on; gives back all options. Raises `UserError`."""
         op = self._options.change(option, value, self.thread.session.settings)
-        await self.thread.override(op)
+        await self.thread.session.submit(op)
         self._sent_options = self._options.shown(self.thread.session.settings)
         return self._sent_options
 

@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 from codex_py.core.session_skills import skill_rules
 from codex_py.protocol import events
 from codex_py.protocol.ops import ReloadSkills
-from codex_py.protocol.value import Value
 from codex_py.server.app.client_questions import ClientQuestions
 from codex_py.server.app.event_translator import EventTranslator
 from codex_py.server.app.settings import settings_payload
@@ -22,7 +21,6 @@ from codex_py.services.single_command import SingleCommand
 from codex_py.services.skill_admin import SkillWatch
 
 _LOOK_SECONDS: Final = 1.0
-# OpenAI's own clients: only these may be asked to install the MCP servers that a skill needs.
 _FIRST_PARTY: Final = frozenset({"codex_cli_rs", "codex-tui", "codex_vscode"})
 
 
@@ -34,19 +32,8 @@ class MethodResult(NamedTuple):
     opened_thread: str | None = None
 
 
-class Client(Value):
-    """The client program, as it introduces itself."""
-
-    name: str
-    version: str
-
-    @property
-    def is_first_party(self) -> bool:
-        return self.name in _FIRST_PARTY or self.name.startswith("Codex ")
-
-
 class ClientContext:
-    """One client. `client` is None until it has introduced itself.
+    """One client. `name` is the client's for itself, empty until it has introduced itself.
 
     `extra_roots` are more directories of skills; `commands` are the client's own running commands, by its ids for them.
     """
@@ -58,18 +45,13 @@ class ClientContext:
         self.connection: Final = connection
         self.threads: Final = Threads(host, report_crash)
         self._report_crash = report_crash
-        self.client: Client | None = None
+        self.name = ""
         self.extra_roots: tuple[Path, ...] = ()
         self.commands: dict[str, SingleCommand] = {}
         self._translators: dict[str, EventTranslator] = {}
         self._skills = SkillWatch(host.home, host.env)
         self._watching: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
-
-    @property
-    def name(self) -> str:
-        """The client's name for itself."""
-        return "" if self.client is None else self.client.name
 
     def live(self, thread_id: str) -> LiveThread:
         """The live thread with this id. Raises `RpcError`."""
@@ -84,25 +66,7 @@ class ClientContext:
 
     async def open(self, opening: Opening) -> LiveThread:
         """Open a thread. No event is sent before its translator is released. Raises `UserError`."""
-        listeners: list[tuple[EventTranslator, ClientQuestions]] = []
-
-        def hear(thread: LiveThread, event: events.Event) -> None:
-            for translator, questions in listeners:
-                translator(event)
-                questions.note_event(thread, event)
-
-        thread = await self.threads.open(opening, hear)
-        translator = EventTranslator(
-            thread.id,
-            self.connection.notify,
-            lambda changed: settings_payload(thread.session.settings, thread.loaded.config, changed.plan),
-        )
-        translator.hold_back()
-        questions = ClientQuestions(
-            self.connection, translator, installs=self.client is not None and self.client.is_first_party
-        )
-        listeners.append((translator, questions))
-        self._translators[thread.id] = translator
+        thread = await self.threads.open(opening, self._make_listener)
         if self.extra_roots:
             thread.session.skills.use_extra_roots(self.extra_roots)
         return thread
@@ -146,6 +110,23 @@ class ClientContext:
         await self.threads.close_all()
         for translator in self._translators.values():
             translator.close()
+
+    def _make_listener(self, thread: LiveThread) -> Callable[[events.Event], None]:
+        translator = self._translators[thread.id] = EventTranslator(
+            thread.id,
+            self.connection.notify,
+            lambda: settings_payload(thread.session.settings, thread.loaded.config),
+        )
+        translator.hold_back()
+        # Only OpenAI's own clients may be asked to install the MCP servers that a skill needs.
+        installs = self.name in _FIRST_PARTY or self.name.startswith("Codex ")
+        questions = ClientQuestions(self.connection, translator, installs=installs)
+
+        def hear(event: events.Event) -> None:
+            translator(event)
+            questions.note_event(thread, event)
+
+        return hear
 
     async def _keep_looking(self) -> None:
         while True:

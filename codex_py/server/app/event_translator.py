@@ -30,7 +30,7 @@ class EventTranslator:
         self,
         thread_id: str,
         notify: Callable[[str, dict[str, Any]], None],
-        settings_payload: Callable[[events.SettingsChanged], dict[str, Any]],
+        settings_payload: Callable[[], dict[str, Any]],
     ) -> None:
         self._thread_id = thread_id
         self._send = notify
@@ -193,7 +193,7 @@ class EventTranslator:
             case events.Warned(message):
                 self._notify("warning", threadId=self._thread_id, message=message)
             case events.SettingsChanged():
-                settings = self._settings_payload(event)
+                settings = self._settings_payload()
                 self._notify("thread/settings/updated", threadId=self._thread_id, threadSettings=settings)
             case events.UsageReported(last, total, window):
                 usage = {"total": _counts(total), "last": _counts(last), "modelContextWindow": window}

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, cast
 from codex_py import __version__
 from codex_py.errors import UserError
 from codex_py.server.app import command_methods, config_methods, skill_methods, thread_methods, turn_methods
-from codex_py.server.app.client_context import Client, ClientContext, MethodResult
+from codex_py.server.app.client_context import ClientContext, MethodResult
 from codex_py.server.app.rollback import rollback
 from codex_py.server.app.thread_methods import list_threads
 from codex_py.server.messages import ClientCall, Params, RpcError
@@ -63,7 +63,7 @@ _MAX_NAME_LENGTH: Final = 128
 
 def initialize(context: ClientContext, params: Params) -> MethodResult:
     """Handle the client's introduction, which it may send once. Raises `RpcError`."""
-    if context.client is not None:
+    if context.name:
         raise RpcError("already initialized")
     info = params.nested("clientInfo")
     if info is None:
@@ -77,7 +77,7 @@ def initialize(context: ClientContext, params: Params) -> MethodResult:
     capabilities = params.nested("capabilities")
     if capabilities is not None:
         context.connection.leave_out(frozenset(capabilities.texts("optOutNotificationMethods") or ()))
-    context.client = Client(name, version)
+    context.name = name
     system = os.uname()
     platform, client = f"{system.sysname}; {system.machine}", f"{name}; {version}"
     return MethodResult(
@@ -172,7 +172,7 @@ class AppServer:
     async def _run_method(self, call: ClientCall) -> MethodResult:
         if call.method == "initialize":
             return initialize(self._context, Params(call.params))
-        if self._context.client is None:
+        if not self._context.name:
             raise RpcError("not initialized")
         method = METHODS.get(call.method)
         if method is None:

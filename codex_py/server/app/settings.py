@@ -84,7 +84,7 @@ def sandbox_payload(policy: SandboxPolicy) -> dict[str, Any]:
             }
 
 
-def settings_payload(settings: TurnSettings, config: Config, plan: bool) -> dict[str, Any]:
+def settings_payload(settings: TurnSettings, config: Config) -> dict[str, Any]:
     """The settings of the next turn."""
     model = settings.model
     mode = {"model": model.model, "reasoning_effort": model.effort, "developer_instructions": None}
@@ -101,7 +101,7 @@ def settings_payload(settings: TurnSettings, config: Config, plan: bool) -> dict
         "serviceTier": model.service_tier,
         "effort": model.effort,
         "summary": model.summary,
-        "collaborationMode": {"mode": "plan" if plan else "default", "settings": mode},
+        "collaborationMode": {"mode": "plan" if settings.plan else "default", "settings": mode},
         "multiAgentMode": "explicitRequestOnly",
         "personality": config.personality,
     }
@@ -154,7 +154,6 @@ def read_opening(params: Params, *, cwd: Path, originator: str, target: ResumeTa
         target=target,
         ephemeral=params.flag("ephemeral"),
         originator=originator,
-        source="vscode",
         extra_roots=roots,
         instructions=params.text_or_none("baseInstructions"),
     )

@@ -44,7 +44,7 @@ async def resume(context: ClientContext, params: Params) -> MethodResult:
     thread_id = _thread_id(params)
     if (live := context.threads.get(thread_id)) is not None:
         if (op := read_live_override(params)) is not None:
-            await live.override(op)
+            await live.session.submit(op)
         thread = await _thread_payload(context, live, turns=not params.flag("excludeTurns"))
         return MethodResult({"thread": thread, **opening_payload(live.session.settings, live.loaded.config)})
     stored = await stored_thread(context, thread_id)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from codex_py import __version__
 from codex_py.rollout.summary import SessionSummary
-from codex_py.server.threads import LiveThread
+from codex_py.server.threads import SESSION_SOURCE, LiveThread
 
 _SOURCES: Final = frozenset({"cli", "vscode", "exec", "appServer"})
 NOT_LOADED: Final = {"type": "notLoaded"}
@@ -29,7 +29,7 @@ def live_thread_payload(
         "updatedAt": int(now),
         "recencyAt": int(now),
         "originator": thread.opening.originator,
-        "source": thread.opening.source or "appServer",
+        "source": SESSION_SOURCE,
         "cliVersion": __version__,
         **stored,
         "preview": (stored.get("preview") or preview),

@@ -117,7 +117,7 @@ async def _start_or_steer(
 async def _override(thread: LiveThread, params: Params) -> None:
     op = read_override(params)
     if op is not None:
-        await thread.override(op)
+        await thread.session.submit(op)
 
 
 def _schema(params: Params) -> dict[str, object] | None:
