@@ -12,6 +12,7 @@ from codex_py.paths import is_directory
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.protocol.questions import FormReply
 from codex_py.protocol.value import Value
+from codex_py.server.pipes import MAX_LINE
 
 RequestId: TypeAlias = str | int
 
@@ -29,10 +30,6 @@ class RpcError(Exception):
     def __init__(self, message: str, *, code: int = INVALID_REQUEST) -> None:
         super().__init__(message)
         self.code = code
-
-    def to_message(self, request_id: RequestId | None) -> dict[str, Any]:
-        """The answer to the request; to one whose id cannot be read it has none."""
-        return {"error": {"code": self.code, "message": str(self)}, "id": request_id}
 
 
 class ClientCall(Value):
@@ -67,8 +64,10 @@ class Unreadable(Value):
 Message: TypeAlias = ClientCall | Notice | Reply | Unreadable
 
 
-def read_message(line: bytes) -> Message:
-    """Read one line of the client as a message. Never raises."""
+def read_message(line: bytes | None) -> Message:
+    """Read one line of the client as a message; None is a line that was too long. Never raises."""
+    if line is None:
+        return Unreadable(RpcError(f"a line is over {MAX_LINE // 2**20} MiB", code=PARSE_ERROR))
     try:
         decoded = decode_json(line)
     except ValueError as error:
@@ -118,7 +117,9 @@ class Params:
 
     def text(self, name: str) -> str:
         """A text that must be there."""
-        return self._required(name, self.text_or_none(name))
+        if (text := self.text_or_none(name)) is None:
+            raise self.missing(name)
+        return text
 
     def text_or_none(self, name: str) -> str | None:
         value = self._values.get(name)
@@ -192,11 +193,6 @@ class Params:
     def missing(self, name: str) -> RpcError:
         """The error for a parameter that must be there."""
         return RpcError(f"invalid request: missing field `{self._where}{name}`")
-
-    def _required(self, name: str, value: str | None) -> str:
-        if value is None:
-            raise self.missing(name)
-        return value
 
     def _list(self, name: str) -> list[Any] | None:
         value = self._values.get(name)

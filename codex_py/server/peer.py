@@ -12,7 +12,6 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from codex_py.server.messages import (
     INTERNAL_ERROR,
-    PARSE_ERROR,
     ClientCall,
     Notice,
     Reply,
@@ -22,7 +21,7 @@ from codex_py.server.messages import (
     encode_message,
     read_message,
 )
-from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
+from codex_py.server.pipes import LineSource, Outbox, complain
 
 ReplyFuture: TypeAlias = asyncio.Future[Mapping[str, Any] | None]
 
@@ -48,16 +47,15 @@ class Peer:
         self.send({"id": request_id, "result": result})
 
     def refuse(self, request_id: RequestId | None, error: RpcError) -> None:
-        """Answer a refused request, or a line that is not a valid message, with an error."""
-        self.send(error.to_message(request_id))
+        """Answer a refused request with an error; a line that is not a valid message may have no id."""
+        self.send({"error": {"code": error.code, "message": str(error)}, "id": request_id})
 
-    def receive(self, line: bytes | LineTooLong) -> ClientCall | Notice | None:
+    def receive(self, line: bytes | None) -> ClientCall | Notice | None:
         """A request or notification of the client; None for a reply, and for an invalid line, which is refused.
 
         A second reply, or one to no open request, is dropped.
         """
-        is_too_long = isinstance(line, LineTooLong)
-        match Unreadable(RpcError(str(line), code=PARSE_ERROR)) if is_too_long else read_message(line):
+        match read_message(line):
             case Reply(request_id, result):
                 reply = self._pending.pop(request_id, None)
                 if reply is not None and not reply.done():
@@ -242,7 +240,7 @@ class Requests:
         """Whether another long request may start."""
         return len(self._running) - len(self._short) < _MAX_LONG
 
-    async def read(self, source: LineSource, take: Callable[[bytes | LineTooLong], None]) -> None:
+    async def read(self, source: LineSource, take: Callable[[bytes | None], None]) -> None:
         """Read the client's messages until the input ends; short requests then have a little time left."""
         async with aclosing(source.lines()) as lines:
             async for line in lines:

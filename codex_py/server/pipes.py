@@ -23,10 +23,6 @@ _MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
 _LAST_SECONDS: Final = 2.0
 
 
-class LineTooLong(Exception):
-    """A line over `MAX_LINE`, which was skipped."""
-
-
 class LineSource:
     """Lines from a descriptor. `ended` is when the input ended, by the monotonic clock."""
 
@@ -37,8 +33,8 @@ class LineSource:
         self._chunks: asyncio.Queue[bytes] = asyncio.Queue()
         self._capacity = threading.Semaphore(_MAX_CHUNKS)
 
-    async def lines(self) -> AsyncGenerator[bytes | LineTooLong, None]:
-        """Every line without its newline, blank ones left out, until the end of the input."""
+    async def lines(self) -> AsyncGenerator[bytes | None, None]:
+        """Every line without its newline, blank ones left out, until the end; None for one over `MAX_LINE`."""
         threading.Thread(target=self._read, name="client-input", daemon=True).start()
         line = _Line()
         while chunk := await self._chunks.get():
@@ -46,11 +42,11 @@ class LineSource:
             *ended, rest = chunk.split(b"\n")
             for piece in ended:
                 line.add(piece)
-                if whole := line.end():
+                if (whole := line.end()) != b"":
                     yield whole
             line.add(rest)
         self.ended = time.monotonic()
-        if whole := line.end():
+        if (whole := line.end()) != b"":
             yield whole
 
     def _read(self) -> None:
@@ -86,11 +82,11 @@ class _Line:
         else:
             self._held += piece
 
-    def end(self) -> bytes | LineTooLong | None:
-        """The line, None for a blank one; the next one begins."""
+    def end(self) -> bytes | None:
+        """The line, None for one that is too long; the next one begins."""
         held, was_too_long = bytes(self._held).strip(), self._is_too_long
         self._held, self._is_too_long = bytearray(), False
-        return LineTooLong(f"a line is over {MAX_LINE // 2**20} MiB") if was_too_long else held or None
+        return None if was_too_long else held
 
 
 class Outbox:

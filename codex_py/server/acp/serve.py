@@ -16,7 +16,7 @@ from codex_py.server.messages import (
     RpcError,
 )
 from codex_py.server.peer import AcpPeer, ClientRequest, Requests, serve_at_stdio
-from codex_py.server.pipes import LineSource, LineTooLong, Outbox, complain
+from codex_py.server.pipes import LineSource, Outbox, complain
 from codex_py.server.threads import ServerHostProtocol, Threads
 
 # The one request that takes as long as a turn takes.
@@ -53,7 +53,7 @@ class _Server:
         await self._threads.close_all()
         await self._requests.settle()
 
-    def _take(self, line: bytes | LineTooLong) -> None:
+    def _take(self, line: bytes | None) -> None:
         match self._peer.receive(line):
             case ClientCall() as call:
                 self._begin(call)

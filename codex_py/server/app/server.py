@@ -16,7 +16,7 @@ from codex_py.server.app.rollback import rollback
 from codex_py.server.app.thread_methods import list_threads
 from codex_py.server.messages import ClientCall, Params, RpcError
 from codex_py.server.peer import AppServerPeer, ClientRequest, Requests, serve_at_stdio
-from codex_py.server.pipes import LineSource, LineTooLong, Outbox
+from codex_py.server.pipes import LineSource, Outbox
 from codex_py.server.threads import ServerHostProtocol
 
 Method: TypeAlias = Callable[[ClientContext, Params], Awaitable[MethodResult]]
@@ -124,7 +124,7 @@ class AppServer:
         await self._requests.stop()
         await self._context.close()
 
-    def _take(self, line: bytes | LineTooLong) -> None:
+    def _take(self, line: bytes | None) -> None:
         # Notifications of the client, such as `initialized`, change nothing here.
         if isinstance(call := self._connection.receive(line), ClientCall):
             self._begin(call)
