@@ -58,9 +58,9 @@ def approval_reader(question: ApprovalQuestion) -> AnswerReader:
     def read(answer: Mapping[str, Any]) -> QuestionAnswer | None:
         match answer.get("decision"):
             case "accept":
-                return _scope(question, "once")
+                return "once"
             case "acceptForSession":
-                return _scope(question, "session") or _scope(question, "once")
+                return "session" if "session" in question.scopes else "once"
             case dict():
                 amended = as_object(as_object(answer["decision"]).get(_AMENDED))
                 words = as_list(amended.get(_PATTERN))
@@ -83,9 +83,8 @@ def tool_choice(question: ApprovalQuestion) -> QuestionPayload:
     offered = {label: scope for label, scope in labels.items() if scope in question.scopes}
     text = f"{question.reason}: {question.command}"
     options = [(label, "") for label in offered] + [("Decline", "the call is not made")]
-    return _question_payload(
-        f"mcp_tool_call_approval_{question.call_id}", "Approve app tool call?", text, options, offered.get
-    )
+    question_id = f"mcp_tool_call_approval_{question.call_id}"
+    return _single(_question_object(question_id, "Approve app tool call?", text, options), offered.get)
 
 
 def model_asks(asks: ModelAsks) -> QuestionPayload:
@@ -110,9 +109,8 @@ def model_asks(asks: ModelAsks) -> QuestionPayload:
 def server_choice(question: ChoiceQuestion) -> QuestionPayload:
     """A choice that an MCP server asks for; the user may also write an answer."""
     options = [(option.label, option.description) for option in question.options]
-    return _question_payload(
-        question.id, question.header, question.question, options, lambda answer: answer, is_other=True
-    )
+    payload = _question_object(question.id, question.header, question.question, options, is_other=True)
+    return _single(payload, lambda answer: answer)
 
 
 def form_payload(question_id: str, form: McpForm) -> dict[str, Any]:
@@ -135,12 +133,8 @@ def read_form(answer: Mapping[str, Any]) -> FormReply | None:
 
 
 def secret(question: SecretQuestion) -> QuestionPayload:
-    question_payload = _question_object(question.id, question.name, secret_text(question), None, is_secret=True)
-
-    def read(answer: Mapping[str, Any]) -> str | None:
-        return _first_answer(answer, question.id) or None
-
-    return QuestionPayload([question_payload], read)
+    payload = _question_object(question.id, question.name, secret_text(question), None, is_secret=True)
+    return _single(payload, lambda answer: answer or None)
 
 
 def project_servers(question: ProjectServersQuestion) -> QuestionPayload:
@@ -156,7 +150,7 @@ def project_servers(question: ProjectServersQuestion) -> QuestionPayload:
     never = ("Never", "not as they are now", "never")
     options = [(label, about) for label, about, _ in (*starts, ("Not now", "not in this session", ""), never)]
     meaning = {label: answer for label, _, answer in (*starts, never)}
-    return _question_payload(question.id, wording.title, text, options, meaning.get)
+    return _single(_question_object(question.id, wording.title, text, options), meaning.get)
 
 
 def install(question: McpInstallQuestion) -> QuestionPayload:
@@ -164,7 +158,7 @@ def install(question: McpInstallQuestion) -> QuestionPayload:
     targets = "; ".join(f"{server.name}: {server.target}" for server in question.servers)
     text = f"The skills you named need MCP servers that are not configured: {names} ({targets}). Add them now?"
     options = [("Install", "adds them to config.toml and starts them"), ("Continue anyway", "goes on without them")]
-    return _question_payload(_INSTALL, "Install MCP servers?", text, options, {"Install": "yes"}.get)
+    return _single(_question_object(_INSTALL, "Install MCP servers?", text, options), {"Install": "yes"}.get)
 
 
 def permissions_payload(question: PermissionsQuestion) -> dict[str, Any]:
@@ -191,20 +185,12 @@ def permissions_reader(question: PermissionsQuestion) -> AnswerReader:
     return read
 
 
-def _question_payload(
-    question_id: str,
-    header: str,
-    text: str,
-    options: Sequence[tuple[str, str]],
-    meaning: Callable[[str], str | None],
-    *,
-    is_other: bool = False,
-) -> QuestionPayload:
-    question = _question_object(question_id, header, text, options, is_other=is_other)
+def _single(question: dict[str, Any], meaning: Callable[[str], str | None]) -> QuestionPayload:
+    """A single question; `meaning` is what its first answer means, a label or text that the user wrote."""
 
     def read(answer: Mapping[str, Any]) -> str | None:
-        chosen = _first_answer(answer, question_id)
-        return None if chosen is None else meaning(chosen)
+        answers = _all_answers(answer, question["id"])
+        return meaning(answers[0]) if answers else None
 
     return QuestionPayload([question], read)
 
@@ -228,21 +214,8 @@ def _question_object(
     }
 
 
-def _first_answer(answer: Mapping[str, Any], question_id: str) -> str | None:
-    """The first answer to a question: a label, or text that the user wrote."""
-    answers = _all_answers(answer, question_id)
-    return answers[0] if answers else None
-
-
 def _all_answers(answer: Mapping[str, Any], question_id: str) -> list[str]:
     """All answers to a question, labels and written text, up to the first that is not text."""
     answers = as_list(as_object(as_object(answer.get("answers")).get(question_id)).get("answers"))
-    return list(takewhile(_is_text, answers))
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _scope(question: ApprovalQuestion, scope: ApprovalScope) -> ApprovalScope | None:
-    return scope if scope in question.scopes else None
+    texts = takewhile(lambda text: isinstance(text, str), answers)
+    return list(texts)

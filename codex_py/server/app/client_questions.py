@@ -80,9 +80,8 @@ class ClientQuestions:
     def _ask(self, thread: LiveThread, question: Question) -> None:
         form = self._form(thread, question)
         if form is None:
-            self._open[question.id] = _OpenQuestion(
-                None, thread.answer_by(question.id, self._refuse(thread, question.id))
-            )
+            waiting = thread.answer_by(question.id, thread.answer(question.id, None))
+            self._open[question.id] = _OpenQuestion(None, waiting)
             return
         self._translator.wait_for(question.id, form.flag)
         agent = {"agent": question.agent} if question.agent else {}
@@ -166,9 +165,6 @@ class ClientQuestions:
             "availableDecisions": answers.decisions_for(question),
         }
         return _Form("item/commandExecution/requestApproval", params, answers.approval_reader(question), _APPROVAL)
-
-    async def _refuse(self, thread: LiveThread, question_id: str) -> None:
-        await thread.answer(question_id, None)
 
 
 def _choice(scope: dict[str, str], item_id: str, choice: answers.QuestionPayload) -> _Form:
