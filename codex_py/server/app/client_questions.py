@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -98,7 +97,7 @@ class ClientQuestions:
             self._translator.end_item(item_id, "completed")
         await thread.answer(question.id, meant)
         if reply is not None and reply.get("decision") == "cancel":
-            self._translator.forget_expected()
+            self._translator.pending.forget()
             thread.interrupt()
 
     def _form(self, thread: LiveThread, question: Question) -> _Form | None:
@@ -114,7 +113,7 @@ class ClientQuestions:
                     **scope,
                     "itemId": question.id,
                     "environmentId": None,
-                    "startedAtMs": _now_ms(),
+                    "startedAtMs": items.now_ms(),
                     "cwd": str(thread.session.settings.cwd),
                     "reason": question.reason or None,
                     "permissions": answers.permissions_payload(question),
@@ -142,7 +141,7 @@ class ClientQuestions:
         if question.agent:
             item_id, reason = f"{question.agent}-{question.call_id}", f"[agent {question.agent}] {reason}"
             self._agents_items[question.id] = item_id
-        about = {**scope, "itemId": item_id, "startedAtMs": _now_ms()}
+        about = {**scope, "itemId": item_id, "startedAtMs": items.now_ms()}
         if question.files:
             changes = changes_in_patch(question.command, question.cwd) or tuple(
                 events.FileChange(file, "update") for file in question.files
@@ -176,7 +175,3 @@ def _reason(question: ApprovalQuestion) -> str:
     """Why the user is asked, followed by the model's justification, marked as such."""
     words = sanitize_line(question.justification)
     return f"{question.reason}; model: {words}" if words else question.reason
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 from codex_py.protocol import events
@@ -22,6 +22,9 @@ _STREAMED: Final = ("message", "reasoning")
 class EventTranslator:
     """A listener of one thread's session. `settings_payload` makes the settings object sent to the client.
 
+    `turn_id` is the id of the running turn, or of the last one. `pending` is input on its way to the session, which
+    becomes an item when a turn takes it.
+
     Notifications can be held back until `release`, so that the answer to a request is sent before the notifications
     that the request causes.
     """
@@ -36,8 +39,8 @@ class EventTranslator:
         self._send = notify
         self._settings_payload = settings_payload
         self._held_back: list[tuple[str, dict[str, Any]]] | None = None
-        self._items = OpenItems(self._notify_item, lambda: self._turn_id)
-        self._turn_id = ""
+        self._items = OpenItems(self._notify_item, lambda: self.turn_id)
+        self.turn_id = ""
         self._is_running = False
         self._began = 0.0
         self._count = 1
@@ -47,7 +50,7 @@ class EventTranslator:
         self._comes_again = False
         self._phase: str | None = None
         self._diff: list[str] = []
-        self._pending = PendingMessages()
+        self.pending: Final = PendingMessages()
         self._waits: dict[str, str] = {}
         self.status: dict[str, Any] = {"type": "idle"}
         self.first_prompt = ""
@@ -77,14 +80,6 @@ class EventTranslator:
         """Send what was held back: the request has been answered."""
         self.release()
 
-    def expecting(self, content: Sequence[Item]) -> AbstractContextManager[None]:
-        """Register input that the client sends to the session; it becomes an item when a turn takes it."""
-        return self._pending.expecting(content)
-
-    def forget_expected(self) -> None:
-        """Drop input that no turn has taken: none will take it any more."""
-        self._pending.forget()
-
     def close(self) -> None:
         """End every open item: the thread is closed and sends no more notifications."""
         self._items.close()
@@ -98,10 +93,10 @@ class EventTranslator:
             case events.TurnInterrupted():
                 self._end_turn("interrupted")
             case events.TurnFailed(_, message):
-                self._fail(message)
+                self._end_turn("failed", turn_error(message))
             case events.Steered(_, messages, new_turn):
                 if not new_turn:
-                    self._take_up(self._pending.take(list(messages)))
+                    self._take_up(self.pending.take(list(messages)))
             case events.ItemRecorded(item):
                 if item.type == "message":
                     phase = item.decode().get("phase")
@@ -144,11 +139,6 @@ class EventTranslator:
         """End the item that an agent's question was about."""
         if opened := self._items.get(item_id):
             self._items.end(item_id, {**opened, "status": status})
-
-    @property
-    def turn_id(self) -> str:
-        """The id of the running turn, or of the last one."""
-        return self._turn_id
 
     def _translate_call(self, event: events.Event) -> None:
         match event:
@@ -217,14 +207,14 @@ class EventTranslator:
                 pass
 
     def _begin_turn(self, turn_id: str, messages: Sequence[str]) -> None:
-        self._turn_id, self._is_running, self._began = turn_id, True, time.time()
+        self.turn_id, self._is_running, self._began = turn_id, True, time.time()
         self._last_message, self._phase, self._comes_again = None, None, False
         self._count = 1
         self._diff.clear()
         self._set_active()
         turn = turn_payload(turn_id, began=self._began)
         self._notify("turn/started", threadId=self._thread_id, turn=turn)
-        for content in self._pending.take_all(list(messages)):
+        for content in self.pending.take_all(list(messages)):
             self.first_prompt = self.first_prompt or ("\n".join(messages) if content else "")
             self._take_up(content)
 
@@ -235,7 +225,7 @@ class EventTranslator:
         if error is not None:
             self._notify_turn("error", error=error, willRetry=False)
         summary = None if self._last_message is None else [self._last_message]
-        turn = turn_payload(self._turn_id, status, items=summary, error=error, began=self._began, ended=time.time())
+        turn = turn_payload(self.turn_id, status, items=summary, error=error, began=self._began, ended=time.time())
         self._notify("turn/completed", threadId=self._thread_id, turn=turn)
 
     def _unfinished(self, item: Item) -> Item | None:
@@ -247,9 +237,6 @@ class EventTranslator:
                 return items.reasoning(item["id"], "".join(self._coming))
             case _:
                 return {**item, "status": "failed"} if "status" in item else None
-
-    def _fail(self, message: str) -> None:
-        self._end_turn("failed", turn_error(message))
 
     def _take_up(self, content: Sequence[Item]) -> None:
         """Show the client that a turn has taken its message."""
@@ -297,7 +284,7 @@ class EventTranslator:
 
     def _new_id(self) -> str:
         """The id of the next item, or the one being streamed, for items without the id of a call."""
-        return items.numbered(self._turn_id, self._count)
+        return items.numbered(self.turn_id, self._count)
 
     def _notify_diff(self, changes: Sequence[events.FileChange]) -> None:
         self._diff += [change.diff for change in changes]
@@ -319,7 +306,7 @@ class EventTranslator:
             self._notify("thread/status/changed", threadId=self._thread_id, status=status)
 
     def _notify_turn(self, method: str, **params: Any) -> None:
-        self._notify(method, threadId=self._thread_id, turnId=self._turn_id, **params)
+        self._notify(method, threadId=self._thread_id, turnId=self.turn_id, **params)
 
     def _notify(self, method: str, **params: Any) -> None:
         if self._held_back is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from itertools import count
 from typing import Any, Final, TypeAlias
@@ -170,6 +171,10 @@ def past_item(item_id: str, past: PastItem) -> Item | None:
             return compaction(item_id)
         case _:
             return None
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def milliseconds(seconds: float) -> int:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from codex_py.server.app.items import Item
+from codex_py.server.app.items import Item, now_ms
 
 # The one type of item that may outlast its turn.
 _OUTLASTS: Final = "commandExecution"
@@ -59,7 +58,7 @@ class OpenItems:
         if key in self._pending:
             self._pending.discard(key)
             return
-        opened = _Open(item, _now_ms(), self._turn_id())
+        opened = _Open(item, now_ms(), self._turn_id())
         self._open.setdefault(key, []).append(opened)
         stamped = _stamped(item, opened.began, None)
         self._notify("item/started", opened.turn_id, stamped, {"startedAtMs": opened.began})
@@ -99,7 +98,7 @@ class OpenItems:
             self._end(open_item, {**open_item.item, "status": "failed"})
 
     def _end(self, opened: _Open, item: Item) -> Item:
-        now = _now_ms()
+        now = now_ms()
         stamped = _stamped(item, opened.began, now)
         self._notify("item/completed", opened.turn_id, stamped, {"completedAtMs": now})
         return stamped
@@ -107,7 +106,3 @@ class OpenItems:
 
 def _stamped(item: Item, began: int, ended: int | None) -> Item:
     return {**item, "startedAtMs": began, "completedAtMs": ended}
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -44,7 +44,7 @@ async def interrupt(context: ClientContext, params: Params) -> MethodResult:
     """`turn/interrupt`"""
     thread = context.live(params.text("threadId"))
     _check_running(thread, params.text("turnId"), "interrupt")
-    context.translator(thread).forget_expected()
+    context.translator(thread).pending.forget()
     thread.interrupt()
     return MethodResult({})
 
@@ -108,7 +108,7 @@ async def _submit(
 async def _start_or_steer(
     translator: EventTranslator, thread: LiveThread, inputs: TurnInputs, schema: dict[str, object] | None = None
 ) -> str:
-    with translator.expecting(inputs.content):
+    with translator.pending.expecting(inputs.content):
         if thread.turn_id is not None:
             return await thread.steer(inputs.inputs)
         return await thread.start_turn(inputs.inputs, schema=schema)
