@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +13,7 @@ from codex_py.protocol.ops import ReloadSkills
 from codex_py.server.app.client_questions import ClientQuestions
 from codex_py.server.app.event_translator import EventTranslator
 from codex_py.server.app.settings import settings_payload
-from codex_py.server.messages import RpcError
+from codex_py.server.messages import Params, RpcError
 from codex_py.server.peer import AppServerPeer
 from codex_py.server.pipes import complain
 from codex_py.server.threads import LiveThread, Opening, ServerHostProtocol, Threads
@@ -21,6 +21,7 @@ from codex_py.services.single_command import SingleCommand
 from codex_py.services.skill_admin import SkillWatch
 
 _LOOK_SECONDS: Final = 1.0
+_SHOWN: Final = 80
 _FIRST_PARTY: Final = frozenset({"codex_cli_rs", "codex-tui", "codex_vscode"})
 
 
@@ -28,8 +29,17 @@ class MethodResult(NamedTuple):
     """The result of a request. `follow_up` runs after it is sent; `opened_thread` is the thread it has opened."""
 
     result: Mapping[str, Any]
-    follow_up: Callable[[], Awaitable[None]] | None = None
+    follow_up: Callable[[], Awaitable[None] | None] | None = None
     opened_thread: str | None = None
+
+
+def page_of(entries: Sequence[Any], params: Params, *, max_size: int, size: int) -> dict[str, Any]:
+    """The entries that `cursor` and `limit` ask for, by default `size`, and the next cursor. Raises `RpcError`."""
+    cursor = params.text_or_none("cursor") or "0"
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
+        raise RpcError(f"invalid cursor: `{cursor[:_SHOWN]}`")
+    end = int(cursor) + (params.integer("limit", maximum=max_size) or size)
+    return {"data": entries[int(cursor) : end], "nextCursor": str(end) if end < len(entries) else None}
 
 
 class ClientContext:
@@ -57,7 +67,7 @@ class ClientContext:
         """The live thread with this id. Raises `RpcError`."""
         thread = self.threads.get(thread_id.lower())
         if thread is None:
-            raise RpcError(f"thread not found: {thread_id[:80]}")
+            raise RpcError(f"thread not found: {thread_id[:_SHOWN]}")
         return thread
 
     def translator(self, thread: LiveThread) -> EventTranslator:

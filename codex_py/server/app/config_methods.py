@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from codex_py.config.effective import effective_values
 from codex_py.config.keys import parse_key
 from codex_py.config.layers import Layer
+from codex_py.config.schema import Config
 from codex_py.core.model_setup import ModelFacts, known_facts
-from codex_py.server.app.client_context import ClientContext, MethodResult
+from codex_py.server.app.client_context import ClientContext, MethodResult, page_of
 from codex_py.server.messages import Params, RpcError, here, here_or_root
 from codex_py.services.login import forget_login, keep_key, login_status, login_store
 from codex_py.services.models import known_models
@@ -45,19 +48,15 @@ async def list_models(context: ClientContext, params: Params) -> MethodResult:
     """`model/list`: the models that are known for the configured provider, without asking it."""
     provider = params.text_or_none("modelProvider")
     chosen = {} if provider is None else {"model_provider": provider}
-    config = (await asyncio.to_thread(context.host.load, here_or_root(), chosen)).config
+    config = await _load_config(context, chosen)
     names = known_models(config)
     models = [_model(name, known_facts(config, name, None), is_first=not index) for index, name in enumerate(names)]
-    cursor = params.text_or_none("cursor") or "0"
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
-        raise RpcError(f"invalid cursor: `{cursor[:80]}`")
-    end = int(cursor) + (params.integer("limit", maximum=_MAX_MODELS) or _MAX_MODELS)
-    return MethodResult({"data": models[int(cursor) : end], "nextCursor": str(end) if end < len(models) else None})
+    return MethodResult(page_of(models, params, max_size=_MAX_MODELS, size=_MAX_MODELS))
 
 
 async def read_account(context: ClientContext, params: Params) -> MethodResult:
     """`account/read`: who is signed in."""
-    config = (await asyncio.to_thread(context.host.load, here_or_root(), {})).config
+    config = await _load_config(context, {})
     status = await asyncio.to_thread(lambda: login_status(config, env=context.host.env, home=context.host.home))
     account: dict[str, Any] | None = None
     if status.method == "key":
@@ -73,10 +72,10 @@ async def log_in(context: ClientContext, params: Params) -> MethodResult:
     """`account/login/start`: keeps an API key; for the other ways there is `codex-py login`."""
     if params.choice("type", ("apiKey", "chatgpt", "chatgptDeviceCode", "chatgptAuthTokens")) != "apiKey":
         raise RpcError("only `apiKey` is supported: sign in with `codex-py login` in a terminal")
-    config = (await asyncio.to_thread(context.host.load, here_or_root(), {})).config
+    config = await _load_config(context, {})
     await keep_key(config, params.text("apiKey"), home=context.host.home)
 
-    async def notify() -> None:
+    def notify() -> None:
         done = {"loginId": None, "success": True, "error": None}
         context.connection.notify("account/login/completed", done)
         context.connection.notify("account/updated", {"authMode": "apikey", "planType": None})
@@ -86,13 +85,15 @@ async def log_in(context: ClientContext, params: Params) -> MethodResult:
 
 async def log_out(context: ClientContext, params: Params) -> MethodResult:
     """`account/logout`"""
-    config = (await asyncio.to_thread(context.host.load, here_or_root(), {})).config
+    config = await _load_config(context, {})
     await forget_login(login_store(config, context.host.home), home=context.host.home, env=context.host.env)
+    signed_out = {"authMode": None, "planType": None}
+    return MethodResult({}, partial(context.connection.notify, "account/updated", signed_out))
 
-    async def notify() -> None:
-        context.connection.notify("account/updated", {"authMode": None, "planType": None})
 
-    return MethodResult({}, notify)
+async def _load_config(context: ClientContext, settings: Mapping[str, Any]) -> Config:
+    """The user's configuration: only a project's settings could depend on the directory."""
+    return (await asyncio.to_thread(context.host.load, here_or_root(), settings)).config
 
 
 # Keys that clients may rely on, null where they are not set.

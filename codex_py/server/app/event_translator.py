@@ -76,10 +76,6 @@ class EventTranslator:
             self.release()
             raise
 
-    async def released(self) -> None:
-        """Send what was held back: the request has been answered."""
-        self.release()
-
     def close(self) -> None:
         """End every open item: the thread is closed and sends no more notifications."""
         self._items.close()

@@ -166,8 +166,8 @@ class AppServer:
                 # The client knows the thread now; later requests about it wait until it is open.
                 self._let_wait_for(task, answered.opened_thread)
             request.answer(answered.result)
-            if answered.follow_up is not None:
-                await answered.follow_up()
+            if answered.follow_up is not None and (pending := answered.follow_up()) is not None:
+                await pending
 
     async def _run_method(self, call: ClientCall) -> MethodResult:
         if call.method == "initialize":

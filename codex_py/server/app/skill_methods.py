@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,7 @@ def skill_payload(skill: Skill, *, enabled: bool) -> dict[str, Any]:
         "name": skill.name,
         "description": skill.description,
         **_set_fields({"shortDescription": skill.short_description}),
-        **({"interface": _interface(skill)} if skill.interface is not None else {}),
+        **_interface(skill),
         **({"dependencies": {"tools": _needs(skill)}} if skill.dependencies else {}),
         "path": str(skill.path),
         "scope": skill.scope,
@@ -29,8 +30,8 @@ def skill_payload(skill: Skill, *, enabled: bool) -> dict[str, Any]:
 
 
 def _interface(skill: Skill) -> dict[str, Any]:
-    interface = skill.interface
-    assert interface is not None
+    if (interface := skill.interface) is None:
+        return {}
     fields = {
         "displayName": interface.display_name,
         "shortDescription": interface.short_description,
@@ -39,7 +40,7 @@ def _interface(skill: Skill) -> dict[str, Any]:
         "brandColor": interface.brand_color,
         "defaultPrompt": interface.default_prompt,
     }
-    return {**_set_fields(fields), "iconSmallUrl": None, "iconLargeUrl": None}
+    return {"interface": {**_set_fields(fields), "iconSmallUrl": None, "iconLargeUrl": None}}
 
 
 def _needs(skill: Skill) -> list[dict[str, Any]]:
@@ -94,7 +95,7 @@ async def write_config(context: ClientContext, params: Params) -> MethodResult:
     await asyncio.to_thread(set_skill_rule, context.host.home, selector, enabled=enabled, user_home=user_home)
     await context.use_skill_rules()
     admin = await asyncio.to_thread(_load_skills, context, here())
-    return MethodResult({"effectiveEnabled": _is_on(admin, selector, enabled)}, partial(_changed, context))
+    return MethodResult({"effectiveEnabled": _is_on(admin, selector, enabled)}, _changed(context))
 
 
 async def set_extra_roots(context: ClientContext, params: Params) -> MethodResult:
@@ -105,11 +106,11 @@ async def set_extra_roots(context: ClientContext, params: Params) -> MethodResul
     if not all(root.startswith("/") for root in roots) or len(roots) > _MAX_DIRECTORIES:
         raise RpcError("invalid request: `extraRoots` is not a list of absolute paths")
     await context.use_extra_roots(tuple(Path(root) for root in roots))
-    return MethodResult({}, partial(_changed, context))
+    return MethodResult({}, _changed(context))
 
 
-async def _changed(context: ClientContext) -> None:
-    context.connection.notify("skills/changed", {})
+def _changed(context: ClientContext) -> Callable[[], None]:
+    return partial(context.connection.notify, "skills/changed", {})
 
 
 def _load_skills(context: ClientContext, directory: Path, refresh: bool = False) -> SkillAdmin:
@@ -126,7 +127,7 @@ def _entry(context: ClientContext, directory: str, refresh: bool) -> dict[str, A
         for problem in catalog.problems
         if problem.scope != "system"
     ]
-    skills = [skill_payload(problem, enabled=catalog.is_enabled(problem)) for problem in catalog.skills]
+    skills = [skill_payload(skill, enabled=catalog.is_enabled(skill)) for skill in catalog.skills]
     return {"cwd": directory, "skills": skills, "errors": problems}
 
 

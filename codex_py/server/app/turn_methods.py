@@ -37,7 +37,7 @@ async def steer(context: ClientContext, params: Params) -> MethodResult:
     translator = context.translator(thread)
     with translator.holding_back():
         turn_id = await _start_or_steer(translator, thread, inputs)
-    return MethodResult({"turnId": turn_id}, translator.released)
+    return MethodResult({"turnId": turn_id}, translator.release)
 
 
 async def interrupt(context: ClientContext, params: Params) -> MethodResult:
@@ -55,7 +55,7 @@ async def compact(context: ClientContext, params: Params) -> MethodResult:
     translator = context.translator(thread)
     with translator.holding_back():
         await thread.compact()
-    return MethodResult({}, translator.released)
+    return MethodResult({}, translator.release)
 
 
 async def shell(context: ClientContext, params: Params) -> MethodResult:
@@ -74,7 +74,7 @@ async def update_settings(context: ClientContext, params: Params) -> MethodResul
     translator = context.translator(thread)
     with translator.holding_back():
         await _override(thread, params)
-    return MethodResult({}, translator.released)
+    return MethodResult({}, translator.release)
 
 
 async def review(context: ClientContext, params: Params) -> MethodResult:
@@ -102,7 +102,7 @@ async def _submit(
     with translator.holding_back():
         await _override(thread, params)
         turn_id = await _start_or_steer(translator, thread, inputs, schema)
-    return MethodResult({"turn": turn_payload(turn_id)}, translator.released)
+    return MethodResult({"turn": turn_payload(turn_id)}, translator.release)
 
 
 async def _start_or_steer(
