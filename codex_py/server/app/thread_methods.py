@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -21,16 +22,17 @@ from codex_py.rollout.listing import (
     load_summary,
     save_name,
 )
-from codex_py.rollout.stored_turns import PastTurn, past_turns
+from codex_py.rollout.stored_turns import past_turns
 from codex_py.rollout.summary import SessionSummary
-from codex_py.server.app.client_context import ClientContext, MethodResult
+from codex_py.server.app.client_context import ClientContext, MethodResult, page_of
 from codex_py.server.app.items import past_turn
 from codex_py.server.app.settings import opening_payload, read_live_override, read_opening
-from codex_py.server.app.thread_payloads import NOT_LOADED, live_thread_payload, stored_thread_payload
+from codex_py.server.app.thread_payloads import NOT_LOADED, live_thread_payload, source_type, stored_thread_payload
 from codex_py.server.messages import Params, RpcError, here
 from codex_py.server.threads import LiveThread, Opening
 
 _SHOWN: Final = 80
+_PAGE: Final = 25
 
 
 async def start(context: ClientContext, params: Params) -> MethodResult:
@@ -80,11 +82,8 @@ async def set_name(context: ClientContext, params: Params) -> MethodResult:
     thread_id = _thread_id(params)
     await stored_thread(context, thread_id)
     name = await asyncio.to_thread(save_name, context.host.home, thread_id, params.text("name"))
-
-    async def notify() -> None:
-        context.connection.notify("thread/name/updated", {"threadId": thread_id, "threadName": name})
-
-    return MethodResult({}, notify)
+    renamed = {"threadId": thread_id, "threadName": name}
+    return MethodResult({}, partial(context.connection.notify, "thread/name/updated", renamed))
 
 
 async def archive(context: ClientContext, params: Params) -> MethodResult:
@@ -103,7 +102,7 @@ async def unarchive(context: ClientContext, params: Params) -> MethodResult:
     path = await asyncio.to_thread(find_exactly, context.host.home, thread_id)
     back = await asyncio.to_thread(unarchive_session, path)
     stored = await asyncio.to_thread(load_summary, context.host.home, back)
-    notify = partial(_notify, context, "thread/unarchived", thread_id)
+    notify = partial(context.connection.notify, "thread/unarchived", {"threadId": thread_id})
     return MethodResult({"thread": stored_thread_payload(stored, NOT_LOADED)}, notify)
 
 
@@ -115,7 +114,7 @@ async def unsubscribe(context: ClientContext, params: Params) -> MethodResult:
 
     async def close() -> None:
         await context.close_thread(live)
-        await _notify(context, "thread/closed", live.id)
+        context.connection.notify("thread/closed", {"threadId": live.id})
 
     return MethodResult({"status": "unsubscribed"}, close)
 
@@ -133,10 +132,7 @@ async def turns_list(context: ClientContext, params: Params) -> MethodResult:
     turns = await _turns_of(stored.path, live.turn_id if live else None)
     if params.choice("sortDirection", ("asc", "desc")) != "asc":
         turns.reverse()
-    start_at = _cursor(params)
-    end = start_at + (params.integer("limit", maximum=10_000) or 25)
-    following = str(end) if end < len(turns) else None
-    return MethodResult({"data": turns[start_at:end], "nextCursor": following, "backwardsCursor": None})
+    return MethodResult({**page_of(turns, params, max_size=10_000, size=_PAGE), "backwardsCursor": None})
 
 
 async def _reopen(context: ClientContext, params: Params, stored: SessionSummary, target: ResumeTarget) -> MethodResult:
@@ -163,7 +159,8 @@ async def _opened(
             # Nothing has been written to its own file yet.
             payload |= {"forkedFromId": stored.id, "preview": stored.first_prompt}
         if stored is not None and turns:
-            payload["turns"] = await _turns_of(stored.path, None, through=thread.opening.target)
+            target = thread.opening.target
+            payload["turns"] = await _turns_of(stored.path, None, through=target.turn if target else None)
     except BaseException:
         await context.close_thread(thread)
         raise
@@ -188,28 +185,22 @@ async def _thread_payload(context: ClientContext, thread: LiveThread, *, turns: 
     path = thread.session.rollout
     summary = None
     if path is not None:
-        try:
+        # Nothing may have been written to it yet.
+        with suppress(UserError):
             summary = await asyncio.to_thread(load_summary, context.host.home, path)
-        except UserError:
-            # Nothing has been written to it yet.
-            summary = None
-    payload = live_thread_payload(thread, translator.status, summary, preview=translator.first_prompt)
+    payload = live_thread_payload(thread, translator.status, summary, translator.first_prompt)
     if turns and summary is not None:
         payload["turns"] = await _turns_of(summary.path, thread.turn_id)
     return payload
 
 
-async def _turns_of(path: Path, running: str | None, *, through: ResumeTarget | None = None) -> list[dict[str, Any]]:
-    """The turns of a file, up to the last one that a fork contains."""
-    end = through.turn if through else None
-    found = await asyncio.to_thread(past_turns, path)
-    return [past_turn(turn, running=running) for turn in (found if end is None else _first_turns(found, end))]
-
-
-def _first_turns(turns: Sequence[PastTurn], number: int) -> Sequence[PastTurn]:
-    """The turns up to this number; only turns with a message of the user are counted."""
+async def _turns_of(path: Path, running: str | None, *, through: int | None = None) -> list[dict[str, Any]]:
+    """The turns of a file, up to a number; only turns with a message of the user are counted."""
+    turns = await asyncio.to_thread(past_turns, path)
     user_turns = [index for index, turn in enumerate(turns) if turn.is_users]
-    return turns[: user_turns[number - 1] + 1] if number <= len(user_turns) else turns
+    if through is not None and through <= len(user_turns):
+        turns = turns[: user_turns[through - 1] + 1]
+    return [past_turn(turn, running=running) for turn in turns]
 
 
 async def stored_thread(context: ClientContext, thread_id: str) -> SessionSummary:
@@ -225,11 +216,7 @@ async def _put_away(context: ClientContext, params: Params, put: Callable[[Path]
     if (live := context.threads.get(thread_id)) is not None:
         await context.close_thread(live)
     await asyncio.to_thread(put, path)
-    return MethodResult({}, partial(_notify, context, method, thread_id))
-
-
-async def _notify(context: ClientContext, method: str, thread_id: str) -> None:
-    context.connection.notify(method, {"threadId": thread_id})
+    return MethodResult({}, partial(context.connection.notify, method, {"threadId": thread_id}))
 
 
 async def _turn_number(stored: SessionSummary, params: Params) -> int | None:
@@ -255,17 +242,7 @@ def _thread_id(params: Params) -> str:
     return thread_id
 
 
-def _cursor(params: Params) -> int:
-    cursor = params.text_or_none("cursor")
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
-        raise RpcError(f"invalid cursor: `{cursor[:_SHOWN]}`")
-    return int(cursor)
-
-
 _SORT_KEYS: Final = ("created_at", "updated_at", "recency_at", "section_position")
-_PAGE: Final = 25
 _MAX_THREADS: Final = 1000
 _AGENTS: Final = ("subAgent", "subAgentThreadSpawn")
 
@@ -274,25 +251,23 @@ async def list_threads(context: ClientContext, params: Params) -> MethodResult:
     """`thread/list`: a page of the stored threads, by default the newest first and without those of agents."""
     key = params.choice("sortKey", _SORT_KEYS) or "created_at"
     descending = params.choice("sortDirection", ("asc", "desc")) != "asc"
-    found = [
-        session for session in await asyncio.to_thread(_find_threads, context, params) if _matches(session, params)
-    ]
+    found = await asyncio.to_thread(_find_threads, context, params)
     found.sort(key=lambda session: _sort_key(session, key), reverse=descending)
     cursor = params.text_or_none("cursor")
-    if cursor is not None:
+    if cursor is None:
+        archived = params.flag("archived")
+        damaged = await asyncio.to_thread(describe_damaged, context.host.home, None, archived=archived)
+        if damaged:
+            context.connection.notify("warning", {"threadId": None, "message": damaged})
+    else:
         stamp, mark, last = cursor.partition("|")
         if not mark:
-            raise RpcError(f"invalid cursor: `{cursor[:80]}`")
+            raise RpcError(f"invalid cursor: `{cursor[:_SHOWN]}`")
         found = [
             session
             for session in found
             if (_sort_key(session, key) < (stamp, last)) == descending and session.id != last
         ]
-    archived = params.flag("archived")
-    if cursor is None and (
-        damaged := await asyncio.to_thread(describe_damaged, context.host.home, None, archived=archived)
-    ):
-        context.connection.notify("warning", {"threadId": None, "message": damaged})
     page = found[: params.integer("limit", maximum=_MAX_THREADS) or _PAGE]
     following = _cursor_at(page[-1], key) if page and len(page) < len(found) else None
     backwards = _cursor_at(page[0], key) if page else None
@@ -301,48 +276,33 @@ async def list_threads(context: ClientContext, params: Params) -> MethodResult:
 
 
 def _find_threads(context: ClientContext, params: Params) -> list[SessionSummary]:
-    source_types = params.texts("sourceKinds") or ()
-    parent = params.text_or_none("parentThreadId") or ""
+    source_types = set(params.texts("sourceKinds") or ())
     query = SessionQuery(
         search=params.text_or_none("searchTerm") or "",
         archived=params.flag("archived"),
-        agents=bool(parent) or any(source_type in _AGENTS for source_type in source_types),
-        parent=parent,
+        agents=not source_types.isdisjoint(_AGENTS),
+        parent=params.text_or_none("parentThreadId") or "",
     )
-    return list_sessions(context.host.home, query)
-
-
-def _matches(session: SessionSummary, params: Params) -> bool:
     directories = _directories(params)
-    providers = params.texts("modelProviders")
-    originators = params.texts("originators")
-    source_types = params.texts("sourceKinds")
-    return (
-        (directories is None or _real(session.cwd) in directories)
+    providers, originators = params.texts("modelProviders"), params.texts("originators")
+    excluded = params.texts("excludedThreadIds") or ()
+    return [
+        session
+        for session in list_sessions(context.host.home, query)
+        if (directories is None or _real(session.cwd) in directories)
         and (not providers or session.provider in providers)
         and (not originators or session.originator in originators)
-        and (
-            not source_types
-            or _source_type(session) in source_types
-            or (bool(session.parent) and "subAgent" in source_types)
-        )
-        and session.id not in (params.texts("excludedThreadIds") or ())
-    )
+        and (not source_types or not source_types.isdisjoint(_AGENTS if session.parent else (source_type(session),)))
+        and session.id not in excluded
+    ]
 
 
 def _directories(params: Params) -> Sequence[str] | None:
     """One directory or a list of them."""
-    if not params.has("cwd"):
+    if (value := params.raw("cwd")) is None:
         return None
-    value = params.raw("cwd")
     listed = (params.text("cwd"),) if isinstance(value, str) else params.texts("cwd") or ()
     return [_real(directory) for directory in listed]
-
-
-def _source_type(session: SessionSummary) -> str:
-    if session.parent:
-        return "subAgentThreadSpawn"
-    return session.source if session.source in ("cli", "vscode", "exec", "appServer") else "unknown"
 
 
 def _real(directory: str) -> str:

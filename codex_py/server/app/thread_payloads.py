@@ -16,23 +16,23 @@ NOT_LOADED: Final = {"type": "notLoaded"}
 
 
 def live_thread_payload(
-    thread: LiveThread, status: dict[str, Any], summary: SessionSummary | None, *, preview: str = ""
+    thread: LiveThread, status: dict[str, Any], summary: SessionSummary | None, preview: str
 ) -> dict[str, Any]:
     """The payload of a live thread; `summary` is read from its file, None while it has none."""
     settings = thread.session.settings
-    now = time.time()
+    now = int(time.time())
     stored = {} if summary is None else stored_thread_payload(summary, status)
     path = thread.session.rollout
     return {
         **_blank(thread.id),
         "createdAt": int(_begun(thread.id) or now),
-        "updatedAt": int(now),
-        "recencyAt": int(now),
+        "updatedAt": now,
+        "recencyAt": now,
         "originator": thread.opening.originator,
         "source": SESSION_SOURCE,
         "cliVersion": __version__,
         **stored,
-        "preview": (stored.get("preview") or preview),
+        "preview": stored.get("preview") or preview,
         "ephemeral": thread.opening.ephemeral,
         "modelProvider": thread.loaded.config.model_provider,
         "model": settings.model.model,
@@ -109,6 +109,11 @@ def _source(summary: SessionSummary) -> Any:
             "agent_role": summary.role or None,
         }
         return {"subAgent": {"thread_spawn": spawned}}
+    return source_type(summary)
+
+
+def source_type(summary: SessionSummary) -> str:
+    """The type of program that started a session, which no agent did."""
     return summary.source if summary.source in _SOURCES else "unknown"
 
 
