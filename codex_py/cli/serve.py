@@ -20,8 +20,7 @@ from codex_py.core.session import Session
 from codex_py.core.session_request import SessionRequest
 from codex_py.log import report_crash
 from codex_py.paths import codex_home
-from codex_py.server.rollbacks import RollbackOutcome, RollbackRequest
-from codex_py.server.threads import SESSION_SOURCE, Opening
+from codex_py.server.threads import SESSION_SOURCE, Opening, RollbackOutcome, RollbackRequest
 
 ReportCrash: TypeAlias = Callable[[BaseException], str]
 

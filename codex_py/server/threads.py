@@ -27,7 +27,6 @@ from codex_py.protocol.ops import (
 )
 from codex_py.protocol.questions import QuestionAnswer
 from codex_py.protocol.value import Value
-from codex_py.server.rollbacks import RollbackOutcome, RollbackRequest
 from codex_py.services.git import GitReader
 
 # The type of program that session lists show for clients.
@@ -50,6 +49,25 @@ class Opening(Value):
     extra_roots: tuple[Path, ...] = ()
     instructions: str | None = None
     servers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+
+
+class RollbackRequest(Value):
+    """A request to go back before a turn, `to` being its number, or `latest` to undo the last rewind."""
+
+    to: str
+    files: bool = False
+    conversation: bool = True
+    copies_conflicts: bool = False
+    dry_run: bool = False
+
+
+class RollbackOutcome(Value):
+    """The result for the files, as `sessions rewind --json` prints it, and the message the session went back before."""
+
+    files: Mapping[str, Any]
+    lines: tuple[str, ...]
+    message: str
+    notices: tuple[str, ...]
 
 
 class ServerHostProtocol(Protocol):

@@ -24,8 +24,14 @@ from codex_py.server.acp.rewind import REWIND_METHOD, called_rewind, describe_re
 from codex_py.server.messages import INTERNAL_ERROR, Params, RpcError
 from codex_py.server.peer import AcpPeer
 from codex_py.server.pipes import complain
-from codex_py.server.rollbacks import RollbackOutcome, RollbackRequest
-from codex_py.server.threads import LiveThread, Opening, ServerHostProtocol, Threads
+from codex_py.server.threads import (
+    LiveThread,
+    Opening,
+    RollbackOutcome,
+    RollbackRequest,
+    ServerHostProtocol,
+    Threads,
+)
 from codex_py.text.display import first_words
 
 AUTH_REQUIRED: Final = -32000

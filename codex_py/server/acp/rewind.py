@@ -7,7 +7,7 @@ from typing import Final
 from codex_py.errors import UserError
 from codex_py.server.acp.content import Json
 from codex_py.server.messages import Params
-from codex_py.server.rollbacks import RollbackOutcome, RollbackRequest
+from codex_py.server.threads import RollbackOutcome, RollbackRequest
 from codex_py.text.sanitize import sanitize_line
 
 # The method of our own, which says what would happen with `dryRun`.

@@ -12,8 +12,6 @@ from codex_py import __version__
 from codex_py.errors import UserError
 from codex_py.server.app import command_methods, config_methods, skill_methods, thread_methods, turn_methods
 from codex_py.server.app.client_context import ClientContext, MethodResult
-from codex_py.server.app.rollback import rollback
-from codex_py.server.app.thread_methods import list_threads
 from codex_py.server.messages import ClientCall, Params, RpcError
 from codex_py.server.peer import AppServerPeer, ClientRequest, Requests, serve_at_stdio
 from codex_py.server.pipes import LineSource, Outbox
@@ -25,7 +23,7 @@ METHODS: Final[Mapping[str, Method]] = {
     "thread/start": thread_methods.start,
     "thread/resume": thread_methods.resume,
     "thread/fork": thread_methods.fork,
-    "thread/list": list_threads,
+    "thread/list": thread_methods.list_threads,
     "thread/loaded/list": thread_methods.loaded,
     "thread/read": thread_methods.read,
     "thread/turns/list": thread_methods.turns_list,
@@ -34,7 +32,7 @@ METHODS: Final[Mapping[str, Method]] = {
     "thread/unarchive": thread_methods.unarchive,
     "thread/delete": thread_methods.delete,
     "thread/unsubscribe": thread_methods.unsubscribe,
-    "thread/rollback": rollback,
+    "thread/rollback": thread_methods.rollback,
     "thread/compact/start": turn_methods.compact,
     "thread/shellCommand": turn_methods.shell,
     "thread/settings/update": turn_methods.update_settings,

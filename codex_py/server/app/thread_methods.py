@@ -13,6 +13,7 @@ from typing import Any, Final
 from codex_py.core.session_request import ResumeTarget
 from codex_py.errors import UserError
 from codex_py.protocol.encoding import is_uuid
+from codex_py.protocol.ops import StopWork
 from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
 from codex_py.rollout.listing import (
     SessionQuery,
@@ -24,12 +25,13 @@ from codex_py.rollout.listing import (
 )
 from codex_py.rollout.stored_turns import past_turns
 from codex_py.rollout.summary import SessionSummary
+from codex_py.rollout.transcript import read_turns
 from codex_py.server.app.client_context import ClientContext, MethodResult, page_of
 from codex_py.server.app.items import past_turn
 from codex_py.server.app.settings import opening_payload, read_live_override, read_opening
 from codex_py.server.app.thread_payloads import NOT_LOADED, live_thread_payload, source_type, stored_thread_payload
 from codex_py.server.messages import Params, RpcError, here
-from codex_py.server.threads import LiveThread, Opening
+from codex_py.server.threads import LiveThread, RollbackRequest
 
 _SHOWN: Final = 80
 _PAGE: Final = 25
@@ -49,7 +51,7 @@ async def resume(context: ClientContext, params: Params) -> MethodResult:
             await live.session.submit(op)
         thread = await _thread_payload(context, live, turns=not params.flag("excludeTurns"))
         return MethodResult({"thread": thread, **opening_payload(live.session.settings, live.loaded.config)})
-    stored = await stored_thread(context, thread_id)
+    stored = await _stored_thread(context, thread_id)
     if stored.archived:
         raise RpcError(f"session {thread_id} is archived: `thread/unarchive` brings it back")
     target = ResumeTarget(thread_id=thread_id, any_directory=True)
@@ -59,7 +61,7 @@ async def resume(context: ClientContext, params: Params) -> MethodResult:
 async def fork(context: ClientContext, params: Params) -> MethodResult:
     """`thread/fork`: a new thread that continues a stored one from its end or from the end of a turn."""
     thread_id = _thread_id(params)
-    stored = await stored_thread(context, thread_id)
+    stored = await _stored_thread(context, thread_id)
     target = ResumeTarget(thread_id=thread_id, any_directory=True, fork=True, turn=await _turn_number(stored, params))
     return await _reopen(context, params, stored, target)
 
@@ -72,7 +74,7 @@ async def read(context: ClientContext, params: Params) -> MethodResult:
         if turns and live.session.rollout is None:
             raise RpcError("the turns of an ephemeral thread are not kept: read it without `includeTurns`")
         return MethodResult({"thread": await _thread_payload(context, live, turns=turns), "readState": None})
-    stored = await stored_thread(context, thread_id)
+    stored = await _stored_thread(context, thread_id)
     found = await _turns_of(stored.path, None) if turns else []
     return MethodResult({"thread": stored_thread_payload(stored, NOT_LOADED, found), "readState": None})
 
@@ -80,7 +82,7 @@ async def read(context: ClientContext, params: Params) -> MethodResult:
 async def set_name(context: ClientContext, params: Params) -> MethodResult:
     """`thread/name/set`"""
     thread_id = _thread_id(params)
-    await stored_thread(context, thread_id)
+    await _stored_thread(context, thread_id)
     name = await asyncio.to_thread(save_name, context.host.home, thread_id, params.text("name"))
     renamed = {"threadId": thread_id, "threadName": name}
     return MethodResult({}, partial(context.connection.notify, "thread/name/updated", renamed))
@@ -128,7 +130,7 @@ async def turns_list(context: ClientContext, params: Params) -> MethodResult:
     """`thread/turns/list`: pages of a thread's turns, the newest first unless the client wants it otherwise."""
     thread_id = _thread_id(params)
     live = context.threads.get(thread_id)
-    stored = await stored_thread(context, thread_id)
+    stored = await _stored_thread(context, thread_id)
     turns = await _turns_of(stored.path, live.turn_id if live else None)
     if params.choice("sortDirection", ("asc", "desc")) != "asc":
         turns.reverse()
@@ -142,11 +144,6 @@ async def _reopen(context: ClientContext, params: Params, stored: SessionSummary
     """
     thread = await context.open(read_opening(params, cwd=here(), originator=context.name, target=target))
     return await _opened(context, thread, stored, turns=not params.flag("excludeTurns"))
-
-
-async def open_again(context: ClientContext, opening: Opening, stored: SessionSummary) -> MethodResult:
-    """Open a thread that was closed a moment ago, as it was opened then."""
-    return await _opened(context, await context.open(opening), stored, turns=True)
 
 
 async def _opened(
@@ -203,7 +200,7 @@ async def _turns_of(path: Path, running: str | None, *, through: int | None = No
     return [past_turn(turn, running=running) for turn in turns]
 
 
-async def stored_thread(context: ClientContext, thread_id: str) -> SessionSummary:
+async def _stored_thread(context: ClientContext, thread_id: str) -> SessionSummary:
     """The stored summary of a thread. Raises `UserError`."""
     home = context.host.home
     path = await asyncio.to_thread(find_exactly, home, thread_id)
@@ -240,6 +237,57 @@ def _thread_id(params: Params) -> str:
     if not is_uuid(thread_id):
         raise RpcError(f"invalid thread id: `{thread_id[:_SHOWN]}`")
     return thread_id
+
+
+_MAX_ROLLBACK: Final = 1_000_000
+
+
+async def rollback(context: ClientContext, params: Params) -> MethodResult:
+    """`thread/rollback`: drop `numTurns` turns at the end, or with `undo` take the last rollback back.
+
+    `files` brings the files back too, `conversation: false` only these; with `dryRun` nothing is written. Turns and
+    commands that run are stopped first, unless it is a dry run.
+    """
+    thread_id = params.text("threadId").lower()
+    stored = await _stored_thread(context, thread_id)
+    request = RollbackRequest(
+        await _rollback_target(params, stored.path),
+        files=params.flag("files"),
+        conversation=params.flag("conversation", default=True),
+        copies_conflicts=params.flag("copyConflicts"),
+        dry_run=params.flag("dryRun"),
+    )
+    if not (request.files or request.conversation):
+        raise RpcError("`files` and `conversation` cannot both be false: nothing would go back")
+    live = context.threads.get(thread_id)
+    if live is not None and not request.dry_run:
+        await live.session.submit(StopWork())
+        await context.close_thread(live)
+    try:
+        done = await asyncio.to_thread(context.host.roll_back, thread_id, request)
+    finally:
+        result = None
+        if live is not None and not request.dry_run:
+            target = ResumeTarget(thread_id=thread_id, any_directory=True)
+            thread = await context.open(live.opening.replace(target=target))
+            result = await _opened(context, thread, stored, turns=True)
+    if result is None:
+        stored = await asyncio.to_thread(load_summary, context.host.home, stored.path)
+        result = MethodResult({"thread": stored_thread_payload(stored, NOT_LOADED)})
+    files = {"files": dict(done.files)} if request.files else {}
+    return result._replace(result={**result.result, "message": done.message, "notices": list(done.notices), **files})
+
+
+async def _rollback_target(params: Params, path: Path) -> str:
+    if params.flag("undo"):
+        return "latest"
+    count = params.integer("numTurns", maximum=_MAX_ROLLBACK)
+    if not count:
+        raise RpcError("`numTurns` must be at least 1")
+    turns = await asyncio.to_thread(read_turns, path)
+    if not turns:
+        raise RpcError("there is no turn to roll back")
+    return str(max(1, len(turns) - count + 1))
 
 
 _SORT_KEYS: Final = ("created_at", "updated_at", "recency_at", "section_position")
