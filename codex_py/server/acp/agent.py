@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -109,8 +110,8 @@ class AcpAgent:
             "initialize": self._initialize,
             "authenticate": self._authenticate,
             "session/new": self._new,
-            "session/load": self._load,
-            "session/resume": self._resume,
+            "session/load": partial(self._take_up, replays=True),
+            "session/resume": partial(self._take_up, replays=False),
             "session/fork": self._fork,
             "session/list": self._list,
             "session/close": self._close,
@@ -169,12 +170,6 @@ class AcpAgent:
             # The request is valid; a setting is wrong, or a required server is missing.
             raise RpcError(str(login_error(error)), code=INTERNAL_ERROR) from error
 
-    async def _load(self, params: Params) -> Json:
-        return await self._take_up(params, replays=True)
-
-    async def _resume(self, params: Params) -> Json:
-        return await self._take_up(params, replays=False)
-
     async def _fork(self, params: Params) -> Json:
         session_id = _stored_id(params)
         await self._settled(session_id)
@@ -224,8 +219,9 @@ class AcpAgent:
         if cursor is None and (damaged := await asyncio.to_thread(describe_damaged, self._host.home, cwd)):
             complain(f"warning: {damaged}")
             payload["_meta"] = {"codex-py/warning": damaged}
-        more = found[start + _PAGE - 1 : start + _PAGE] if len(found) > start + _PAGE else []
-        return {**payload, **({"nextCursor": more[0].id} if more else {})}
+        if len(found) > start + _PAGE:
+            payload["nextCursor"] = found[start + _PAGE - 1].id
+        return payload
 
     async def _close(self, params: Params) -> Json:
         async with self._alone_with(params.text("sessionId")):

@@ -47,11 +47,10 @@ class CommandTarget(Protocol):
 
 
 class CommandRequest(NamedTuple):
-    """A command with the words and pictures that follow it."""
+    """The words and pictures that follow a command."""
 
-    run: Callable[[CommandTarget, CommandRequest], Awaitable[Json | None]]
     words: str
-    pictures: tuple[UserInput, ...] = ()
+    pictures: tuple[UserInput, ...]
 
 
 class _Command(NamedTuple):
@@ -63,31 +62,27 @@ class _Command(NamedTuple):
     hint: str = ""
 
 
-def find_command(prompt: AcpPrompt, session: Session) -> CommandRequest | None:
-    """The command in a prompt; None for an ordinary message."""
+def find_command(prompt: AcpPrompt, session: Session) -> Callable[[CommandTarget], Awaitable[Json | None]] | None:
+    """What runs the command in a prompt, and gives back how its turn ended, if any; None for an ordinary message."""
     text = prompt.text.strip()
     name, _, rest = text.removeprefix("/").partition(" ")
     if not text.startswith("/") or not name or name.split() != [name]:
         return None
-    words = rest.strip()
+    request = CommandRequest(rest.strip(), prompt.pictures)
     if (own := next((command for command in _COMMANDS if command.name == name), None)) is not None:
-        return CommandRequest(own.run, words, prompt.pictures)
+        return lambda to: own.run(to, request)
     if (of_server := next((command for command in session.mcp.prompts() if command.name == name), None)) is not None:
-        return CommandRequest(_fill(of_server), words, prompt.pictures)
-    if (called := skill_called(session.skills.catalog, name, words)) is not None:
+        return lambda to: _fill(to, request, of_server)
+    if (called := skill_called(session.skills.catalog, name, request.words)) is not None:
         skill, mentioning = called
-        return CommandRequest(_use(SkillInput(skill.name, skill.path)), mentioning, prompt.pictures)
+        return lambda to: _start_turn(to, request, mentioning, SkillInput(skill.name, skill.path))
     return None
 
 
 def available_commands(session: Session) -> list[Json]:
     """All commands available now, as sent to clients."""
-    return [*_own_commands(), *REWIND_COMMANDS, *_server_commands(session), *_skill_commands(session)]
-
-
-def _own_commands() -> Iterator[Json]:
-    for command in _COMMANDS:
-        yield _command_payload(command.name, command.purpose, command.hint)
+    own = [_command_payload(command.name, command.purpose, command.hint) for command in _COMMANDS]
+    return [*own, *REWIND_COMMANDS, *_server_commands(session), *_skill_commands(session)]
 
 
 def _server_commands(session: Session) -> Iterator[Json]:
@@ -111,21 +106,11 @@ def _command_payload(name: str, purpose: str, hint: str) -> Json:
     return {"name": name, "description": about, **({"input": {"hint": sanitize_line(hint)}} if hint else {})}
 
 
-def _use(skill: SkillInput) -> Callable[[CommandTarget, CommandRequest], Awaitable[Json | None]]:
-    async def use(to: CommandTarget, request: CommandRequest) -> Json | None:
-        return await _start_turn(to, request, request.words, skill)
-
-    return use
+async def _fill(to: CommandTarget, request: CommandRequest, prompt: PromptCommand) -> Json:
+    return await _start_turn(to, request, await to.thread.session.mcp.fill_prompt(prompt, request.words))
 
 
-def _fill(prompt: PromptCommand) -> Callable[[CommandTarget, CommandRequest], Awaitable[Json | None]]:
-    async def fill(to: CommandTarget, request: CommandRequest) -> Json | None:
-        return await _start_turn(to, request, await to.thread.session.mcp.fill_prompt(prompt, request.words))
-
-    return fill
-
-
-async def _start_turn(to: CommandTarget, request: CommandRequest, text: str, *more: UserInput) -> Json | None:
+async def _start_turn(to: CommandTarget, request: CommandRequest, text: str, *more: UserInput) -> Json:
     return await to.turn(lambda: to.thread.start_turn((*request.pictures, TextInput(text), *more)))
 
 
@@ -144,15 +129,12 @@ async def _review(to: CommandTarget, request: CommandRequest) -> Json | None:
 
 
 async def _plan(to: CommandTarget, request: CommandRequest) -> Json | None:
-    is_on = to.thread.session.settings.plan
-    if request.words or not is_on:
-        await to.thread.session.submit(OverrideTurnContext(plan=True))
-        if request.words:
-            return await _start_turn(to, request, request.words)
-        to.show_message("Plan mode: nothing is written until you accept a plan.")
-        return None
-    await to.thread.session.submit(OverrideTurnContext(plan=False))
-    to.show_message("Plan mode is off.")
+    session = to.thread.session
+    turns_on = bool(request.words) or not session.settings.plan
+    await session.submit(OverrideTurnContext(plan=turns_on))
+    if request.words:
+        return await _start_turn(to, request, request.words)
+    to.show_message("Plan mode: nothing is written until you accept a plan." if turns_on else "Plan mode is off.")
     return None
 
 

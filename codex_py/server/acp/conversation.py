@@ -17,7 +17,7 @@ from codex_py.server.acp.content import Json
 from codex_py.server.acp.options import Modes, Options
 from codex_py.server.acp.params import Abilities, AcpPrompt
 from codex_py.server.acp.questions import SessionQuestions
-from codex_py.server.acp.updates import SessionUpdates
+from codex_py.server.acp.updates import MESSAGE, SessionUpdates
 from codex_py.server.messages import INTERNAL_ERROR, RpcError
 from codex_py.server.peer import AcpPeer
 from codex_py.server.pipes import complain
@@ -147,7 +147,7 @@ class AcpSession:
 
     def show_message(self, text: str) -> None:
         """Show the user a message of the program itself."""
-        self.update(self._updates.answer_update(text))
+        self.update(self._updates.chunks.whole(MESSAGE, text))
 
     def send_title(self, title: str) -> None:
         """Send the client the name of the session, which its first message does not replace."""
@@ -174,7 +174,9 @@ class AcpSession:
                 self._plan = None
                 self._coming_title = first_words(" ".join(messages), _MAX_TITLE_LENGTH)
             case events.ItemRecorded(item) if self._coming_title and _is_users(item):
-                self._send_title()
+                title, self._coming_title = self._coming_title, ""
+                if not self._has_title:
+                    self.send_title(title)
             case events.PlanProposed(_, plan):
                 self._plan = plan
             case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
@@ -194,8 +196,8 @@ class AcpSession:
             self._cancels_before = cancels
             if self._is_cancelled:
                 return _stopped("cancelled")
-            if (request := find_command(prompt, self.thread.session)) is not None:
-                stopped = await request.run(self, request)
+            if (run_command := find_command(prompt, self.thread.session)) is not None:
+                stopped = await run_command(self)
                 self._send_commands()
                 return stopped or _stopped("end_turn")
             return await self.turn(lambda: self.thread.start_turn(prompt.inputs))
@@ -285,11 +287,6 @@ class AcpSession:
         if commands != self._sent_commands:
             self._sent_commands = commands
             self.update({"sessionUpdate": "available_commands_update", "availableCommands": commands})
-
-    def _send_title(self) -> None:
-        title, self._coming_title = self._coming_title, ""
-        if not self._has_title:
-            self.send_title(title)
 
 
 def _is_users(item: ResponseItem) -> bool:

@@ -105,15 +105,9 @@ class Options:
             for mode in self._modes.offered()
         ]
         return [
-            _select("mode", "Mode", "mode", self._modes.current(settings), modes),
-            _select("model", "Model", "model", model, _values(self._models(model))),
-            _select(
-                "thought_level",
-                "Reasoning effort",
-                "thought_level",
-                effort or _DEFAULT,
-                _values(self._efforts(effort)),
-            ),
+            _select("mode", "Mode", self._modes.current(settings), modes),
+            _select("model", "Model", model, _values(self._models(model))),
+            _select("thought_level", "Reasoning effort", effort or _DEFAULT, _values(self._efforts(effort))),
         ]
 
     def change(self, option: str, value: object, settings: TurnSettings) -> OverrideTurnContext:
@@ -142,14 +136,14 @@ class Options:
         return words if current is None or current in words else (*words, current)
 
 
-def _select(name: str, title: str, category: str, current: str, options: Sequence[Json]) -> Json:
+def _select(category: str, title: str, current: str, options: list[Json]) -> Json:
     return {
-        "id": name,
+        "id": category,
         "name": title,
         "category": category,
         "type": "select",
         "currentValue": current,
-        "options": list(options),
+        "options": options,
     }
 
 

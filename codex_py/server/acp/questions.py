@@ -292,16 +292,10 @@ class SessionQuestions:
         wire, update = calls.ask(call_id, request.title, request.kind, content=content, **request.details)
         if update is not None:
             self._update(update)
-        about = {
-            "toolCallId": wire,
-            "title": request.title,
-            "kind": request.kind,
-            "status": "pending",
-            **request.details,
-        }
+        call = {"toolCallId": wire, "title": request.title, "kind": request.kind, "status": "pending"}
         params = {
             "sessionId": self._thread.id,
-            "toolCall": {**about, "content": content},
+            "toolCall": {**call, **request.details, "content": content},
             "options": request.options(),
         }
         try:

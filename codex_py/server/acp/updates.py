@@ -229,15 +229,22 @@ class MessageChunks:
 
     def chunk(self, chunk_type: ChunkType, text: str) -> Json:
         """The next chunk of a message that is being streamed."""
-        sent = self._sent.get(chunk_type)
-        if sent is None:
-            sent = self._begin(chunk_type)
-            text_sent = _APART + text if self._ended == chunk_type else text
-        else:
-            text_sent = text
+        apart = ""
+        if chunk_type not in self._sent:
+            self._count += 1
+            self._sent[chunk_type] = []
+            apart = _APART if self._ended == chunk_type else ""
         self._ended = None
-        sent.append(text)
-        return self._chunk(chunk_type, text_sent)
+        self._sent[chunk_type].append(text)
+        message_id = f"message_{self._count}"
+        return {"sessionUpdate": chunk_type, "messageId": message_id, "content": text_block(apart + text)}
+
+    def whole(self, chunk_type: ChunkType, text: str) -> Json:
+        """A message of its own, whatever is being streamed."""
+        self.cut(chunk_type)
+        update = self.chunk(chunk_type, text)
+        self.cut(chunk_type)
+        return update
 
     def complete(self, chunk_type: ChunkType, text: str) -> Json | None:
         """The last chunk of a message with this full text: the part that was not sent yet."""
@@ -256,15 +263,8 @@ class MessageChunks:
         """Note that another type of update is sent, which separates messages by itself."""
         self._ended = None
 
-    def _begin(self, chunk_type: ChunkType) -> list[str]:
-        self._count += 1
-        return self._sent.setdefault(chunk_type, [])
 
-    def _chunk(self, chunk_type: ChunkType, text: str) -> Json:
-        return {"sessionUpdate": chunk_type, "messageId": f"message_{self._count}", "content": text_block(text)}
-
-
-_MESSAGE: Final = "agent_message_chunk"
+MESSAGE: Final = "agent_message_chunk"
 _THOUGHT: Final = "agent_thought_chunk"
 
 
@@ -277,13 +277,9 @@ class SessionUpdates:
     def __init__(self, clock: Callable[[], float], *, hides_reasoning: bool = False, notices: bool = False) -> None:
         self.chunks: Final = MessageChunks()
         self._tool_calls = ToolCallUpdates(clock)
+        self.calls: Final = self._tool_calls.calls
         self._hides_reasoning = hides_reasoning
         self._notices = notices
-
-    @property
-    def calls(self) -> ToolCalls:
-        """The tool calls that the client knows."""
-        return self._tool_calls.calls
 
     def translate(self, event: events.Event) -> Iterator[Json]:
         """The updates for an event; for most of them one or none."""
@@ -299,31 +295,21 @@ class SessionUpdates:
             return {"sessionUpdate": "notice", "severity": severity, "title": text}
         if severity == "warning":
             text = f"Warning: {text}"
-        self.chunks.cut(_THOUGHT)
-        update = self.chunks.chunk(_THOUGHT, text)
-        self.chunks.cut(_THOUGHT)
-        return update
-
-    def answer_update(self, text: str) -> Json:
-        """A message of this program that answers the user's command."""
-        self.chunks.cut(_MESSAGE)
-        update = self.chunks.chunk(_MESSAGE, text)
-        self.chunks.cut(_MESSAGE)
-        return update
+        return self.chunks.whole(_THOUGHT, text)
 
     def _updates(self, event: events.Event) -> Iterator[Json | None]:
         match event:
             case events.TextDelta(text):
-                yield self.chunks.chunk(_MESSAGE, text)
+                yield self.chunks.chunk(MESSAGE, text)
             case events.MessageDone(text):
-                yield self.chunks.complete(_MESSAGE, text)
+                yield self.chunks.complete(MESSAGE, text)
             case events.ReasoningDelta(text) if not self._hides_reasoning:
                 yield self.chunks.chunk(_THOUGHT, text)
             case events.ReasoningDone(text) if not self._hides_reasoning:
                 yield self.chunks.complete(_THOUGHT, text)
             case events.Retrying(message, attempt, limit):
                 # The text so far is streamed again.
-                self.chunks.cut(_MESSAGE)
+                self.chunks.cut(MESSAGE)
                 self.chunks.cut(_THOUGHT)
                 yield self.note(f"Reconnecting{f' {attempt}/{limit}' if limit else ''}: {message}")
             case events.Warned(message):
@@ -336,7 +322,7 @@ class SessionUpdates:
             case events.UsageReported(last, _, int(window)):
                 yield {"sessionUpdate": "usage_update", "used": last.total_tokens, "size": window}
             case events.TurnCompleted() | events.TurnFailed() | events.TurnInterrupted():
-                self.chunks.cut(_MESSAGE)
+                self.chunks.cut(MESSAGE)
                 self.chunks.cut(_THOUGHT)
                 yield from self._tool_calls.end_turn()
             case _:
