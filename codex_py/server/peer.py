@@ -76,11 +76,12 @@ class Peer:
     def send(self, message: Mapping[str, Any]) -> None:
         self._outbox.put(encode_message(message))
 
-    def _next_request(self) -> tuple[RequestId, ReplyFuture]:
-        """The id of a new request, and the future of its reply: None for an error."""
+    def send_request(self, method: str, params: Mapping[str, Any]) -> tuple[RequestId, ReplyFuture]:
+        """Send a request; gives back its id, and the future of its reply: None for an error."""
         request_id = self._next_id
         self._next_id += 1
         self._pending[request_id] = reply = asyncio.get_running_loop().create_future()
+        self.send({"id": request_id, "method": method, "params": params})
         return request_id, reply
 
 
@@ -101,12 +102,6 @@ class AppServerPeer(Peer):
         if method in self._unwanted or (method.endswith(("elta", "/progress")) and self.is_behind):
             return
         self.send({"method": method, "params": params, "emittedAtMs": time.time_ns() // 1_000_000})
-
-    def send_request(self, method: str, params: Mapping[str, Any]) -> tuple[RequestId, ReplyFuture]:
-        """Send a request; gives back its id, and the future of its reply: None for an error."""
-        request_id, reply = self._next_request()
-        self.send({"method": method, "id": request_id, "params": params})
-        return request_id, reply
 
 
 class AcpPeer(Peer):
@@ -136,8 +131,7 @@ class AcpPeer(Peer):
 
         When this is cancelled, the request is cancelled too, unless the client has done that itself (`is_stopped`).
         """
-        request_id, reply = self._next_request()
-        self.send({"id": request_id, "method": method, "params": params})
+        request_id, reply = self.send_request(method, params)
         try:
             return await reply
         except asyncio.CancelledError:

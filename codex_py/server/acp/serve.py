@@ -26,20 +26,15 @@ _INVALID_PARAMS: Final = -32602
 
 async def run_acp(host: ServerHostProtocol, report_crash: Callable[[BaseException], str]) -> int:
     """Serve the client at stdin and stdout; the exit status. `report_crash` logs a bug and gives a line about it."""
-
-    def begin(outbox: Outbox) -> _Server:
-        peer, threads = AcpPeer(outbox), Threads(host, report_crash)
-        return _Server(peer, AcpAgent(host, threads, peer), threads, Requests(report_crash))
-
-    return await serve_at_stdio(begin)
+    return await serve_at_stdio(lambda outbox: _Server(outbox, host, report_crash))
 
 
 class _Server:
-    def __init__(self, peer: AcpPeer, agent: AcpAgent, threads: Threads, requests: Requests) -> None:
-        self._peer = peer
-        self._agent = agent
-        self._threads = threads
-        self._requests = requests
+    def __init__(self, outbox: Outbox, host: ServerHostProtocol, report_crash: Callable[[BaseException], str]) -> None:
+        self._peer = AcpPeer(outbox)
+        self._threads = Threads(host, report_crash)
+        self._agent = AcpAgent(host, self._threads, self._peer)
+        self._requests = Requests(report_crash)
         # The sessions of running prompts, by the ids of their requests.
         self._prompts: dict[RequestId, object] = {}
 

@@ -96,20 +96,15 @@ _LONG: Final = "command/exec"
 
 async def run_app_server(host: ServerHostProtocol, report_crash: Callable[[BaseException], str]) -> int:
     """Serve the client at stdin and stdout; the exit status. `report_crash` logs a bug and gives a line about it."""
-
-    def begin(outbox: Outbox) -> AppServer:
-        connection = AppServerPeer(outbox)
-        return AppServer(ClientContext(host, connection, report_crash), report_crash)
-
-    return await serve_at_stdio(begin)
+    return await serve_at_stdio(lambda outbox: AppServer(outbox, host, report_crash))
 
 
 class AppServer:
     """Runs requests about the same thread in the order they came, and all others at once."""
 
-    def __init__(self, context: ClientContext, report_crash: Callable[[BaseException], str]) -> None:
-        self._context = context
-        self._connection = context.connection
+    def __init__(self, outbox: Outbox, host: ServerHostProtocol, report_crash: Callable[[BaseException], str]) -> None:
+        self._connection = AppServerPeer(outbox)
+        self._context = ClientContext(host, self._connection, report_crash)
         self._requests = Requests(report_crash)
         self._last: dict[str, asyncio.Task[None]] = {}
 
