@@ -92,8 +92,7 @@ def _command_request(params: Params) -> SandboxCommand:
 def _env(params: Params) -> dict[str, str | None]:
     env = params.table("env") or {}
     for name, value in env.items():
-        if not name or "=" in name or "\0" in name or not (value is None or isinstance(value, str)):
-            raise RpcError("invalid request: `env` is not a table of texts")
-        if isinstance(value, str) and "\0" in value:
+        is_text = value is None or (isinstance(value, str) and "\0" not in value)
+        if not is_text or not name or "=" in name or "\0" in name:
             raise RpcError("invalid request: `env` is not a table of texts")
     return env

@@ -21,39 +21,41 @@ from codex_py.protocol.policy import (
     WorkspaceWrite,
     approval_payload,
 )
-from codex_py.server.messages import Params, RpcError
+from codex_py.server.messages import Params, RpcError, here
 from codex_py.server.threads import Opening
 
+_APPROVAL: Final = "approvalPolicy"
+_SANDBOX: Final = "sandboxPolicy"
 _SANDBOXES: Final = ("readOnly", "workspaceWrite", "dangerFullAccess", "externalSandbox")
 _GRANULAR_FLAGS: Final = ("sandbox_approval", "rules", "mcp_elicitations", "skill_approval", "request_permissions")
 
 
-def read_approval(params: Params, name: str = "approvalPolicy") -> ApprovalPolicy | None:
+def read_approval(params: Params) -> ApprovalPolicy | None:
     """The approval policy among the parameters."""
-    value = params.raw(name)
+    value = params.raw(_APPROVAL)
     if not isinstance(value, dict):
-        return params.choice(name, APPROVAL_POLICIES)
-    table = Params(as_object(cast("object", value)), f"{name}.")
+        return params.choice(_APPROVAL, APPROVAL_POLICIES)
+    table = Params(as_object(cast("object", value)), f"{_APPROVAL}.")
     granular = table.nested("granular")
     if granular is None:
         raise table.missing("granular")
     return GranularApproval(**{flag: granular.flag(flag) for flag in _GRANULAR_FLAGS})
 
 
-def read_sandbox(params: Params, name: str = "sandboxPolicy") -> SandboxPolicy | None:
+def read_sandbox(params: Params) -> SandboxPolicy | None:
     """The sandbox policy among the parameters. A read-only one has no network here."""
-    policy = params.nested(name)
+    policy = params.nested(_SANDBOX)
     if policy is None:
         return None
     match policy.choice("type", _SANDBOXES):
         case "readOnly":
             if policy.flag("networkAccess"):
-                raise RpcError(f"`{name}` asks for a network, which the read-only sandbox does not have")
+                raise RpcError(f"`{_SANDBOX}` asks for a network, which the read-only sandbox does not have")
             return ReadOnly()
         case "workspaceWrite":
             roots = [Path(root) for root in policy.texts("writableRoots") or ()]
             if not all(root.is_absolute() for root in roots):
-                raise RpcError(f"invalid request: `{name}.writableRoots` has a path that is not absolute")
+                raise RpcError(f"invalid request: `{_SANDBOX}.writableRoots` has a path that is not absolute")
             return WorkspaceWrite(
                 writable_roots=tuple(roots),
                 network_access=policy.flag("networkAccess"),
@@ -89,20 +91,12 @@ def settings_payload(settings: TurnSettings, config: Config) -> dict[str, Any]:
     model = settings.model
     mode = {"model": model.model, "reasoning_effort": model.effort, "developer_instructions": None}
     return {
-        "disabledPluginIds": [],
-        "cwd": str(settings.cwd),
+        **_shared_payload(settings, config),
         "environments": None,
-        "approvalPolicy": approval_payload(settings.approval),
-        "approvalsReviewer": "user",
         "sandboxPolicy": sandbox_payload(settings.sandbox_policy),
-        "activePermissionProfile": None,
-        "model": model.model,
-        "modelProvider": config.model_provider,
-        "serviceTier": model.service_tier,
         "effort": model.effort,
         "summary": model.summary,
         "collaborationMode": {"mode": "plan" if settings.plan else "default", "settings": mode},
-        "multiAgentMode": "explicitRequestOnly",
         "personality": config.personality,
     }
 
@@ -110,19 +104,25 @@ def settings_payload(settings: TurnSettings, config: Config) -> dict[str, Any]:
 def opening_payload(settings: TurnSettings, config: Config) -> dict[str, Any]:
     """The settings that are returned with an opened thread."""
     return {
+        **_shared_payload(settings, config),
+        "runtimeWorkspaceRoots": [str(settings.cwd)],
+        "instructionSources": [],
+        "sandbox": sandbox_payload(settings.sandbox_policy),
+        "reasoningEffort": settings.model.effort,
+    }
+
+
+def _shared_payload(settings: TurnSettings, config: Config) -> dict[str, Any]:
+    return {
         "model": settings.model.model,
         "modelProvider": config.model_provider,
         "serviceTier": settings.model.service_tier,
         "disabledPluginIds": [],
         "cwd": str(settings.cwd),
-        "runtimeWorkspaceRoots": [str(settings.cwd)],
-        "instructionSources": [],
         "approvalPolicy": approval_payload(settings.approval),
         # Only the user reviews approvals here, whatever the client asks for.
         "approvalsReviewer": "user",
-        "sandbox": sandbox_payload(settings.sandbox_policy),
         "activePermissionProfile": None,
-        "reasoningEffort": settings.model.effort,
         "multiAgentMode": "explicitRequestOnly",
     }
 
@@ -140,8 +140,8 @@ _KEYS: Final[Mapping[str, str]] = {
 _REFUSED: Final = ("dynamicTools", "history", "selectedCapabilityRoots")
 
 
-def read_opening(params: Params, *, cwd: Path, originator: str, target: ResumeTarget | None = None) -> Opening:
-    """The session that a client asks for, in `cwd` unless it names a directory. Raises `RpcError`."""
+def read_opening(params: Params, *, originator: str, target: ResumeTarget | None = None) -> Opening:
+    """The session that a client asks for. Raises `RpcError`."""
     for name in _REFUSED:
         if params.raw(name):
             raise RpcError(f"`{name}` is not supported")
@@ -149,7 +149,7 @@ def read_opening(params: Params, *, cwd: Path, originator: str, target: ResumeTa
     if not all(root.is_absolute() for root in roots):
         raise RpcError("invalid request: `runtimeWorkspaceRoots` has a path that is not absolute")
     return Opening(
-        cwd=params.directory("cwd") or cwd,
+        cwd=params.directory("cwd") or here(),
         settings=_config_settings(params),
         target=target,
         ephemeral=params.flag("ephemeral"),

@@ -30,7 +30,7 @@ from codex_py.server.app.client_context import ClientContext, MethodResult, page
 from codex_py.server.app.items import past_turn
 from codex_py.server.app.settings import opening_payload, read_live_override, read_opening
 from codex_py.server.app.thread_payloads import NOT_LOADED, live_thread_payload, source_type, stored_thread_payload
-from codex_py.server.messages import Params, RpcError, here
+from codex_py.server.messages import Params, RpcError
 from codex_py.server.threads import LiveThread, RollbackRequest
 
 _SHOWN: Final = 80
@@ -39,7 +39,7 @@ _PAGE: Final = 25
 
 async def start(context: ClientContext, params: Params) -> MethodResult:
     """`thread/start`"""
-    thread = await context.open(read_opening(params, cwd=here(), originator=context.name))
+    thread = await context.open(read_opening(params, originator=context.name))
     return await _opened(context, thread, None, turns=False)
 
 
@@ -142,7 +142,7 @@ async def _reopen(context: ClientContext, params: Params, stored: SessionSummary
 
     As in `exec resume`, approvals, sandbox, model, provider and directory come from the client or the user's settings.
     """
-    thread = await context.open(read_opening(params, cwd=here(), originator=context.name, target=target))
+    thread = await context.open(read_opening(params, originator=context.name, target=target))
     return await _opened(context, thread, stored, turns=not params.flag("excludeTurns"))
 
 
