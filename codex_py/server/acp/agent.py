@@ -18,10 +18,10 @@ from codex_py.protocol.encoding import is_uuid
 from codex_py.rollout.archive import delete_session
 from codex_py.rollout.listing import SessionQuery, describe_damaged, list_sessions
 from codex_py.rollout.summary import SessionSummary
+from codex_py.server.acp.commands import REWIND_METHOD, called_rewind, describe_rewind, read_rewind, rewind_payload
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.conversation import AcpSession
 from codex_py.server.acp.params import Abilities, directories_of, directory_of, read_abilities, read_prompt, servers_of
-from codex_py.server.acp.rewind import REWIND_METHOD, called_rewind, describe_rewind, read_rewind, rewind_payload
 from codex_py.server.messages import INTERNAL_ERROR, Params, RpcError
 from codex_py.server.peer import AcpPeer
 from codex_py.server.pipes import complain

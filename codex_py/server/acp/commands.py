@@ -17,8 +17,8 @@ from codex_py.rollout.files import home_of
 from codex_py.rollout.listing import save_name
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.params import AcpPrompt
-from codex_py.server.acp.rewind import REWIND_COMMANDS
-from codex_py.server.threads import LiveThread
+from codex_py.server.messages import Params
+from codex_py.server.threads import LiveThread, RollbackOutcome, RollbackRequest
 from codex_py.services.review import init_prompt, read_target, review_prompt
 from codex_py.services.session_status import mcp_sections, status_sections
 from codex_py.text.display import counted, first_words
@@ -82,7 +82,7 @@ def find_command(prompt: AcpPrompt, session: Session) -> Callable[[CommandTarget
 def available_commands(session: Session) -> list[Json]:
     """All commands available now, as sent to clients."""
     own = [_command_payload(command.name, command.purpose, command.hint) for command in _COMMANDS]
-    return [*own, *REWIND_COMMANDS, *_server_commands(session), *_skill_commands(session)]
+    return [*own, *_REWIND_COMMANDS, *_server_commands(session), *_skill_commands(session)]
 
 
 def _server_commands(session: Session) -> Iterator[Json]:
@@ -94,7 +94,7 @@ def _server_commands(session: Session) -> Iterator[Json]:
 
 
 def _skill_commands(session: Session) -> Iterator[Json]:
-    taken = {command.name for command in _COMMANDS} | {str(command["name"]) for command in REWIND_COMMANDS}
+    taken = {command.name for command in _COMMANDS} | {str(command["name"]) for command in _REWIND_COMMANDS}
     for skill in invocable(session.skills.catalog):
         if skill.name not in taken:
             hint = skill.options.argument_hint or "what to do with the skill"
@@ -233,3 +233,53 @@ _COMMANDS: Final = (
     _Command("status", "the session, its settings and what it has used", _status),
     _Command("stop", "stop the commands that still run", _stop, "NUMBER"),
 )
+
+# The method of our own, which says what would happen with `dryRun`.
+REWIND_METHOD: Final = "_codex-py/rewind"
+_LAST: Final = "last"
+_MAX_SHOWN_LINES: Final = 40
+_REWIND_COMMANDS: Final[tuple[Json, ...]] = (
+    {"name": "undo", "description": "bring back files and conversation before the last turn"},
+    {
+        "name": "rewind",
+        "description": "go back before a turn, or undo the last rewind",
+        "input": {"hint": "TURN | latest [files | conversation | both]"},
+    },
+)
+
+
+def read_rewind(params: Params) -> RollbackRequest:
+    """The request of a client."""
+    return RollbackRequest(
+        params.text_or_none("to") or _LAST,
+        files=params.flag("files", default=True),
+        conversation=params.flag("conversation", default=True),
+        copies_conflicts=params.flag("copyConflicts"),
+        dry_run=params.flag("dryRun"),
+    )
+
+
+def called_rewind(prompt: str) -> RollbackRequest | None:
+    """The request of a prompt that is `/undo` or `/rewind …`; None for any other prompt. Raises `UserError`."""
+    name, *words = prompt.split() or [""]
+    if name == "/undo" and not words:
+        return RollbackRequest(_LAST, files=True)
+    if name != "/rewind":
+        return None
+    part = words[1] if len(words) == 2 else "both"
+    if not 1 <= len(words) <= 2 or part not in ("files", "conversation", "both"):
+        raise UserError("`/rewind` needs the number of a turn or `latest`, and then `files`, `conversation` or `both`")
+    return RollbackRequest(words[0], files=part != "conversation", conversation=part != "files")
+
+
+def rewind_payload(done: RollbackOutcome) -> Json:
+    """The answer to the method."""
+    return {"files": dict(done.files), "message": done.message, "notices": list(done.notices)}
+
+
+def describe_rewind(done: RollbackOutcome) -> str:
+    """The answer to the command, as Markdown."""
+    more = len(done.lines) - _MAX_SHOWN_LINES
+    lines = done.lines if more <= 0 else (*done.lines[: _MAX_SHOWN_LINES - 1], f"and {more} more", done.lines[-1])
+    message = (f"the message was: {done.message}",) if done.message else ()
+    return "\n".join(f"- {sanitize_line(line)}" for line in (*lines, *done.notices, *message))
