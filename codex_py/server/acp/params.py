@@ -124,7 +124,8 @@ def _read_block(block: dict[str, Any], where: str) -> Iterator[str | UserInput |
         case {"type": "image", "data": str(encoded), "mimeType": str(media)} if encoded:
             yield _picture(encoded, media, where)
         case {"type": "image", "uri": str(uri)} if uri:
-            yield _linked_picture(uri)
+            path = _path_of(uri)
+            yield ImageUrlInput(uri) if path is None else ImageInput(path)
         case {"type": "resource_link", "uri": str(uri)}:
             yield _mention(uri, str(block.get("name") or ""))
         case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
@@ -151,11 +152,6 @@ def _picture(encoded: str, media: str, where: str) -> ImageUrlInput:
             f"invalid request: `{where}` is a picture of the type `{media[:80]}`; PNG, JPEG, GIF and WebP are taken"
         )
     return ImageUrlInput(f"data:{media};base64,{''.join(encoded.split())}")
-
-
-def _linked_picture(uri: str) -> UserInput:
-    path = _path_of(uri)
-    return ImageUrlInput(uri) if path is None else ImageInput(path)
 
 
 def _mention(uri: str, name: str) -> str:

@@ -158,8 +158,8 @@ class EventTranslator:
             case events.PatchRejected(call_id):
                 if opened := self._items.get(call_id):
                     self._items.end(call_id, {**opened, "status": "declined"})
-            case events.McpCallStarted(call_id):
-                self._items.begin(call_id, items.mcp_call_started(call_id, event))
+            case events.McpCallStarted(call_id, server, tool, arguments):
+                self._items.begin(call_id, items.mcp_call_started(call_id, server, tool, arguments))
             case events.McpCallProgress(call_id, done, total, message):
                 share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
                 self._notify_turn("item/mcpToolCall/progress", itemId=call_id, message=message or share)

@@ -84,8 +84,22 @@ def file_change(item_id: str, changes: Sequence[events.FileChange], status: str)
     return {"type": "fileChange", "id": item_id, "changes": [_change(change) for change in changes], "status": status}
 
 
-def mcp_call_started(item_id: str, event: events.McpCallStarted) -> Item:
-    return _mcp_call(item_id, event.server, event.tool, event.arguments)
+def mcp_call_started(item_id: str, server: str, tool: str, arguments: object) -> Item:
+    return {
+        "type": "mcpToolCall",
+        "id": item_id,
+        "server": server,
+        "tool": tool,
+        "status": "inProgress",
+        "arguments": arguments,
+        "appContext": None,
+        "mcpAppUi": None,
+        "pluginId": None,
+        "readOnlyHint": None,
+        "result": None,
+        "error": None,
+        "durationMs": None,
+    }
 
 
 def mcp_call_finished(item_id: str, event: events.McpCallFinished) -> Item:
@@ -94,7 +108,7 @@ def mcp_call_finished(item_id: str, event: events.McpCallFinished) -> Item:
         structured = event.result.get("structured_content")
         result = {"content": as_list(event.result.get("content")), "structuredContent": structured, "_meta": None}
     return {
-        **_mcp_call(item_id, event.server, event.tool, event.arguments),
+        **mcp_call_started(item_id, event.server, event.tool, event.arguments),
         "status": "completed" if event.status == "completed" else "failed",
         "result": result,
         "error": None if event.error is None else {"message": event.error},
@@ -198,24 +212,6 @@ def _bare_diff(change: events.FileChange) -> str:
     return "".join(line[1:] for line in body if line.startswith(sign))
 
 
-def _mcp_call(item_id: str, server: str, tool: str, arguments: object) -> Item:
-    return {
-        "type": "mcpToolCall",
-        "id": item_id,
-        "server": server,
-        "tool": tool,
-        "status": "inProgress",
-        "arguments": arguments,
-        "appContext": None,
-        "mcpAppUi": None,
-        "pluginId": None,
-        "readOnlyHint": None,
-        "result": None,
-        "error": None,
-        "durationMs": None,
-    }
-
-
 def _past_tool_call(item_id: str, event: events.ToolCallFinished) -> Item | None:
     """A call of an MCP server's tool; the others have events of their own."""
     server, _, tool = event.tool.removeprefix("mcp__").rpartition(".")
@@ -227,7 +223,7 @@ def _past_tool_call(item_id: str, event: events.ToolCallFinished) -> Item | None
         arguments = {}
     content = [{"type": "text", "text": event.output}]
     return {
-        **_mcp_call(item_id, server, tool, arguments),
+        **mcp_call_started(item_id, server, tool, arguments),
         "status": "completed" if event.ok else "failed",
         "result": {"content": content, "structuredContent": None, "_meta": None},
     }
