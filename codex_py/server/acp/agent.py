@@ -47,22 +47,20 @@ def auth_methods(*, has_terminal: bool) -> list[Json]:
         {"id": _LOGIN, "name": "Log in with codex-py", "description": "Run `codex-py login` in a terminal first"},
     ]
     if has_terminal:
-        terminal = {"type": "terminal", "id": _TERMINAL, "name": "Log in with ChatGPT", "args": ["--login"]}
-        methods.append(terminal)
+        methods.append({"type": "terminal", "id": _TERMINAL, "name": "Log in with ChatGPT", "args": ["--login"]})
     return methods
 
 
 def check_login(host: ServerHostProtocol, method: str) -> None:
-    """Raise `RpcError` where there is no login and no key for the configured provider, and for an unknown method."""
+    """Raise `RpcError` where there is no login and no key for the configured provider, and for an unknown method.
+
+    Raises `UserError` where the configuration cannot be read.
+    """
     if method not in (_LOGIN, _TERMINAL):
         raise RpcError(f"invalid request: there is no authentication method `{method[:80]}`")
-    try:
-        loaded = host.load(host.home.parent, {})
-        if has_login(loaded.config, env=host.env, home=host.home):
-            return
-    except UserError as error:
-        raise login_error(error) from error
-    raise RpcError(f"nobody is logged in; {_HOW}", code=AUTH_REQUIRED)
+    loaded = host.load(host.home.parent, {})
+    if not has_login(loaded.config, env=host.env, home=host.home):
+        raise RpcError(f"nobody is logged in; {_HOW}", code=AUTH_REQUIRED)
 
 
 def login_error(error: UserError) -> RpcError:

@@ -138,16 +138,15 @@ async def _plan(to: CommandTarget, request: CommandRequest) -> Json | None:
     return None
 
 
-async def _model(to: CommandTarget, request: CommandRequest) -> Json | None:
+async def _model(to: CommandTarget, request: CommandRequest) -> None:
     if request.words:
         name, _, effort = request.words.partition(" ")
         await to.thread.session.submit(OverrideTurnContext(model=name, effort=effort.strip() or None))
     model = to.thread.session.settings.model
     to.show_message(f"Model: {model.model}" + (f", effort {model.effort}" if model.effort else ""))
-    return None
 
 
-async def _rename(to: CommandTarget, request: CommandRequest) -> Json | None:
+async def _rename(to: CommandTarget, request: CommandRequest) -> None:
     rollout = to.thread.session.rollout
     if rollout is None or not is_file(rollout):
         raise UserError("this session is not stored yet, so there is nothing to name", hint="send a message first")
@@ -155,50 +154,42 @@ async def _rename(to: CommandTarget, request: CommandRequest) -> Json | None:
     name = await asyncio.to_thread(save_name, home_of(rollout), to.thread.id, words)
     to.send_title(name)
     to.show_message(f"This session is named `{name}`.")
-    return None
 
 
-async def _status(to: CommandTarget, request: CommandRequest) -> Json | None:
+async def _status(to: CommandTarget, request: CommandRequest) -> None:
     session, loaded = to.thread.session, to.thread.loaded
     git = await asyncio.to_thread(read_git_state, session.settings.cwd)
     branch = (git.branch if git else None) or ""
-    to.show_message(_page(status_sections(session, loaded, branch=branch, user_home="")))
-    return None
+    _show(to, *status_sections(session, loaded, branch=branch, user_home=""))
 
 
-async def _context(to: CommandTarget, request: CommandRequest) -> Json | None:
+async def _context(to: CommandTarget, request: CommandRequest) -> None:
     use = await to.thread.session.count_context()
     rows = [(section.name.replace("_", " "), f"{section.tokens:,}") for section in use.sections]
     of = f" of {use.window:,}" if use.window else ""
-    to.show_message(
-        _page((FactSection(f"Context: {'' if use.measured else '≈ '}{use.total:,}{of} tokens", tuple(rows)),))
-    )
-    return None
+    _show(to, FactSection(f"Context: {'' if use.measured else '≈ '}{use.total:,}{of} tokens", tuple(rows)))
 
 
-async def _mcp(to: CommandTarget, request: CommandRequest) -> Json | None:
-    to.show_message(_page(mcp_sections(to.thread.loaded, to.thread.session.mcp)))
-    return None
+async def _mcp(to: CommandTarget, request: CommandRequest) -> None:
+    _show(to, *mcp_sections(to.thread.loaded, to.thread.session.mcp))
 
 
-async def _skills(to: CommandTarget, request: CommandRequest) -> Json | None:
+async def _skills(to: CommandTarget, request: CommandRequest) -> None:
     skills = invocable(to.thread.session.skills.catalog)
     rows = tuple((f"${skill.name}", skill.short_description or skill.description) for skill in skills)
-    to.show_message(_page((FactSection("Skills", rows or (("", "none"),)),)))
-    return None
+    _show(to, FactSection("Skills", rows or (("", "none"),)))
 
 
-async def _ps(to: CommandTarget, request: CommandRequest) -> Json | None:
+async def _ps(to: CommandTarget, request: CommandRequest) -> None:
     running = to.thread.session.processes()
     rows = tuple(
         (str(process.id), f"{f'{process.agent}: ' if process.agent else ''}{process.command} ({process.seconds:.0f} s)")
         for process in running
     )
-    to.show_message(_page((FactSection("Commands that still run", rows or (("", "none"),)),)))
-    return None
+    _show(to, FactSection("Commands that still run", rows or (("", "none"),)))
 
 
-async def _stop(to: CommandTarget, request: CommandRequest) -> Json | None:
+async def _stop(to: CommandTarget, request: CommandRequest) -> None:
     session = to.thread.session
     running = [process for process in session.processes() if request.words in ("", str(process.id))]
     if request.words and not running:
@@ -206,12 +197,11 @@ async def _stop(to: CommandTarget, request: CommandRequest) -> Json | None:
     for process in running:
         await session.stop_process(process.id)
     to.show_message(f"Stopped {counted(len(running), 'command')}.")
-    return None
 
 
-def _page(sections: tuple[FactSection, ...]) -> str:
-    """Sections as Markdown."""
-    return "\n\n".join(f"**{section.heading}**\n\n{_rows(section)}" for section in sections if section.rows)
+def _show(to: CommandTarget, *sections: FactSection) -> None:
+    """Show sections as Markdown."""
+    to.show_message("\n\n".join(f"**{section.heading}**\n\n{_rows(section)}" for section in sections if section.rows))
 
 
 def _rows(section: FactSection) -> str:
