@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.cli.console import print_note
 from codex_py.services.session_document import document_file
 from codex_py.text.sanitize import sanitize_line
 
@@ -52,9 +53,10 @@ def render_page(title: str, notes: Sequence[str], head: Sequence[str], rows: Seq
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write a page to a file, in place of a link or a pipe with that name. Raises `UserError`."""
+    """Write a page to a file, in place of a link or a pipe with that name, and say so. Raises `UserError`."""
     with document_file(path) as write:
         write(page.encode("utf-8", "replace"))
+    print_note(f"wrote `{path}`")
 
 
 def _cell(cell: str | Bar) -> str:

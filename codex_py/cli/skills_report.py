@@ -47,9 +47,7 @@ def report_skills(
         raise UsageError(f"`--since` takes a time span or a date, not `{since}`", hint="such as `90d` or `2026-01-31`")
     assessments, elsewhere = report_on_skills(admin, since=moment, period=_period(since))
     if html is not None:
-        page = expanded(html)
-        write_page(page, _page(assessments, since))
-        print_note(f"wrote `{page}`")
+        write_page(expanded(html), _page(assessments, since))
     print_rows(_HEAD, map(_row, assessments), map(_object, assessments), as_json=as_json)
     if elsewhere:
         uses = counted(elsewhere, "use")

@@ -87,7 +87,6 @@ def _run_test(plan: EvalPlan, *, as_json: bool, page: Path | None) -> int:
     result = asyncio.run(run_evals(plan, report))
     if page is not None:
         write_page(page, _page(plan, result))
-        print_note(f"wrote `{page}`")
     if as_json:
         print_json(_object(plan, result))
     else:
