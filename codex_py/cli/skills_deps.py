@@ -157,16 +157,17 @@ async def _try_needs(found: SkillAdmin, skills: Sequence[Skill]) -> list[NeedChe
     for need in needs:
         if need.problem or need.missing:
             missing = "not configured" if need.kind == "mcp" else "not set"
-            checks.append(NeedCheck(need.skill, need.kind, need.name, False, need.problem or missing))
+            result = False, need.problem or missing
         elif need.kind == "env_var":
             value = os.environ.get(need.name, "")
-            checks.append(NeedCheck(need.skill, "env_var", need.name, bool(value), "set" if value else "empty"))
+            result = bool(value), "set" if value else "empty"
         else:
             keys = (mcp_key(need.name, url=need.target), mcp_key(need.name, command=need.target))
             server = next(by_key[key] for key in keys if key in by_key)
             if server.name not in results:
                 results[server.name] = await _try_server(found, server)
-            checks.append(NeedCheck(need.skill, "mcp", need.name, *results[server.name]))
+            result = results[server.name]
+        checks.append(NeedCheck(need.skill, need.kind, need.name, *result))
     for skill, command in declared_commands(skills):
         checks.append(NeedCheck(skill, "cli", command, *await _try_command(found, command)))
     return checks
