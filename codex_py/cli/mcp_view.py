@@ -37,12 +37,8 @@ class ServerView(NamedTuple):
     auth: AuthStatus
 
     @property
-    def entry(self) -> Mapping[str, Any]:
-        return self.listed.entry
-
-    @property
     def enabled(self) -> bool:
-        return self.entry.get("enabled", True) is not False
+        return self.listed.entry.get("enabled", True) is not False
 
 
 def print_servers(servers: Sequence[ServerView], *, as_json: bool) -> None:
@@ -83,7 +79,7 @@ def print_servers(servers: Sequence[ServerView], *, as_json: bool) -> None:
 def print_server(view: ServerView, *, as_json: bool) -> None:
     """Print everything about one server."""
     if as_json:
-        tools = {name: view.entry.get(name) for name in ("enabled_tools", "disabled_tools")}
+        tools = {name: view.listed.entry.get(name) for name in ("enabled_tools", "disabled_tools")}
         print_json({**_listed(view), **tools})
         return
     server = view.server
@@ -101,8 +97,8 @@ def print_server(view: ServerView, *, as_json: bool) -> None:
         facts |= {"url": masked_url(server.url), "bearer_token_env_var": server.bearer_token_env_var}
         facts |= {"http_headers": masked(server.http_headers), "env_http_headers": _pairs(server.env_http_headers)}
     for key in ("enabled_tools", "disabled_tools", "scopes", "required", "startup_timeout_sec", "tool_timeout_sec"):
-        if key in view.entry:
-            value = view.entry[key]
+        if key in view.listed.entry:
+            value = view.listed.entry[key]
             facts[key] = ", ".join(map(str, cast("Sequence[str]", value))) if isinstance(value, tuple) else value
     facts |= {"auth": _AUTH[view.auth], **_next_steps(view)}
     for name, value in facts.items():
@@ -163,8 +159,8 @@ def _listed(view: ServerView) -> dict[str, Any]:
         "enabled": view.enabled,
         "disabled_reason": None if view.listed.standing == "trusted" else "not trusted",
         "transport": transport,
-        "startup_timeout_sec": view.entry.get("startup_timeout_sec"),
-        "tool_timeout_sec": view.entry.get("tool_timeout_sec"),
+        "startup_timeout_sec": view.listed.entry.get("startup_timeout_sec"),
+        "tool_timeout_sec": view.listed.entry.get("tool_timeout_sec"),
         "auth_status": view.auth,
         "origin": view.listed.origin,
         "plugin": view.listed.plugin,

@@ -54,7 +54,9 @@ def models(
     if source is not None and not update:
         raise UsageError("`--from` goes with `--update`", hint="see `codex-py models --help`")
     if update:
-        return _update(source)
+        path, count = update_table(codex_home(os.environ), source)
+        print_note(f"the prices of {count:,} models are in `{path}`")
+        return 0
     home, _, loaded = load_local_config(overrides, profile, cwd=cd and cd.absolute())
     config = loaded.config
     name = provider or _local_name(config, oss, local_provider) or config.model_provider
@@ -62,12 +64,6 @@ def models(
     if offered.configured and offered.rows and not any(row.is_configured for row in offered.rows):
         print_note(f"note: `{offered.configured}`, which would be asked now, is not among them")
     _show(offered.rows, name, as_json=as_json)
-    return 0
-
-
-def _update(source: str | None) -> int:
-    path, count = update_table(codex_home(os.environ), source)
-    print_note(f"the prices of {count:,} models are in `{path}`")
     return 0
 
 

@@ -275,7 +275,8 @@ class _ChildCommand:
     def wait(self) -> int:
         """The exit status, 128+n after signal n."""
         assert self._child is not None
-        return _status(self._child.wait())
+        code = self._child.wait()
+        return code if code >= 0 else 128 - code
 
     def kill(self) -> None:
         """End what still runs."""
@@ -313,10 +314,6 @@ def _has_terminal() -> bool:
     with suppress(OSError):
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     return False
-
-
-def _status(code: int) -> int:
-    return code if code >= 0 else 128 - code
 
 
 def _missing(program: str) -> UserError:
