@@ -63,7 +63,10 @@ class _Command(NamedTuple):
 
 
 def find_command(prompt: AcpPrompt, session: Session) -> Callable[[CommandTarget], Awaitable[Json | None]] | None:
-    """What runs the command in a prompt, and gives back how its turn ended, if any; None for an ordinary message."""
+    """The command in a prompt, to be called with its session; None for an ordinary message.
+
+    It gives back how its turn ended, or None if it has started none.
+    """
     text = prompt.text.strip()
     name, _, rest = text.removeprefix("/").partition(" ")
     if not text.startswith("/") or not name or name.split() != [name]:

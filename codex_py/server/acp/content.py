@@ -30,10 +30,10 @@ def text_content(text: str) -> Json:
     return {"type": "content", "content": text_block(text)}
 
 
-def output_content(output: str, language: str = "") -> list[Json]:
+def output_content(output: str) -> list[Json]:
     """The output of a command in a fence; empty for no output."""
     shown = ends(_COLOR.sub("", output)).strip("\n")
-    return [text_content(fenced(shown, language))] if shown.strip() else []
+    return [text_content(fenced(shown))] if shown.strip() else []
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -43,11 +43,11 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def ends(text: str, max_bytes: int = MAX_SHOWN_BYTES) -> str:
+def ends(text: str) -> str:
     """A long text by its beginning and its end."""
-    if len(text) <= max_bytes:
+    if len(text) <= MAX_SHOWN_BYTES:
         return text
-    half = max_bytes // 2
+    half = MAX_SHOWN_BYTES // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
 
 
