@@ -1,16 +1,25 @@
-"""`codex-py completions`: what a shell needs to complete commands, flags, values, and skill names after a `$`."""
+"""`codex-py completions`: what a shell needs to complete commands, flags, values, and skill names after a `$`.
+
+Nobody is asked for the values: all of them come from files of this machine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from codex_py.cli.completion_values import AFTER_WORD, AFTER_WORDS, VALUES, completion_values
+from codex_py.cli.console import load_local_config
 from codex_py.cli.exec_parser import exec_parser
 from codex_py.cli.main import command_names
 from codex_py.cli.options import Parser
 from codex_py.cli.repl import terminal_parser
-from codex_py.errors import UsageError
+from codex_py.config.schema import BUILT_IN_PROVIDERS, HOSTED_PROVIDERS
+from codex_py.core.session_skills import skill_rules, skill_sources
+from codex_py.errors import UsageError, UserError
+from codex_py.rollout.listing import SessionQuery, list_sessions
+from codex_py.services.models import well_known_models
+from codex_py.skills.service import SkillService
 from codex_py.text.nearest import did_you_mean
 
 _HELP: Final = """usage: codex-py completions [bash|zsh|fish]
@@ -116,6 +125,23 @@ complete -c codex-py -n "string match -q -- '*\$*' (commandline -ct)" -f -a "(__
 @FISH_FLAGS@
 @FISH_VALUES@
 """
+_VALUES: Final = ("models", "sessions", "profiles", "skills", "providers", "servers")
+_PROFILE: Final = ".config.toml"
+_MAX_SESSIONS: Final = 50
+# The word before the one that is completed, and the type of its values.
+_AFTER_WORD: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("-m", "--model"), "models"),
+    **dict.fromkeys(("-p", "--profile"), "profiles"),
+    **dict.fromkeys(("--provider", "--local-provider"), "providers"),
+    **dict.fromkeys(("resume", "fork", "archive", "unarchive", "delete", "rename"), "sessions"),
+}
+# The same for two words, such as `mcp get`.
+_AFTER_WORDS: Final[Mapping[str, str]] = {
+    **{f"mcp {verb}": "servers" for verb in ("get", "remove", "test", "login", "logout", "trust")},
+    **{f"skills {verb}": "skills" for verb in ("show", "enable", "disable")},
+    **{f"sessions {verb}": "sessions" for verb in ("show", "rewind", "archive", "delete", "rename", "export")},
+    "exec resume": "sessions",
+}
 _SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
@@ -124,13 +150,13 @@ def run(arguments: Sequence[str]) -> int:
     parser = Parser("codex-py completions", description="")
     parser.add_argument("shells", nargs="*")
     parser.add_argument("--skills", action="store_true")
-    parser.add_argument("--values", choices=VALUES)
+    parser.add_argument("--values", choices=_VALUES)
     if {"-h", "--help"}.intersection(arguments):
         print(_HELP)
         return 0
     options = parser.read(arguments)
     if value_type := "skills" if options.skills else options.values:
-        print("\n".join(completion_values(value_type)))
+        print("\n".join(_completion_values(value_type)))
         return 0
     shell, *others = options.shells or ["bash"]
     if shell not in _SCRIPTS:
@@ -142,10 +168,38 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _completion_values(value_type: str) -> list[str]:
+    """Every value of a type, one a line of a shell; a broken configuration offers none."""
+    try:
+        return [value for value in _find_values(value_type) if value.isprintable()]
+    except (UserError, OSError):
+        return []
+
+
+def _find_values(value_type: str) -> Iterable[str]:
+    home, cwd, loaded = load_local_config(quiet=True)
+    match value_type:
+        case "models":
+            return well_known_models(loaded.config)
+        case "sessions":
+            # Those of this directory, the newest first, by their names where they have one.
+            return [session.name or session.id for session in list_sessions(home, SessionQuery(cwd))[:_MAX_SESSIONS]]
+        case "profiles":
+            return sorted(path.name.removesuffix(_PROFILE) for path in home.glob(f"*{_PROFILE}"))
+        case "skills":
+            sources = skill_sources(loaded, home=home, cwd=cwd, env=os.environ)
+            catalog = SkillService(home / "cache" / "skills").catalog(sources, skill_rules(loaded))
+            return sorted({skill.name for skill in catalog.enabled() if skill.user_invocable})
+        case "providers":
+            return sorted({*BUILT_IN_PROVIDERS, *HOSTED_PROVIDERS, *loaded.config.model_providers})
+        case _:
+            return sorted({*loaded.config.mcp_servers, *loaded.project_mcp_servers})
+
+
 def _filled(script: str) -> str:
     terminal, exec_flags = _flags(terminal_parser()), _flags(exec_parser())
     fish = [f"complete -c codex-py -l {flag.removeprefix('--')}" for flag in terminal if flag.startswith("--")]
-    script = script.replace("@PAIRS@", _cases(AFTER_WORDS)).replace("@SINGLES@", _cases(AFTER_WORD))
+    script = script.replace("@PAIRS@", _cases(_AFTER_WORDS)).replace("@SINGLES@", _cases(_AFTER_WORD))
     script = script.replace("@FISH_VALUES@", "\n".join(_fish_values()))
     filled = script.replace("@COMMANDS@", " ".join(command_names())).replace("@TERMINAL_FLAGS@", " ".join(terminal))
     return filled.replace("@EXEC_FLAGS@", " ".join(exec_flags)).replace("@FISH_FLAGS@", "\n".join(fish))
@@ -160,7 +214,7 @@ def _cases(types: Mapping[str, str]) -> str:
 
 
 def _fish_values() -> Iterator[str]:
-    for words, value_type in {**AFTER_WORDS, **AFTER_WORD}.items():
+    for words, value_type in {**_AFTER_WORDS, **_AFTER_WORD}.items():
         condition = f"string match -qr -- '(^| ){words} *$' (commandline -cp | string replace -r '[^ ]*$' '')"
         yield f'complete -c codex-py -n "{condition}" -f -a "(codex-py completions --values {value_type} 2>/dev/null)"'
 
