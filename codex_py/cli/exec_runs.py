@@ -167,13 +167,6 @@ def _raising_signals() -> Generator[None]:
             signal.signal(number, handler)
 
 
-class _Patch(NamedTuple):
-    """What became of the patch: itself, or why there is none."""
-
-    patch: WorkspacePatch | None
-    problem: str = ""
-
-
 class _CollectedRun:
     """One run. Without `named` its session is a new one of no special id."""
 
@@ -221,7 +214,7 @@ class _CollectedRun:
                 named.note_failure(self._task, failed=end.overruled)
                 _name_session(named)
             if self._files is not None:
-                patch = _Patch(None, problem) if states is None else _make_patch(states, self._task)
+                patch = problem if states is None else _make_patch(states, self._task)
                 self._write(self._files, end, patch)
                 if states is not None and end.code is None:
                     states.forget()
@@ -246,7 +239,7 @@ class _CollectedRun:
         """Write what there is of the files: the rest takes too long."""
         if self._files is not None:
             end = RunEnd(128 + signal.SIGTERM, "interrupted", "stopped before it could end as it should")
-            self._write(self._files, end, _Patch(None, "there was no time to write it"))
+            self._write(self._files, end, "there was no time to write it")
 
     async def _in_session(self, session: SessionRequest, request: ExecRequest) -> RunEnd:
         async with open_session(session) as opened:
@@ -276,23 +269,24 @@ class _CollectedRun:
             return None, _reason(error)
         return states, ""
 
-    def _write(self, files: _Files, end: RunEnd, made: _Patch) -> None:
+    def _write(self, files: _Files, end: RunEnd, patch: WorkspacePatch | str) -> None:
+        """Write all files; of a patch that there is not, `patch` says why."""
         more: dict[str, Any] = {"task": self._task, "session": self._named.name if self._named else None}
-        files.write(self._transcript(end), None if made.patch is None else made.patch.patch)
-        if made.patch is None:
-            _warn(f"no `{PATCH}`: {made.problem}")
-            more["patch_error"] = made.problem
+        files.write(self._transcript(end), None if isinstance(patch, str) else patch.patch)
+        if isinstance(patch, str):
+            _warn(f"no `{PATCH}`: {patch}")
+            more["patch_error"] = patch
         else:
-            more["files_changed"] = [{"path": _text(path), "kind": kind} for path, kind in made.patch.files]
-            more["files_left_out"] = [_text(path) for path in made.patch.left_out]
+            more["files_changed"] = [{"path": _text(path), "kind": kind} for path, kind in patch.files]
+            more["files_left_out"] = [_text(path) for path in patch.left_out]
         has_schema = self._request.output_schema is not None
         result = files.notes.result(end, has_schema=has_schema, more=more)
         if self._named is not None and end.code is None:
             # For the same command once more, with another directory; where this one was is not kept.
             stored = encode_result({**result, "cwd": None})
             replace_private(self._named.directory / f"result-{self._task}.json", stored)
-            if made.patch is not None:
-                replace_private(self._named.directory / f"changes-{self._task}.patch", made.patch.patch)
+            if not isinstance(patch, str):
+                replace_private(self._named.directory / f"changes-{self._task}.patch", patch.patch)
         files.directory.write(RESULT, encode_result(result))
 
     def _transcript(self, end: RunEnd) -> bytes:
@@ -338,11 +332,12 @@ def _name_session(named: NamedSession) -> None:
             save_name(named.home, named.thread_id, named.name)
 
 
-def _make_patch(states: WorkspaceStates, task: str) -> _Patch:
+def _make_patch(states: WorkspaceStates, task: str) -> WorkspacePatch | str:
+    """The patch of a task, or why there is none."""
     try:
-        return _Patch(states.patch_of(task))
+        return states.patch_of(task)
     except (OSError, UserError) as error:
-        return _Patch(None, _reason(error))
+        return _reason(error)
 
 
 def _stored_result(path: Path) -> dict[str, Any]:
