@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, cast
+from typing import Annotated, Any, Final, cast
 
 import typer
 
@@ -182,7 +182,7 @@ def list_hooks(overrides: Overrides = None, profile: Profile = None, as_json: Js
     They count in this order; those of the project and of skills that are not run, because you have not agreed to
     them, come last. Hooks of a skill run in the turns that use it.
     """
-    found = _look(overrides, profile).found
+    _, found = _look(overrides, profile)
     skills = [hooks for _, hooks in _of_skills(overrides, profile)]
     print_warnings(*(warning for hooks in skills for warning in hooks.warnings))
     print_hooks([found, *skills], as_json=as_json)
@@ -215,7 +215,7 @@ def trust(
             "`--outside` is for hooks of the project",
             hint="hooks of a skill always run in the sandbox; one that must not belongs into your own `hooks.json`",
         )
-    found = _skill_named(skill) if skill else _look(quiet=True).found
+    found = _skill_named(skill) if skill else _look(quiet=True)[1]
     owner = f"the skill `{skill.removeprefix('$')}`" if skill else f"`{found.project}`"
     if remove:
         found.distrust()
@@ -254,11 +254,11 @@ def test(
     if event not in HOOK_EVENTS:
         guess = did_you_mean(event, HOOK_EVENTS) or f"there are {', '.join(f'`{name}`' for name in HOOK_EVENTS)}"
         raise UsageError(f"no event `{event}`", hint=guess)
-    looked = _look()
+    loaded, found = _look()
     check = asyncio.run(
         try_hooks(
-            looked.loaded,
-            looked.found,
+            loaded,
+            found,
             event,
             context=HookCheckContext(codex_home(os.environ), Path.cwd(), os.environ),
             sample=HookSample(tool, command, file, _fields(input_json)),
@@ -281,17 +281,14 @@ def _known_numbers(count: int) -> str:
     return "the project has one hook, number 1" if count == 1 else f"the project has hooks 1 to {count}"
 
 
-class _Looked(NamedTuple):
-    loaded: LoadedConfig
-    found: FoundHooks
-
-
-def _look(overrides: Sequence[str] | None = None, profile: str | None = None, *, quiet: bool = False) -> _Looked:
+def _look(
+    overrides: Sequence[str] | None = None, profile: str | None = None, *, quiet: bool = False
+) -> tuple[LoadedConfig, FoundHooks]:
     home, cwd, loaded = load_local_config(overrides, profile, quiet=quiet)
     found = find_hooks(loaded, home=home, cwd=cwd)
     if not quiet:
         print_warnings(*found.warnings, *found.notices)
-    return _Looked(loaded, found)
+    return loaded, found
 
 
 def _of_skills(overrides: Sequence[str] | None, profile: str | None) -> list[tuple[Skill, FoundHooks]]:

@@ -55,13 +55,13 @@ _FIXED_WIDTH: Final = 36 + 2 + 10 + 2 + 11 + 2
 _WIDEST: Final = 400
 
 
-def print_sessions(sessions: Sequence[SessionSummary], *, now: float, as_json: bool) -> None:
-    """One row a session, in the order given; `now` is in seconds since the epoch."""
+def print_sessions(sessions: Sequence[SessionSummary], *, as_json: bool) -> None:
+    """One row a session, in the order given."""
     if as_json:
         print_json([_object(session) for session in sessions])
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDEST
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111
+    home, now = Path(os.path.expanduser("~")), time.time()  # noqa: PTH111
     cwds = {session.cwd for session in sessions}
     directories = {cwd: short_directory(Path(cwd), home) if cwd else "" for cwd in cwds}
     rows = [
@@ -244,7 +244,7 @@ def list_stored(
     home = codex_home(os.environ)
     directory = None if everywhere else Path(cwd or ".").absolute()
     found, unreadable = list_with_damaged(home, SessionQuery(directory, search, archived, agents))
-    print_sessions(found[:limit], now=time.time(), as_json=as_json)
+    print_sessions(found[:limit], as_json=as_json)
     if not found:
         # A directory that is gone may have had sessions; one that never was is a typing error.
         working_directory(cwd)
