@@ -53,16 +53,18 @@ def test_the_files_of_an_untrusted_project_do_nothing(place: Place) -> None:
     assert any("hooks" in message for message in client.warnings())
 
 
-def test_the_login_and_the_models_are_known_where_the_directory_is_gone(place: Place) -> None:
+def test_the_login_the_models_and_named_directories_are_known_where_the_directory_is_gone(place: Place) -> None:
     place.use_model("http://127.0.0.1:9/v1")
     with app_server(place) as client:
         here = {method: client.ask(method) for method in ("account/read", "model/list")}
         shutil.rmtree(place.repo)
         assert {method: client.ask(method) for method in here} == here
         code, message = refusal(client, "thread/start")
+        started = client.ask("thread/start", cwd=str(place.home))
         client.close()
 
     assert (code, message) == (-32600, "the directory this server was started in is gone: name one as `cwd`")
+    assert started["cwd"] == str(place.home)
 
 
 def test_what_was_asked_before_the_input_ended_is_answered(place: Place) -> None:
@@ -99,6 +101,7 @@ def test_junk_is_refused_and_harms_nobody(place: Place) -> None:
                 ("thread/read", {"threadId": "../../etc/passwd"}),
                 ("thread/list", {"limit": -1}),
                 ("thread/list", {"cursor": "x"}),
+                ("thread/list", {"originators": "x"}),
                 ("thread/start", {"config": {"a": {"b": "c"}, "nested": json.loads("[" * 100 + "]" * 100)}}),
                 ("command/exec", {"command": "ls"}),
                 ("skills/config/write", {"enabled": True}),
