@@ -107,7 +107,7 @@ def rewind(
     choice = RewindChoice(
         to, files=not conversation, conversation=not files, copies_conflicts=copy_conflicts, dry_run=dry_run
     )
-    outcome = rewind_and_note(home, target, choice, env=os.environ, warn=print_note)
+    outcome = rewind_and_note(home, target, choice, warn=print_note)
     if as_json:
         print_json(describe_files(outcome.cwd, outcome.files))
     else:

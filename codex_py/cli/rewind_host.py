@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -51,7 +50,7 @@ class StoredRewinds:
             copies_conflicts=request.copies_conflicts,
             dry_run=is_dry,
         )
-        return rewind_and_note(self._home, thread_id, choice, env=os.environ, warn=notes.append)
+        return rewind_and_note(self._home, thread_id, choice, warn=notes.append)
 
 
 def _cut(lines: Sequence[str]) -> list[str]:
