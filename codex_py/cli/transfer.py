@@ -88,21 +88,20 @@ def search(
     request = SearchRequest(words, directory if repo else None, _moment(since), limit)
     hits = search_sessions(codex_home(os.environ), request, os.environ)
     if as_json:
-        print_json(
-            [
-                {
-                    "id": hit.session.id,
-                    "name": hit.session.name or None,
-                    "turn": hit.turn,
-                    "timestamp": hit.time,
-                    "where": hit.where,
-                    "excerpt": hit.excerpt,
-                    "cwd": hit.session.cwd,
-                    "archived": hit.session.archived,
-                }
-                for hit in hits
-            ],
-        )
+        records = [
+            {
+                "id": hit.session.id,
+                "name": hit.session.name or None,
+                "turn": hit.turn,
+                "timestamp": hit.time,
+                "where": hit.where,
+                "excerpt": hit.excerpt,
+                "cwd": hit.session.cwd,
+                "archived": hit.session.archived,
+            }
+            for hit in hits
+        ]
+        print_json(records)
         return 0
     for hit in hits:
         archived = " · archived" if hit.session.archived else ""
@@ -110,13 +109,9 @@ def search(
         print(sanitize_line(f"{hit.session.id} · turn {hit.turn} · {hit.time[:16].replace('T', ' ')}{name}{archived}"))
         print(f"    {hit.where}: {sanitize_line(hit.excerpt)}")
     if hits:
-        first = hits[0]
-        before = f"`codex-py unarchive {first.session.id}`, then " if first.session.archived else ""
-        resume, fork = (
-            f"`codex-py resume {first.session.id}`",
-            f"`codex-py fork {first.session.id} --turn {first.turn}`",
-        )
-        print_note(f"{before}{resume}, or {fork}")
+        session, turn = hits[0].session, hits[0].turn
+        before = f"`codex-py unarchive {session.id}`, then " if session.archived else ""
+        print_note(f"{before}`codex-py resume {session.id}`, or `codex-py fork {session.id} --turn {turn}`")
     else:
         print_note("nothing found")
     return 0
