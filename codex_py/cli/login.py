@@ -29,7 +29,6 @@ from codex_py.auth.oauth import (
 from codex_py.auth.oauth_callback import CALLBACK_PORT
 from codex_py.auth.sign_in import sign_in_with_browser, sign_in_with_code
 from codex_py.cli.console import load_local_config, print_note, print_warnings
-from codex_py.cli.main import split_command
 from codex_py.cli.typer_command import Json, Overrides, Profile, run_command
 from codex_py.core.model_setup import login_rules
 from codex_py.errors import ModelError, UsageError, UserError
@@ -69,10 +68,11 @@ _MAX_KEY_BYTES: Final = 64 * 1024
 
 def run(arguments: Sequence[str]) -> int:
     """Run `codex-py login` or `codex-py login status`; give back the exit status."""
-    word, others = split_command(list(arguments))
-    if word == "status":
-        return run_command(status, others, name="login status")
-    return run_command(login, arguments, name="login")
+    words = list(arguments)
+    index = next((index for index, word in enumerate(words) if word == "status"), None)
+    if index is not None and words[index - 1 : index] not in (["-c"], ["--config"], ["-p"], ["--profile"]):
+        return run_command(status, words[:index] + words[index + 1 :], name="login status")
+    return run_command(login, words, name="login")
 
 
 def login(

@@ -130,7 +130,7 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     if arguments[:1] == ["help"]:
         arguments = _help_words(arguments[1:])
-    name, rest = split_command(arguments)
+    name, rest = _split(arguments)
     if (name is None or arguments[0] == "--demo") and ("-h" in rest or "--help" in rest):
         print(_help())
         return 0
@@ -188,7 +188,7 @@ def _open_terminal(name: str | None, arguments: list[str]) -> int:
     return import_module(_TERMINAL).run(arguments)
 
 
-def split_command(arguments: list[str]) -> tuple[str | None, list[str]]:
+def _split(arguments: list[str]) -> tuple[str | None, list[str]]:
     """The subcommand, and everything else in its order."""
     index = 0
     while index < len(arguments):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 from typer.main import get_command
 
-from codex_py.cli.main import split_command
+from codex_py.cli.main import TAKE_VALUE
 from codex_py.errors import UsageError
 from codex_py.text.nearest import did_you_mean, nearest
 
@@ -71,8 +71,12 @@ def _with_known_settings(arguments: Sequence[str], function: Callable[..., Any])
 
 def command_first(arguments: Sequence[str], names: Mapping[str, Any]) -> Sequence[str]:
     """The command line with the options behind the subcommand, also in `codex-py -c KEY=VALUE mcp list`."""
-    word, others = split_command(list(arguments))
-    return [word, *others] if word is not None and word in names else arguments
+    at = 0
+    while arguments[at : at + 1] and arguments[at].startswith("-"):
+        at += 2 if arguments[at] in TAKE_VALUE else 1
+    if at == 0 or not any(word in names for word in arguments[at : at + 1]):
+        return arguments
+    return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
 
 
 def _first_sentence(function: Callable[..., Any]) -> str:
