@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -122,54 +122,45 @@ class Params:
         return text
 
     def text_or_none(self, name: str) -> str | None:
-        value = self._values.get(name)
-        if value is None or _is_text(value):
-            return value
-        raise self._wrong(name, "a text")
+        return self._checked(name, _is_text, "a text")
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        value = self._values.get(name)
-        if value is None or isinstance(value, bool):
-            return default if value is None else value
-        raise self._wrong(name, "true or false")
+        value = self._checked(name, lambda value: isinstance(value, bool), "true or false")
+        return default if value is None else value
 
     def integer(self, name: str, *, maximum: int) -> int | None:
         """A number from 0 to `maximum`."""
-        value = self._values.get(name)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= maximum):
-            return value
-        raise self._wrong(name, f"a whole number up to {maximum}")
+
+        def is_valid(value: object) -> bool:
+            return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= maximum
+
+        return self._checked(name, is_valid, f"a whole number up to {maximum}")
 
     def choice(self, name: str, words: Sequence[W]) -> W | None:
         """One of these words."""
-        value = self._values.get(name)
-        for word in words:
-            if word == value:
-                return word
-        if value is None:
-            return None
-        raise self._wrong(name, f"one of {', '.join(f'`{word}`' for word in words)}")
+        expected = f"one of {', '.join(f'`{word}`' for word in words)}"
+        return self._checked(name, lambda value: value in words, expected)
 
     def texts(self, name: str) -> tuple[str, ...] | None:
         """A list of texts."""
-        listed = self._list(name)
-        if listed is None or all(map(_is_text, listed)):
-            return None if listed is None else tuple(listed)
-        raise self._wrong(name, "a list of texts")
+        if self._list(name) is None:
+            return None
+        return tuple(self._checked(name, lambda listed: all(map(_is_text, listed)), "a list of texts"))
+
+    def absolute_paths(self, name: str) -> tuple[Path, ...]:
+        """A list of absolute paths, which are not checked further; none if it is left out."""
+        paths = tuple(map(Path, self.texts(name) or ()))
+        if not all(path.is_absolute() for path in paths):
+            raise RpcError(f"invalid request: `{self._where}{name}` has a path that is not absolute")
+        return paths
 
     def table(self, name: str) -> dict[str, Any] | None:
         """An object as it is, nested at most 64 levels deep."""
-        value = self._values.get(name)
-        if value is None or (isinstance(value, dict) and not is_too_deep(cast("object", value))):
-            return cast("dict[str, Any] | None", value)
-        raise self._wrong(name, "an object")
+        return self._checked(name, lambda value: not is_too_deep(value) and isinstance(value, dict), "an object")
 
     def raw(self, name: str) -> Any:
         """Whatever it is, nested at most 64 levels deep."""
-        value = self._values.get(name)
-        if is_too_deep(value):
-            raise self._wrong(name, f"less than {MAX_DEPTH} levels deep")
-        return value
+        return self._checked(name, lambda value: not is_too_deep(value), f"less than {MAX_DEPTH} levels deep")
 
     def nested(self, name: str) -> Params | None:
         """An object, to be read in the same way."""
@@ -195,13 +186,14 @@ class Params:
         return RpcError(f"invalid request: missing field `{self._where}{name}`")
 
     def _list(self, name: str) -> list[Any] | None:
-        value = self._values.get(name)
-        if value is None or isinstance(value, list):
-            return cast("list[Any] | None", value)
-        raise self._wrong(name, "a list")
+        return self._checked(name, lambda value: isinstance(value, list), "a list")
 
-    def _wrong(self, name: str, expected: str) -> RpcError:
-        return RpcError(f"invalid request: `{self._where}{name}` is not {expected}")
+    def _checked(self, name: str, is_valid: Callable[[Any], bool], expected: str) -> Any:
+        """The value, None if it is left out. Raises `RpcError` for one that is not what is expected."""
+        value = self._values.get(name)
+        if value is None or is_valid(value):
+            return value
+        raise RpcError(f"invalid request: `{self._where}{name}` is not {expected}")
 
 
 def _is_text(value: object) -> bool:

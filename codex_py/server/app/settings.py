@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final, cast
 
 from codex_py.config.model_sections import REASONING_EFFORT, REASONING_SUMMARY
@@ -53,11 +52,8 @@ def read_sandbox(params: Params) -> SandboxPolicy | None:
                 raise RpcError(f"`{_SANDBOX}` asks for a network, which the read-only sandbox does not have")
             return ReadOnly()
         case "workspaceWrite":
-            roots = [Path(root) for root in policy.texts("writableRoots") or ()]
-            if not all(root.is_absolute() for root in roots):
-                raise RpcError(f"invalid request: `{_SANDBOX}.writableRoots` has a path that is not absolute")
             return WorkspaceWrite(
-                writable_roots=tuple(roots),
+                writable_roots=policy.absolute_paths("writableRoots"),
                 network_access=policy.flag("networkAccess"),
                 exclude_tmpdir_env_var=policy.flag("excludeTmpdirEnvVar"),
                 exclude_slash_tmp=policy.flag("excludeSlashTmp"),
@@ -145,16 +141,13 @@ def read_opening(params: Params, *, originator: str, target: ResumeTarget | None
     for name in _REFUSED:
         if params.raw(name):
             raise RpcError(f"`{name}` is not supported")
-    roots = tuple(Path(root) for root in params.texts("runtimeWorkspaceRoots") or ())
-    if not all(root.is_absolute() for root in roots):
-        raise RpcError("invalid request: `runtimeWorkspaceRoots` has a path that is not absolute")
     return Opening(
         cwd=params.directory("cwd") or here(),
         settings=_config_settings(params),
         target=target,
         ephemeral=params.flag("ephemeral"),
         originator=originator,
-        extra_roots=roots,
+        extra_roots=params.absolute_paths("runtimeWorkspaceRoots"),
         instructions=params.text_or_none("baseInstructions"),
     )
 
