@@ -145,9 +145,6 @@ class AcpPeer(Peer):
         super().send({**_VERSION, **message})
 
 
-_STATUSES: Final = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
-
-
 class Service(Protocol):
     """A server for one client."""
 
@@ -173,8 +170,8 @@ async def serve_at_stdio(begin: Callable[[Outbox], Service]) -> int:
         complain(f"warning: {reason}: ending")
         end(0)
 
-    for number, status in _STATUSES.items():
-        loop.add_signal_handler(number, end, status)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end, 128 + number)
     outbox = Outbox(sys.stdout.fileno(), lose)
     service = begin(outbox)
     source = LineSource(sys.stdin.fileno())
