@@ -118,7 +118,7 @@ def _version() -> DoctorFinding:
 
 
 def _settings(overrides: Sequence[str] | None, profile: str | None) -> tuple[list[DoctorFinding], LoadedConfig | None]:
-    """What is found about the settings, and these if they can be read."""
+    """Findings about the settings, and the settings if they can be read."""
     try:
         home, cwd, loaded = load_local_config(overrides, profile, quiet=True)
     except UserError as error:
