@@ -122,7 +122,8 @@ def test_accepting_shows_what_it_brings_now_and_lets_it_be_used(place: Place, ro
 def test_installing_again_lets_it_be_used(place: Place, root: Path, tmp_path: Path) -> None:
     edit(root)
     assert run(place, "plugin", "add", tmp_path / "p", "--yes").status == 0
-    assert use(place)[1] == ALL
+    ended, parts = use(place)
+    assert parts == ALL, ended.err
 
 
 def test_one_without_a_record_is_recorded_when_it_is_loaded(place: Place, tmp_path: Path) -> None:
