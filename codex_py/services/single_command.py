@@ -63,13 +63,13 @@ class SingleCommand:
         self._request = request
         self._hear = hear
         self._process: asyncio.subprocess.Process | None = None
-        self._is_stopped = False
+        self._stopped = asyncio.Event()
         self._bytes_read = 0
         self._begun = asyncio.Event()
 
     def stop(self) -> None:
         """Kill the command, or keep it from starting."""
-        self._is_stopped = True
+        self._stopped.set()
         self._kill()
 
     def _kill(self) -> None:
@@ -97,7 +97,7 @@ class SingleCommand:
         while True:
             starts += 1
             result, again = await self._run_once(sandbox, env)
-            if self._is_stopped or not again or starts == MAX_STARTS:
+            if self._stopped.is_set() or not again or starts == MAX_STARTS:
                 return result
 
     async def _run_once(self, sandbox: Sandbox, env: Mapping[str, str]) -> tuple[CommandResult, bool]:
@@ -148,7 +148,7 @@ class SingleCommand:
         finally:
             wrapped.close_fds()
         self._begun.set()
-        if self._is_stopped:
+        if self._stopped.is_set():
             self.stop()
 
     async def _outcome(self) -> CommandResult:
@@ -162,16 +162,27 @@ class SingleCommand:
         timed_out = False
         try:
             async with asyncio.timeout(self._request.seconds):
-                await process.wait()
+                await self._end_of(process)
         except TimeoutError:
             timed_out = True
             self._kill()
             await _wait_briefly(process)
         finally:
             await self._finish(reading)
-        code = process.returncode or 0
+        code = -signal.SIGKILL if process.returncode is None else process.returncode
         exit_code = _TIMED_OUT if timed_out else code if code >= 0 else 128 - code
         return CommandResult(exit_code, bytes(captured["stdout"]), bytes(captured["stderr"]))
+
+    async def _end_of(self, process: asyncio.subprocess.Process) -> None:
+        """Wait until it was stopped, or has ended and closed its output, which what it started may hold open."""
+        ended, stopped = asyncio.create_task(process.wait()), asyncio.create_task(self._stopped.wait())
+        try:
+            await asyncio.wait((ended, stopped), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended.cancel()
+            stopped.cancel()
+        if self._stopped.is_set():
+            await _wait_briefly(process)
 
     async def _finish(self, reading: asyncio.Future[tuple[None, None]]) -> None:
         """Wait for the end of the output for as long as more of it comes: on a busy machine that takes a while, and
@@ -182,6 +193,9 @@ class SingleCommand:
             before, waits = self._bytes_read, waits + 1
             await asyncio.wait([reading], timeout=_LEFT_SECONDS)
         reading.cancel()
+        await asyncio.wait([reading])
+        if not reading.cancelled():
+            reading.exception()  # that it was cancelled, which nobody else asks for
 
     async def _collect(self, stream: Stream, pipe: asyncio.StreamReader, captured: bytearray) -> None:
         """Read a stream to its end; output over the cap is dropped."""

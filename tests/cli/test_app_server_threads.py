@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+import signal
 import threading
 from typing import Any
 
@@ -258,6 +261,27 @@ def test_single_commands_run_in_the_sandbox(place: Place) -> None:
     assert missing[1].startswith("cannot run `no-such-program`")
     assert client.notified("command/exec/outputDelta")[0]["deltaBase64"] == "aGVsbG8="
     assert (killed["exitCode"], killed["stdout"]) == (137, "")
+
+
+def test_a_command_that_is_stopped_ends_though_something_holds_its_output_open(place: Place) -> None:
+    script = "setsid sh -c 'echo $$; exec sleep 300' & exec cat"
+    with app_server(place) as client:
+        number = client.begin(
+            "command/exec",
+            command=["sh", "-c", script],
+            cwd=str(place.repo),
+            processId="p",
+            streamStdin=True,
+            streamStdoutStderr=True,
+            disableTimeout=True,
+            sandboxPolicy={"type": "dangerFullAccess"},
+        )
+        printed = client.next("command/exec/outputDelta")["deltaBase64"]
+        client.ask("command/exec/terminate", processId="p")
+        killed = client.answer(number)
+        os.kill(int(base64.b64decode(printed)), signal.SIGKILL)
+        client.close()
+    assert killed["exitCode"] == 137
 
 
 def test_skills_are_listed_switched_and_found_in_more_directories(place: Place) -> None:
