@@ -45,7 +45,7 @@ _SATURATION: Final = 2.0
 _MAX_TERMS: Final = 4000
 # A word counts at most so often in a field, so that none wins by being repeated; the field is long all the same.
 _MAX_COUNT: Final = 20
-# A description counts less when fewer than one in so many of its words is another one.
+# A description whose words occur more often than this on average counts less.
 _MAX_REPEATS: Final = 3
 
 

@@ -22,7 +22,7 @@ _VERB_ENDINGS: Final = tuple(
 _MIN_ROOT: Final = 5
 _MAX_SAME_ROOT: Final = 40
 _MIN_COMPOUND: Final = 5
-# No word in Chinese, Japanese or Korean is longer.
+# No word of the lists in Chinese, Japanese or Korean is longer.
 _MAX_RUN: Final = 10
 # Languages in other scripts: their stop words cannot be words of a language in Latin letters.
 _OTHER_SCRIPTS: Final = ("ru", "zh")
