@@ -1,3 +1,3 @@
 """A terminal coding agent with skills."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

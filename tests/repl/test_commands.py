@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 
+from codex_py import __version__
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
@@ -126,7 +127,9 @@ def test_a_new_session_knows_nothing_of_the_one_before(place: Place, ready: Read
         with Terminal(place, "first") as terminal:
             terminal.wait_for("● one")
             run_command(terminal, "/new")
-            terminal.wait_for(lambda shown: shown.whole.count("codex-py 0.1.0") == 2).wait_for_prompt().type("second")
+            terminal.wait_for(lambda shown: shown.whole.count(f"codex-py {__version__}") == 2).wait_for_prompt().type(
+                "second"
+            )
             terminal.press("enter")
             terminal.wait_for("● two")
 
@@ -246,7 +249,7 @@ def test_a_session_that_is_not_there_costs_nothing(place: Place, ready: Ready) -
             terminal.wait_for("✗ ").wait_for_prompt().press("ctrl-d")
 
             assert terminal.wait_for_end() == 0
-            assert terminal.whole.count("codex-py 0.1.0") == 1
+            assert terminal.whole.count(f"codex-py {__version__}") == 1
 
 
 def test_a_session_is_named_while_it_is_open(place: Place, ready: Ready) -> None:

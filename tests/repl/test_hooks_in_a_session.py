@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from codex_py import __version__
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
@@ -36,7 +37,7 @@ def test_a_new_session_after_another_one_has_its_own_beginning(place: Place, rea
             terminal.type("hi\r")
             terminal.wait_for("First.").wait_for_prompt()
             terminal.type("/new\r")
-            terminal.wait_for(lambda now: now.text.count("codex-py 0.1.0") == 2).wait_for_prompt()
+            terminal.wait_for(lambda now: now.text.count(f"codex-py {__version__}") == 2).wait_for_prompt()
             terminal.type("hi again\r")
             terminal.wait_for("Second.").wait_for_prompt()
             terminal.type("/quit\r")

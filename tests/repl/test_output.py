@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from codex_py import __version__
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import (
     FakeResponses,
@@ -260,7 +261,7 @@ def test_escape_sequences_of_the_model_do_nothing(place: Place, ready: Ready) ->
             terminal.wait_for("after").wait_for_prompt()
 
             assert b"\x1b]2;owned" not in terminal.raw
-            assert "codex-py 0.1.0" in terminal.text
+            assert f"codex-py {__version__}" in terminal.text
 
 
 def test_a_question_takes_the_place_of_the_input(place: Place, ready: Ready) -> None:

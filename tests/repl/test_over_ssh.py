@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from codex_py import __version__
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, added, delta, hang, say
 from tests.support.home import Place
@@ -139,7 +140,7 @@ def test_over_ssh_the_first_run_begins_with_a_code(place: Place) -> None:
 def test_no_terminal_is_told_with_the_way_to_get_one(place: Place) -> None:
     ended = run(place)
 
-    assert (ended.status, ended.out.splitlines()[0]) == (2, "codex-py 0.1.0: a coding agent for the terminal")
+    assert (ended.status, ended.out.splitlines()[0]) == (2, f"codex-py {__version__}: a coding agent for the terminal")
     assert ended.err == (
         "error: stdin is not a terminal; over ssh use `ssh -t HOST codex-py`; in scripts use `codex-py exec`\n"
     )

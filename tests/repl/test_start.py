@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from codex_py import __version__
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, run
@@ -28,7 +29,7 @@ def test_the_banner_tells_what_the_session_runs_with(place: Place) -> None:
 
             shown = terminal.text
 
-    assert "codex-py 0.1.0" in shown
+    assert f"codex-py {__version__}" in shown
     assert "gpt-5.1-codex" in shown and "fake" in shown
     assert "workspace-write" in shown and "on-request" in shown
     assert "5 found" in shown
