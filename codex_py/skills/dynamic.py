@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from codex_py.skills.inject import argument_values, body_start, capped
 from codex_py.skills.model import Skill
-from codex_py.text.placeholders import FilledText, fill_placeholders
+from codex_py.text.placeholders import FilledText, PlaceholderValues, fill_placeholders
 from codex_py.text.sanitize import sanitize_line
 
 MAX_COMMANDS: Final = 16
@@ -31,14 +31,14 @@ class SkillCommand(NamedTuple):
 def find_commands(skill: Skill, text: str, arguments: str) -> list[SkillCommand]:
     """The commands in the body of a skill, filled with its arguments; none in a fenced block, which is an example."""
     start = body_start(text)
-    values = argument_values(skill, arguments)
-    plain = all(re.fullmatch(_PLAIN, value) for value in (*values.words, *values.braced.values()))
+    values = argument_values(skill, text, arguments)
+    plain = values is None or all(re.fullmatch(_PLAIN, value) for value in (*values.words, *values.braced.values()))
     fences = [found.span() for found in re.finditer(_FENCE, text, re.MULTILINE | re.DOTALL)]
     commands: list[SkillCommand] = []
     for found in re.finditer(_COMMAND, text, re.MULTILINE):
         if found.start() < start or any(begin <= found.start() < end for begin, end in fences):
             continue
-        filled = fill_placeholders(found[1], values)
+        filled = _filled(found[1], values)
         is_safe = plain or not filled.has_placeholder
         commands.append(SkillCommand(found.start(), found.end(), found[1], filled.text if is_safe else None))
     return commands
@@ -49,16 +49,20 @@ def with_outputs(skill: Skill, text: str, arguments: str, outputs: Sequence[tupl
 
     Nothing in an output or an argument is filled or run.
     """
-    values = argument_values(skill, arguments)
+    values = argument_values(skill, text, arguments)
     pieces = [text[: body_start(text)]]
     end, has_placeholder = body_start(text), False
     for command, output in outputs:
-        filled = fill_placeholders(text[end : command.start], values)
+        filled = _filled(text[end : command.start], values)
         has_placeholder = has_placeholder or filled.has_placeholder
         pieces += (filled.text, _marked(command, output))
         end = command.end
-    rest = fill_placeholders(text[end:], values)
+    rest = _filled(text[end:], values)
     return FilledText(capped("".join((*pieces, rest.text))), has_placeholder or rest.has_placeholder)
+
+
+def _filled(text: str, values: PlaceholderValues | None) -> FilledText:
+    return FilledText(text, False) if values is None else fill_placeholders(text, values)
 
 
 def _marked(command: SkillCommand, output: str) -> str:

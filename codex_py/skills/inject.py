@@ -16,6 +16,7 @@ from codex_py.text.sanitize import sanitize_line
 MAX_BODY_BYTES: Final = 256 * 1024
 # How far back from the limit the end of a line is looked for.
 _LINE_BYTES: Final = 4096
+_ALL_ARGUMENTS: Final = r"\$ARGUMENTS\b"
 _END: Final = re.compile(r"<(/\s*skill(?:-loaded)?\s*>)", re.IGNORECASE)
 
 
@@ -53,26 +54,28 @@ def skill_body(skill: Skill) -> str:
 def fill_body(skill: Skill, text: str, arguments: str) -> FilledText:
     """The text of a skill with the arguments in the places of its body; its front matter stays as it is.
 
-    Places are `$ARGUMENTS`, `$1` to `$9`, and `${name}` for the names that the skill declares. A skill that speaks of
-    no arguments keeps a `$1` when there are none: it is part of an example.
+    Places are `$ARGUMENTS`, `$1` to `$9` outside of single quotes, and `${name}` for the names that the skill declares.
     """
-    if "$" not in text:
+    values = argument_values(skill, text, arguments)
+    if values is None:
         return FilledText(text, False)
     start = body_start(text)
-    body = text[start:]
-    declares = bool(skill.options.arguments or skill.options.argument_hint or "$ARGUMENTS" in body)
-    filled = fill_placeholders(body, argument_values(skill, arguments), max_chars=2 * MAX_BODY_BYTES)
-    if not filled.has_placeholder or not (arguments or declares):
-        return FilledText(text, False)
-    return FilledText(capped(text[:start] + filled.text), True)
+    filled = fill_placeholders(text[start:], values, max_chars=2 * MAX_BODY_BYTES)
+    return FilledText(capped(text[:start] + filled.text), True) if filled.has_placeholder else FilledText(text, False)
 
 
-def argument_values(skill: Skill, arguments: str) -> PlaceholderValues:
-    """The values for the places in a skill's text."""
+def argument_values(skill: Skill, text: str, arguments: str) -> PlaceholderValues | None:
+    """The values for the places in a skill's text; None if the skill takes no arguments, so that its text stays exact.
+
+    A skill takes arguments if its front matter has `arguments` or `argument-hint`, or its body says `$ARGUMENTS`.
+    """
+    options = skill.options
+    if not (options.arguments or options.argument_hint or re.search(_ALL_ARGUMENTS, text[body_start(text) :])):
+        return None
     names, words = skill.options.arguments, split_words(arguments)
     padded = [*words, *("" for _ in names)]
     braced = {name: padded[position] for position, name in enumerate(names) if name}
-    return PlaceholderValues(arguments, words, {}, braced)
+    return PlaceholderValues(arguments, words, {}, braced, keeps_quoted_numbers=True)
 
 
 def body_start(text: str) -> int:

@@ -8,21 +8,23 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 _PLACEHOLDER: Final = r"\$(?:(\$)|(ARGUMENTS)\b|([1-9])(?![0-9])|([A-Z][A-Z0-9_]*)\b|\{([A-Za-z_][A-Za-z0-9_-]*)\})"
+# Text between single quotes, as a shell or awk has it. The apostrophe of a word opens none.
+_SINGLE_QUOTED: Final = r"(?<!\w)'(?:(?!\n[ \t]*\n)[^'`])*'"
 # Splitting is slow, and nobody counts the words of a long text.
 _MAX_SPLIT: Final = 16 * 1024
 
 
 class PlaceholderValues(NamedTuple):
-    """What the placeholders stand for: `$ARGUMENTS`, `$1` to `$9`, `$NAME` and `${name}`.
-
-    With `escapes`, `$$` is a dollar sign.
-    """
+    """The values of the placeholders `$ARGUMENTS`, `$1` to `$9`, `$NAME` and `${name}`."""
 
     everything: str
     words: Sequence[str] = ()
     named: Mapping[str, str] = {}
     braced: Mapping[str, str] = {}
     escapes: bool = False
+    """Whether `$$` is a dollar sign."""
+    keeps_quoted_numbers: bool = False
+    """Whether `$1` to `$9` stay as they are between single quotes: there they belong to a shell, awk or SQL."""
 
     def value(self, found: re.Match[str]) -> str | None:
         """The text that replaces a match; None if it is no placeholder of these."""
@@ -46,7 +48,10 @@ def fill_placeholders(text: str, values: PlaceholderValues, *, max_chars: int | 
     pieces: list[str] = []
     end = length = 0
     has_placeholder = False
+    quoted = [found.span() for found in re.finditer(_SINGLE_QUOTED, text)] if values.keeps_quoted_numbers else []
     for found in re.finditer(_PLACEHOLDER, text):
+        if found[3] and any(start < found.start() < end for start, end in quoted):
+            continue
         is_dollar = found[1] is not None
         value = ("$" if values.escapes else None) if is_dollar else values.value(found)
         if value is None:

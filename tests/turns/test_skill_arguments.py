@@ -23,6 +23,9 @@ def text_of(talk: Talk, name: str) -> str:
     return text
 
 
+HINT = "argument-hint: ISSUE\n"
+
+
 async def body_of(place: Place, message: str, body: str, more: str = "") -> str:
     add_skill(repo_root(place), "fix", skill_text("fix", more=more, body=f"BEGIN {body} END"))
     text = text_of(await talk(place, message, top=UNLISTED), "fix")
@@ -33,20 +36,49 @@ async def body_of(place: Place, message: str, body: str, more: str = "") -> str:
     ("message", "body", "filled"),
     [
         ('$fix a "b c" d', "<$1> <$2> <$3> <$4>", "<a> <b c> <d> <>"),
+        ("$fix a b", "awk '{print $1}' in $2, it's $1", "awk '{print $1}' in b, it's a"),
+        ("$fix a b", "awk '\n  {print $1}\n' $1", "awk '\\n  {print $1}\\n' a"),
+        ("$fix a b", "the users' $1 and the files' $2", "the users' a and the files' b"),
+        ("$fix a b", "sh -c '$1 $ARGUMENTS'", "sh -c '$1 a b'"),
         ("$fix a b", "$ARGUMENTS", "a b"),
         ("$fix: a", "$ARGUMENTS", "a"),
         ("  $fix a\nb", "$ARGUMENTS.", "a\\nb."),
         ("$fix it's", "$1", "it's"),
         ("$fix $2 b", "$1", "$2"),
         ("$fix a", "$10 $0 $$ ${HOME} $HOME $1", "$10 $0 $$ ${HOME} $HOME a"),
-        ("$fix", "print $1", "print $1"),
+        ("$fix", "print $1", "print "),
         ("$fix", "for $ARGUMENTS and $1", "for  and "),
         ("please run $fix a.py\nand tell me", "$ARGUMENTS", "a.py"),
         ("first $fix, then wait", "<$ARGUMENTS> $1", "<> "),
     ],
 )
 async def test_what_stands_behind_the_name_fills_the_places(place: Place, message: str, body: str, filled: str) -> None:
-    assert await body_of(place, message, body) == filled
+    assert await body_of(place, message, body, HINT) == filled
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "awk '{print $1}' access.log",
+        "costs $5, or $12",
+        "SELECT * FROM t WHERE id = $1",
+        r"^(\w+)$1",
+        'for f in "$@"; do echo "$1" ${2}; done',
+        "perl -pe 's/(a)/$1/'",
+        "replace with $1$2",
+        "${name} and $NAME and $$ and $0",
+        "echo $1 | cut -d' ' -f2",
+        "git log --format='%h $9'",
+        "$ARGUMENTS_FILE",
+    ],
+)
+@pytest.mark.parametrize("message", ["$fix check the nginx file", "$fix", "please use $fix on it"])
+async def test_the_text_of_a_skill_without_arguments_is_sent_byte_for_byte(
+    place: Place, message: str, body: str
+) -> None:
+    path = add_skill(repo_root(place), "fix", skill_text("fix", body=body))
+    talked = await talk(place, message, top=UNLISTED)
+    assert talked.requests[0].body["input"][-2:] == [injected(path), user(message)]
 
 
 async def test_declared_names_take_positions_in_order_and_an_absent_one_is_empty(place: Place) -> None:

@@ -74,7 +74,7 @@ async def test_a_role_that_there_is_not_costs_a_warning(place: Place) -> None:
 
 
 async def test_commands_of_a_dynamic_skill_run_and_their_output_is_marked(place: Place) -> None:
-    add(place, DYNAMIC, "now:\n!`echo one; echo two`\nand !`echo $1` then $1")
+    add(place, f"{DYNAMIC}argument-hint: FILE\n", "now:\n!`echo one; echo two`\nand !`echo $1` then $1")
     requests, watched = await using(place, [say("done")], message="$fix x.py")
     text = texts_of(requests[0])
     assert '<command-output command="echo one; echo two">' in text
