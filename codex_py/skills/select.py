@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.paths import real_path
 from codex_py.protocol.ops import SkillInput
 from codex_py.skills.mentions import LinkMention, find_mentions, is_mentionable, lengths_of, longest_known
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
@@ -132,8 +133,12 @@ class _Chosen:
         self._add(found)
 
     def _linked(self, path: str) -> Skill | None:
-        """The skill whose file a path is; a relative one starts from where the user is, and stays in the project."""
-        return self._by_path.get(self._whole(path))
+        """The skill whose file a path is, directly or through links; a relative one starts from where the user is, and
+        stays in the project."""
+        whole = self._whole(path)
+        if skill := self._by_path.get(whole):
+            return skill
+        return self._by_path.get(real_path(whole)) if whole.startswith("/") and "\0" not in whole else None
 
     def _whole(self, path: str) -> str:
         """The absolute path of a link; a relative one that would leave the project stays relative."""
