@@ -92,8 +92,19 @@ def _hint(error: WrongValue) -> str | None:
             return None
 
 
+# Settings that the version before this one had, each with the new way.
+_REMOVED: Final[Mapping[str, str]] = MappingProxyType(
+    {"skills.follow_links": "links in your own skill directories are always followed"}
+)
+
+
 def unknown_key(unknown: UnknownKey, source: LayerSource, *, strict: bool) -> str:
     """The warning about an unknown key, with the nearest known one. Raises `UserError` instead with `strict`."""
+    if remedy := _REMOVED.get(dotted(unknown.path)):
+        found = f"the setting `{dotted(unknown.path)}` {source.where(unknown.path)} is gone: {remedy}"
+        if strict:
+            raise ConfigError(found)
+        return found
     name = str(unknown.path[-1])
     near = nearest(name, unknown.known)
     guess = f"did you mean `{dotted((*unknown.path[:-1], near))}`?" if near else _elsewhere(unknown.path)

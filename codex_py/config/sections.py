@@ -164,9 +164,6 @@ class Skills(ConfigRecord):
         default=(),
     )
     extra_user_roots: tuple[str, ...] = setting(_DIRECTORIES, "more directories of the user's own skills", default=())
-    follow_links: bool = setting(
-        Flag(), "follow links out of the directories with your own skills, wherever they lead", default=False
-    )
     ranking: _OnOff = setting(_ON_OFF, "keep in a list that is too long what is used or fits here", default="on")
     suggestions: _OnOff = setting(_ON_OFF, "point the model to skills that a message calls for", default="on")
     ledger: bool = setting(

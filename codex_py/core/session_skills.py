@@ -280,7 +280,6 @@ def skill_sources(loaded: LoadedConfig, *, home: Path, cwd: Path, env: Mapping[s
         extra_roots=tuple(Path(directory) for directory in config.skills.roots),
         extra_user_roots=tuple(Path(directory) for directory in config.skills.extra_user_roots),
         bundled=config.skills.bundled.enabled,
-        follow_links=config.skills.follow_links,
         claude=config.skills.claude,
     )
 

@@ -28,10 +28,9 @@ class SkillRootsRequest(Value):
     """The inputs that determine where skills are searched.
 
     `home` is CODEX_HOME; `project_config_dirs` are the `.codex` directories of the project, nearest to `cwd` first;
-    `project_root` is None outside a project. Without `bundled` the system roots are left out. With
-    `follow_links`, links in the user's own roots may lead anywhere. With `claude` the skills of Claude Code are
-    included, after all others. A relative one of `extra_roots` is looked for in the project, at its root and in `cwd`,
-    and in CODEX_HOME.
+    `project_root` is None outside a project. Without `bundled` the system roots are left out. With `claude` the skills
+    of Claude Code are included, after all others. A relative one of `extra_roots` is looked for in the project, at its
+    root and in `cwd`, and in CODEX_HOME.
     """
 
     home: Path
@@ -44,7 +43,6 @@ class SkillRootsRequest(Value):
     extra_roots: tuple[Path, ...] = ()
     extra_user_roots: tuple[Path, ...] = ()
     bundled: bool = True
-    follow_links: bool = False
     claude: bool = False
 
 
@@ -62,15 +60,26 @@ def link_base(request: SkillRootsRequest) -> LinkBase:
 
 
 def skill_roots(request: SkillRootsRequest) -> tuple[SkillRoot, ...]:
-    """The roots that exist, by real path, each once: the first to name a directory decides its scope."""
+    """The roots that exist, by real path, each once: the first to name a directory decides its scope.
+
+    A root of a project that is a link to a root outside of it does not take that root's place.
+    """
     found: dict[Path, SkillRoot] = {}
     for root in _candidates(request):
         if "\0" in str(root.path):
             continue
         path = Path(real_path(root.path))
-        if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
-            found.setdefault(path, root.replace(path=path))
+        if not os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for what nobody may look at
+            continue
+        earlier = found.get(path)
+        if earlier is None or (root.inside is None and leads_outside(earlier)):
+            found[path] = root.replace(path=path)
     return tuple(found.values())
+
+
+def leads_outside(root: SkillRoot) -> bool:
+    """Whether a root is a link that leads out of the project it belongs to."""
+    return root.inside is not None and not root.path.is_relative_to(root.inside)
 
 
 def _candidates(request: SkillRootsRequest) -> Iterator[SkillRoot]:

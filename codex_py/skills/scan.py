@@ -15,6 +15,7 @@ from codex_py.skills.model import SkillProblem, SkillRoot
 from codex_py.skills.namespace import MANIFEST_DIRECTORIES, Namespaces
 from codex_py.skills.parse import read_record, sources
 from codex_py.skills.record import NEVER, FoundFile, Scan, SkillRecord, Stamp, stamp
+from codex_py.skills.roots import leads_outside
 from codex_py.text.sanitize import sanitize_line
 
 SKILL_FILE: Final = "SKILL.md"
@@ -52,7 +53,7 @@ def find_skill_files(root: SkillRoot, *, until: float = float("inf")) -> Found:
     At most 6 levels, 20,000 directories and 200,000 entries. Hidden directories and `node_modules` are not entered; a
     directory reached twice is read once. A root or a file that leads out of the project it belongs to is refused.
     """
-    if root.inside and not root.path.is_relative_to(root.inside):
+    if leads_outside(root):
         refusal = SkillProblem(root.path, f"a link that leads out of the project `{root.inside}`", root.scope)
         return Found([], [refusal], [], {})
     return _Search(root, until).run()

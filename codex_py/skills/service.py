@@ -54,7 +54,7 @@ _DENIED: Final = "`sandbox.deny_read` denies reading it"
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-_Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillSwitch, ...], bool]
+_Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillSwitch, ...]]
 
 
 class SkillChecker(Protocol):
@@ -116,10 +116,10 @@ class SkillService:
         scans = tuple(found[root] for root in roots)
         self._changed |= dict.fromkeys(_changed_files(self._last, scans))
         self._last = scans
-        key = (roots, tuple(rules), request.follow_links)
+        key = (roots, tuple(rules))
         known = self._assembled.get(key)
         if known is None or any(old is not new for old, new in zip(known[0], scans, strict=True)):
-            catalog = assemble(scans, rules, follow_links=request.follow_links, may_read=self._may_list)
+            catalog = assemble(scans, rules, may_read=self._may_list)
             known = (scans, catalog)
             _keep(self._assembled, key, known)
         return self._without_held(roots, known[1])
@@ -183,12 +183,12 @@ def assemble(
     scans: Sequence[Scan],
     rules: Sequence[SkillSwitch] = (),
     *,
-    follow_links: bool = False,
     may_read: Callable[[FoundFile], bool] = bool,
 ) -> SkillCatalog:
     """One catalogue of the scans of all roots, in their order: the first root to reach a file has it.
 
-    Without `follow_links`, a link in one of the user's roots counts only when it leads into a root.
+    A link of a project that leads into a root outside of the project is no problem: that root has its skills. A link
+    of a plugin must stay in the plugin or lead into a root.
     """
     skills: list[Skill] = []
     problems: list[SkillProblem] = []
@@ -196,16 +196,18 @@ def assemble(
     notes: list[str] = []
     seen: set[str] = set()
     tops = [scan.root.path for scan in scans]
+    other_roots = [scan.root.path for scan in scans if scan.root.inside is None]
     outside: dict[str, SkillProblem] = {}
     for scan in scans:
         scope = scan.root.scope
-        problems.extend(scan.refused)
+        others = other_roots if scan.root.inside else ()
+        problems.extend(refusal for refusal in scan.refused if not _leads_into(refusal.path, others))
         notes.extend(scan.notes)
         for record in scan.records:
             if record.file.real in seen:
                 continue
-            if not follow_links and (link := _link_outside(record.file, scan.root, tops)):
-                outside.setdefault(link, SkillProblem(Path(link), _outside(link), scope))
+            if link := _link_out_of_plugin(record.file, scan.root, tops):
+                outside.setdefault(link, SkillProblem(Path(link), "a link that leads out of the plugin", scope))
                 continue
             if not may_read(record.file):
                 problems.append(SkillProblem(Path(record.file.path), _DENIED, scope))
@@ -225,23 +227,17 @@ def assemble(
     return SkillCatalog(tuple(skills), disabled, tuple(problems), tuple(remarks), tuple(notes), replaced)
 
 
-def _link_outside(file: FoundFile, root: SkillRoot, tops: Sequence[Path]) -> str:
-    """The link below one of the user's roots through which a file outside of all roots was found; "" for none."""
-    if file.path == file.real or root.scope != "user":
-        return ""
-    allowed = (*tops, root.plugin_root) if root.plugin_root else tops
-    if any(Path(file.real).is_relative_to(top) for top in allowed):
+def _leads_into(path: Path, roots: Sequence[Path]) -> bool:
+    real = Path(real_path(path))
+    return any(real.is_relative_to(root) for root in roots)
+
+
+def _link_out_of_plugin(file: FoundFile, root: SkillRoot, tops: Sequence[Path]) -> str:
+    """The link below a plugin's root through which a file outside of the plugin and all roots was found; else ""."""
+    if file.path == file.real or root.plugin_root is None or _leads_into(Path(file.real), (*tops, root.plugin_root)):
         return ""
     reached = (directory for directory in reversed(Path(file.path).parents) if directory.is_relative_to(root.path))
     return next((str(directory) for directory in reached if directory.is_symlink()), file.path)
-
-
-def _outside(link: str) -> str:
-    target = real_path(link)
-    return (
-        f"a link to `{target}`, which is in no directory with skills: put the skill itself there, add `{target}` to"
-        " `skills.extra_user_roots`, or set `skills.follow_links = true`"
-    )
 
 
 def _without_doubles(skills: list[Skill]) -> list[Skill]:

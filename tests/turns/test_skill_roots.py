@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.support.bodies import injected, skill_list, user, whole_body
 from tests.support.home import Place
 from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, repo_root, skill_text, talk
@@ -306,3 +308,62 @@ async def test_a_directory_of_the_project_that_the_settings_name_has_skills_of_t
     )
     assert [(use.name, use.scope) for use in talked.uses] == [("own", "repo")]
     assert "- outside: " not in talked.requests[0].input_bytes.decode()
+
+
+@pytest.mark.parametrize("root", [".agents/skills", ".claude/skills", ".codex/skills"])
+@pytest.mark.parametrize(
+    "link", ["", "tools", "tools/lint", "tools/lint/SKILL.md"], ids=["root", "parent", "directory", "file"]
+)
+async def test_a_link_in_the_users_own_root_is_followed_wherever_it_leads(place: Place, root: str, link: str) -> None:
+    """As to a repository of dotfiles."""
+    real = add_skill(place.home / "dotfiles/tools", "lint")
+    (place.home / root).parent.mkdir(parents=True, exist_ok=True)
+    start = place.home / root / link
+    start.parent.mkdir(parents=True, exist_ok=True)
+    start.symlink_to(real if link.endswith(".md") else place.home / "dotfiles" / link)
+    talked = await talk(place, "$lint")
+    assert "- lint: " in talked.requests[0].input_bytes.decode()
+    assert [(use.name, use.scope) for use in talked.uses] == [("lint", "user")]
+    assert talked.warnings == []
+
+
+async def test_links_in_a_circle_and_to_nothing_cost_nothing_but_a_line(place: Place) -> None:
+    root = place.home / ".agents/skills"
+    add_skill(place.home / "dotfiles", "lint")
+    root.mkdir(parents=True)
+    (root / "all").symlink_to(place.home / "dotfiles")
+    (place.home / "dotfiles/back").symlink_to(root)
+    (root / "self").symlink_to(root)
+    (root / "broken").symlink_to(place.home / "nowhere")
+    talked = await talk(place, "$lint")
+    assert [use.name for use in talked.uses] == ["lint"]
+
+
+@pytest.mark.parametrize("link", ["", "team", "team/lint"], ids=["root", "parent", "directory"])
+@pytest.mark.parametrize("root", [".agents/skills", ".codex/skills", ".claude/skills"])
+async def test_a_link_of_a_repository_may_lead_to_the_users_own_skills(place: Place, root: str, link: str) -> None:
+    real = add_skill(place.home / ".agents/skills/team", "lint")
+    start = place.repo / root / link
+    start.parent.mkdir(parents=True)
+    start.symlink_to(place.home / ".agents/skills" / link)
+    talked = await talk(place, "$lint")
+    assert [(use.name, use.scope, use.path) for use in talked.uses] == [("lint", "user", real)]
+    assert talked.warnings == []
+
+
+@pytest.mark.parametrize("through", ["skills", "skills/lint"])
+async def test_a_link_through_another_programs_directory_selects_the_same_skill(place: Place, through: str) -> None:
+    real = add_skill(repo_root(place), "lint")
+    start = place.repo / ".claude" / through
+    start.parent.mkdir(parents=True)
+    start.symlink_to(real.parent if through.endswith("lint") else repo_root(place))
+    for target in ("./.claude/skills/lint/SKILL.md", f"{place.repo}/.claude/skills/lint/SKILL.md"):
+        talked = await talk(place, f"[$lint]({target})")
+        assert [use.path for use in talked.uses] == [real]
+        assert talked.warnings == []
+
+
+async def test_the_setting_that_followed_links_answers_with_the_new_way(place: Place) -> None:
+    talked = await talk(place, "hi", top="[skills]\nfollow_links = true\n")
+    [warning] = [warning for warning in talked.warnings if "follow_links" in warning]
+    assert warning.endswith("is gone: links in your own skill directories are always followed")

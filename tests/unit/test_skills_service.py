@@ -291,35 +291,6 @@ def test_a_change_counts_on_the_next_turn(place: Workplace, change: Callable[[Wo
     assert after == SkillService().catalog(request)
 
 
-def test_a_link_in_the_users_skills_leads_to_other_skills_only(place: Workplace) -> None:
-    write(place.top / "src", "away", "x")
-    (place.top / "notes.md").write_text("---\nname: notes\ndescription: private\n---\n")
-    inside, shared = write(place.user, "real"), write(place.repo, "shared")
-    (place.user / "within").symlink_to(inside.parent)
-    (place.user / "of-the-project").symlink_to(shared.parent)
-    (place.user / "away").symlink_to(place.top / "src" / "away")
-    (place.user / "all").symlink_to(place.top / "src")
-    (place.user / "notes").mkdir()
-    (place.user / "notes" / "SKILL.md").symlink_to(place.top / "notes.md")
-    catalog = place.load()
-    assert names(catalog) == ["real", "shared"]
-    remedy = (
-        "which is in no directory with skills: put the skill itself there, add `{}` to `skills.extra_user_roots`,"
-        " or set `skills.follow_links = true`"
-    )
-    assert load_warnings(catalog) == tuple(
-        f"failed to load skill {link}: a link to `{target}`, {remedy.format(target)}"
-        for link, target in {
-            place.user / "away": place.top / "src/away",
-            place.user / "notes/SKILL.md": place.top / "notes.md",
-        }.items()
-    )
-    followed = place.request().replace(follow_links=True)
-    assert names(place.start().catalog(followed)) == ["away", "notes", "real", "shared"]
-    added = place.request().replace(extra_user_roots=(place.top / "src",))
-    assert names(place.start().catalog(added)) == ["away", "real", "shared"]
-
-
 def test_a_plugins_links_stay_in_the_plugin(place: Workplace) -> None:
     plugin = place.top / "plugins" / "p"
     write(plugin / "common", "a")
