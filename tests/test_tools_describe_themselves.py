@@ -38,7 +38,6 @@ NAMED: Final = {
     "tools/patch_in_command.py": "the program that a command line names",
     "cli/main.py": "the program that a command line names",
     "offline/steps.py": "a model names the tools it calls",
-    "core/skill_options.py": "the names by which a skill's `allowed-tools` permits tools",
     "core/skill_runs.py": "the tool that runs the commands in a skill's text",
     "telemetry/session.py": "the kinds of span of a trace",
 }

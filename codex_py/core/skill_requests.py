@@ -30,7 +30,7 @@ from codex_py.skills.paths import fits_paths
 from codex_py.skills.usage import UseWay
 from codex_py.text.sanitize import sanitize_line
 from codex_py.text.tokens import counted_bytes, estimate_tokens
-from codex_py.tools.spec import CallLimit, SkillCall
+from codex_py.tools.spec import SkillCall
 
 # How the table of contents of a skill's references begins.
 _APP_LINK: Final = r"\[\$[A-Za-z0-9_:-]+\][ \t]*\(app://[^)\s]*\)"
@@ -243,11 +243,6 @@ class SkillRequests(Value):
         skill = self.skills.catalog.by_path(read[0].path) if len(read) == 1 else None
         applied = self.options.apply(skill) if skill else ()
         return [use.replace(applied=applied) if use in read else use for use in uses]
-
-    @property
-    def limits(self) -> tuple[CallLimit, ...]:
-        """The limits that the skills in use set."""
-        return self.options.limits
 
     def _name_connectors(self, inputs: Sequence[UserInput]) -> frozenset[str]:
         """Ask for the connectors a message names; gives back the names that therefore mean no skill."""

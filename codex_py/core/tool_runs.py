@@ -23,7 +23,7 @@ from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.registry import AllowedTools, RepeatedCalls, ToolRegistry
 from codex_py.tools.session_tools import SkillSearchTool
-from codex_py.tools.spec import CallLimit, SkillCall, ToolContext, ToolOutput
+from codex_py.tools.spec import SkillCall, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from codex_py.core.tool_runtime import ToolRuntime
@@ -36,11 +36,6 @@ _TAIL_SHOWN: Final = 1000
 
 class SkillAccess(Protocol):
     """Loads skills for the model by their names, and searches them."""
-
-    @property
-    def limits(self) -> tuple[CallLimit, ...]:
-        """The limits that the skills in use set."""
-        ...
 
     async def use(self, call: SkillCall) -> str:
         """The text of a skill. Raises `ToolError`."""
@@ -85,7 +80,6 @@ class ToolServices(Value):
     env_notice: str = ""
     checkpoints: SessionCheckpoints = SessionCheckpoints()
     rule_warnings: Callable[[], Sequence[str]] | None = None
-    limits: tuple[CallLimit, ...] = ()
 
 
 class ToolRuns:
@@ -227,7 +221,6 @@ class ToolRuns:
             search_skills=skills.search,
             before_write=services.checkpoints.before_write,
             why_lost=services.checkpoints.why_lost,
-            limits=(*services.limits, *skills.limits),
         )
         began = time.monotonic()
         try:

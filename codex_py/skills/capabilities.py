@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
-from codex_py.skills.model import UNREADABLE_TOOLS, ToolDependency
+from codex_py.skills.model import ToolDependency
 from codex_py.skills.parse import read_record
 from codex_py.skills.record import FoundFile
 from codex_py.skills.tree import TreeFile, TreeRefused, list_tree, read_file
@@ -80,10 +80,7 @@ class Capabilities(Value):
             for value in getattr(self, field)
             if value not in getattr(earlier, field)
         ]
-        if earlier.allowed_tools and not self.allowed_tools:
-            lines.append("its tools are not limited by `allowed-tools` any more")
-        new = (tool for tool in self.allowed_tools if tool != UNREADABLE_TOOLS)
-        lines += [f"allowed tool `{tool}`" for tool in new if tool not in earlier.allowed_tools]
+        lines += [f"allowed tool `{tool}`" for tool in self.allowed_tools if tool not in earlier.allowed_tools]
         return lines
 
 

@@ -66,10 +66,10 @@ FRONT_MATTER: Final[tuple[FrontMatterField, ...]] = (
     FrontMatterField(
         "allowed-tools",
         "text or list",
-        "every tool",
+        "–",
         _CHARS.format(MAX_TOOLS_CHARS),
         "Agent Skills",
-        "Leaves only these tools to the turn. It approves nothing.",
+        "Shown by `skills show` and before an installation. It approves no tool and refuses none.",
     ),
     FrontMatterField("license", "text", "–", "", "Agent Skills", "Information for people; not used."),
     FrontMatterField("compatibility", "text", "–", "", "Agent Skills", "Information for people; not used."),
@@ -137,7 +137,7 @@ FRONT_MATTER: Final[tuple[FrontMatterField, ...]] = (
         "true",
         "",
         "Codex CLI",
-        "Whether the model may choose the skill. A value that cannot be read counts as false.",
+        "Whether the model may choose the skill. A value that cannot be read is false.",
     ),
     FrontMatterField(
         "policy.products",

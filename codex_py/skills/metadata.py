@@ -23,6 +23,7 @@ _TRUE: Final = frozenset({"true", "True", "TRUE"})
 _FALSE: Final = frozenset({"false", "False", "FALSE"})
 _PRODUCTS: Final = frozenset({"codex", "chatgpt", "atlas"})
 _OUR_PRODUCT: Final = "codex"
+_IMPLICIT: Final = "allow_implicit_invocation"
 T = TypeVar("T")
 
 
@@ -61,22 +62,28 @@ class Metadata(NamedTuple):
 
 
 def parse_metadata(text: str) -> Metadata:
-    """Read the text of an `agents/openai.yaml`; unknown keys are ignored. Raises `MetadataRefused` for no mapping.
-
-    Of a file that is refused no policy is known, so that a restriction has to be assumed.
-    """
+    """Read the text of an `agents/openai.yaml`; unknown keys are ignored."""
     try:
         value = parse_yaml(text.removeprefix("\ufeff"))
     except YamlRefused as error:
-        raise MetadataRefused(f"invalid YAML: {error}") from None
-    return read_metadata(_mapping(value, "the file"))
+        return unreadable_metadata(text, f"invalid YAML: {error}")
+    if value is not None and not isinstance(value, dict):
+        return unreadable_metadata(text, "not a mapping")
+    return read_metadata(value or {})
+
+
+def unreadable_metadata(text: str, reason: str) -> Metadata:
+    """The metadata of a file that cannot be read: nothing, but for a restriction that the text may set."""
+    if any(_IMPLICIT in line.partition("#")[0] for line in text.splitlines()):
+        return Metadata(allow_implicit=False, faults=(f"{reason}; {CLOSED}",))
+    return Metadata(faults=(reason,))
 
 
 def read_metadata(mapping: dict[str, YamlValue]) -> Metadata:
     """Read the keys `interface`, `dependencies` and `policy`, each field by itself.
 
     A field of the wrong type is left out, and so is a text that is empty or too long and a dependency without `type` or
-    `value`. A policy that cannot be read is taken for the strictest one.
+    `value`. If `allow_implicit_invocation` is present and cannot be read, it is false.
     """
     reader = _FieldReader()
     interface = reader.read(
@@ -103,12 +110,15 @@ class _FieldReader:
 
 def _policy(value: YamlValue, reader: _FieldReader) -> tuple[bool | None, tuple[str, ...]]:
     """Whether the model may choose the skill, and the programs that it is for."""
-    known, more = len(reader.faults), f"; {CLOSED}"
-    policy = reader.read({}, lambda: _mapping(value, "policy"), more=more)
-    name = "allow_implicit_invocation"
-    allow_implicit = reader.read(None, lambda: _boolean(policy.get(name), f"policy.{name}"), more=more)
-    products = reader.read((), lambda: _products(policy.get("products")), more=more)
-    return (allow_implicit if len(reader.faults) == known else False), products
+    if value is not None and not isinstance(value, dict):
+        unreadable = unreadable_metadata(repr(value), "`policy` is not a mapping")
+        reader.faults += unreadable.faults
+        return unreadable.allow_implicit, ()
+    policy = value or {}
+    allow_implicit = reader.read(
+        False, lambda: _boolean(policy.get(_IMPLICIT), f"policy.{_IMPLICIT}"), more=f"; {CLOSED}"
+    )
+    return allow_implicit, reader.read((), lambda: _products(policy.get("products")))
 
 
 def as_text(value: YamlValue, name: str) -> str | None:
@@ -213,5 +223,5 @@ def _mapping(value: YamlValue, name: str) -> dict[str, YamlValue]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise MetadataRefused(f"`{name}` is not a mapping" if name != "the file" else "not a mapping")
+        raise MetadataRefused(f"`{name}` is not a mapping")
     return value

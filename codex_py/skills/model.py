@@ -107,8 +107,6 @@ class SkillOptions(NamedTuple):
 
 
 NO_OPTIONS: Final = SkillOptions()
-# The only entry of `allowed-tools` where that cannot be read: it is no name, and permits no tool.
-UNREADABLE_TOOLS: Final = "(unreadable)"
 
 
 class Skill(NamedTuple):

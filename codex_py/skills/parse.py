@@ -10,15 +10,15 @@ from typing import Final, NamedTuple, TypeAlias
 
 from codex_py.errors import CodexError
 from codex_py.skills.metadata import (
-    CLOSED,
     Metadata,
     MetadataRefused,
     as_text,
     collapse,
     parse_metadata,
     read_metadata,
+    unreadable_metadata,
 )
-from codex_py.skills.model import UNREADABLE_TOOLS, SkillOptions
+from codex_py.skills.model import SkillOptions
 from codex_py.skills.options import read_flag, read_options
 from codex_py.skills.record import FoundFile, SkillRecord, metadata_path
 from codex_py.text.files import FileHead, FileRefused, read_inside, read_trusted
@@ -174,17 +174,13 @@ def _with_extras(skill: SkillText, mapping: dict[str, YamlValue]) -> SkillText:
 
 
 def _tools(value: YamlValue, remarks: list[str]) -> tuple[str, ...]:
-    """A list, or one text with commas or spaces between the tools.
-
-    A restriction that cannot be read permits nothing, and of a list the items that are texts.
-    """
+    """A list, or one text with commas or spaces between the tools. They are shown, and change nothing."""
     fault = ""
     names: list[str] = []
     if isinstance(value, list):
         names = [collapse(item) for item in value if isinstance(item, str) and _is_text(item)]
         if len(names) < len(value):
-            remarks.append("ignored items of `allowed-tools` that are not texts: they permit nothing")
-            fault = "" if names else "it has no usable item"
+            remarks.append("ignored items of `allowed-tools` that are not texts")
     elif isinstance(value, dict) or not _is_text(value or ""):
         fault = "it is neither a text nor a list"
     else:
@@ -192,8 +188,8 @@ def _tools(value: YamlValue, remarks: list[str]) -> tuple[str, ...]:
     if sum(map(len, names)) > MAX_TOOLS_CHARS:
         fault = f"it is longer than {MAX_TOOLS_CHARS} characters"
     if fault:
-        remarks.append(f"`allowed-tools` permits no tool until it is corrected: {fault}")
-        return (UNREADABLE_TOOLS,)
+        remarks.append(f"ignored `allowed-tools`: {fault}")
+        return ()
     return tuple(str(name) for name in names if name)
 
 
@@ -215,12 +211,8 @@ def read_record(found: FoundFile, inside: Path | None) -> SkillRecord:
         return SkillRecord(found, str(error))
     metadata, metadata_remark = skill.metadata, ""
     if found.has_agents:
-        try:
-            metadata = _read_metadata(metadata_path(found), inside).over(metadata)
-            metadata_remark = "; ".join(metadata.faults)
-        except MetadataRefused as error:
-            metadata_remark = f"{error}; {CLOSED}"
-            metadata = metadata._replace(allow_implicit=False)
+        metadata = _read_metadata(metadata_path(found), inside).over(metadata)
+        metadata_remark = "; ".join(metadata.faults)
     return SkillRecord(
         found,
         name=name,
@@ -261,15 +253,15 @@ def _read_metadata(path: str, inside: Path | None) -> Metadata:
     try:
         head = _read_head(path, inside, MAX_BYTES + 1)
     except FileRefused as error:
-        raise MetadataRefused(str(error).lower()) from None
+        return Metadata(faults=(str(error).lower(),))
     if head is None:
         return Metadata()
+    text = head.raw.decode(errors="replace")
     if len(head.raw) > MAX_BYTES:
-        raise MetadataRefused(f"longer than {MAX_BYTES // 1024} KiB")
-    try:
-        return parse_metadata(head.raw.decode())
-    except UnicodeDecodeError:
-        raise MetadataRefused("not UTF-8") from None
+        return unreadable_metadata(text, f"longer than {MAX_BYTES // 1024} KiB")
+    if head.raw != text.encode():
+        return unreadable_metadata(text, "not UTF-8")
+    return parse_metadata(text)
 
 
 def _read_head(path: Path | str, inside: Path | None, max_bytes: int) -> FileHead | None:

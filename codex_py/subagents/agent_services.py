@@ -64,7 +64,6 @@ def build_agent_services(
         hooks=services.tools.hooks.for_agent(state.id, role=state.role, name=state.name),
         allows=role.tools.allows if role.tools else None,
         can_ask=services.tools.can_ask and role.may_ask,
-        limits=(*services.tools.limits, *parent.runs.skills().limits),
     )
 
     def open_recorder(warn: Callable[[str], None]) -> Recorder:

@@ -135,9 +135,6 @@ class _Orchestrator:
     async def permit(self) -> RunVerdict:
         """How it may run, the user asked where that is needed. Raises `ToolError`."""
         self._facts = await self._without_undoable(await self._find_facts())
-        for limit in self._context.limits:
-            if reason := limit.refuse_command(self._facts.segments, self._facts.safe):
-                raise self._refused(f"command refused: {reason}")
         async with self._approvals.lock:
             self._rules = await self._rules_now()
             if self._may_leave():

@@ -9,9 +9,8 @@ from typing import Any, Final, Protocol
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.protocol.items import ToolCall
-from codex_py.protocol.readable import arguments_of
 from codex_py.text.nearest import did_you_mean
-from codex_py.tools.spec import AroundCall, Tool, ToolContext, ToolOutput, TypedText, failed_output
+from codex_py.tools.spec import AroundCall, Tool, ToolContext, ToolOutput, failed_output
 
 
 class ForeignTools(Protocol):
@@ -146,10 +145,6 @@ class ToolRegistry:
             problem = "unsupported custom tool call" if call.custom else "unsupported call"
             guess = did_you_mean(_full(call.namespace or "", call.name), self._names())
             return ToolOutput(f"{problem}: {call.name}" + (f"; {guess}" if guess else ""), ok=False)
-        types = isinstance(tool.hook_view, TypedText) and bool(arguments_of(call).get(tool.hook_view.name))
-        for limit in context.limits:
-            if reason := limit.refuse_tool(tool, _full(call.namespace or "", call.name), types=types):
-                return ToolOutput(reason, ok=False)
         # Others change files without asking for it as commands and patches do.
         if tool.type == "other":
             await context.expect_write()

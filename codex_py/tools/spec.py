@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from codex_py.sandbox.command import Sandbox
     from codex_py.shell.command_line import CommandLine
     from codex_py.shell.reader import CommandLineReader
-    from codex_py.shell.words import Words
     from codex_py.tools.approval import Approvals
 
 
@@ -50,16 +49,6 @@ class SkillCall(Value):
 
     name: str
     arguments: str = ""
-
-
-class CallLimit(Protocol):
-    """A limit on the calls of a turn. Each gives the reason for a refusal, None where there is none."""
-
-    def refuse_tool(self, tool: Tool, name: str, *, types: bool = False) -> str | None: ...
-
-    def refuse_command(self, segments: Sequence[Words] | None, safe: Sequence[Words]) -> str | None: ...
-
-    def refuse_patch(self) -> str | None: ...
 
 
 class AgentControl(Protocol):
@@ -156,7 +145,6 @@ class ToolContext(Value):
     search_skills: Callable[[str, str | None, int], Awaitable[str]] | None = None
     before_write: Callable[[Sequence[Path]], Awaitable[None]] | None = None
     why_lost: Callable[[Danger], Awaitable[str | None]] | None = None
-    limits: tuple[CallLimit, ...] = ()
 
     async def expect_write(self, paths: Sequence[Path] = ()) -> None:
         """Wait until the state before the turn is on record; `paths` are what a patch is about to write."""

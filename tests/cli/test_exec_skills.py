@@ -64,16 +64,16 @@ def test_what_is_wrong_with_skills_and_mentions_is_told_in_lines_and_the_turn_go
 
 
 def test_what_a_skill_applied_is_in_the_events_and_on_the_screen(place: Place) -> None:
-    path = add_skill(repo_root(place), "lint", skill_text("lint", more="effort: high\nallowed-tools: Read\n"))
+    path = add_skill(repo_root(place), "lint", skill_text("lint", more="model: gpt-5.1-codex-mini\neffort: high\n"))
     with FakeResponses([say("done")], [say("done")], excuse={"threads"}) as model:
         place.use_model(model.base_url, NO_BUNDLED)
         script = run(place, "exec", "--json", "$lint")
         human = run(place, "exec", "$lint")
-    applied = {"effort": "high", "allowed-tools": "Read"}
+    applied = {"model": "gpt-5.1-codex-mini", "effort": "high"}
     [used] = script.events[-1]["skills_used"]
     assert used == {"name": "lint", "scope": "repo", "path": str(path), "kind": "explicit", "applied": applied}
-    [shown] = [line for line in human.err.splitlines() if "allowed-tools" in line]
-    assert "lint" in shown and "high" in shown and "Read" in shown
+    [shown] = [line for line in human.err.splitlines() if "effort high" in line]
+    assert "lint" in shown and "high" in shown and "gpt-5.1-codex-mini" in shown
 
 
 def test_a_session_that_goes_on_is_told_of_new_skills_and_the_user_of_new_faults(place: Place) -> None:

@@ -229,7 +229,40 @@ async def test_what_hides_a_skill_from_the_list_leaves_it_to_be_named(place: Pla
     ]
 
 
-async def test_a_skill_whose_restrictions_cannot_be_read_is_not_offered_to_the_model(place: Place) -> None:
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"interface: [\n",
+        b"interface: {display_name: 'Lint\n",
+        b"\xff\xfe\n",
+        b"- a list\n",
+        b"just a text\n",
+        b"policy: []\n",
+        b"policy: {products: everything}\n",
+        b"policy: {}\ndependencies: {tools: [Read]}\n",
+        b"a: &x [*x]\n",
+        b"interface:\n\tdisplay_name: Lint\n",
+        b"# " + b"x" * 70_000 + b"\n",
+        None,
+    ],
+)
+async def test_broken_metadata_without_a_policy_hides_no_skill(place: Place, written: bytes | None) -> None:
+    root = repo_root(place)
+    path = add_skill(root, "lint")
+    add_metadata(path, "")
+    metadata = path.parent / "agents/openai.yaml"
+    if written is None:
+        metadata.unlink()
+        metadata.mkdir()
+    else:
+        metadata.write_bytes(written)
+    talked = await talk(place, "hi")
+    [request] = talked.requests
+    listed = skill_list(line("lint", f"{root}/lint/SKILL.md"))
+    assert request.body == whole_body(place, request, user("hi"), skills=listed)
+
+
+async def test_a_skill_whose_restriction_cannot_be_read_is_not_offered_to_the_model(place: Place) -> None:
     root = repo_root(place)
     said, garbled, undecodable, quoted, _ = (
         add_skill(root, name) for name in ("said", "garbled", "undecodable", "quoted", "plain")
@@ -237,7 +270,7 @@ async def test_a_skill_whose_restrictions_cannot_be_read_is_not_offered_to_the_m
     add_metadata(said, "interface: [x]\npolicy: {allow_implicit_invocation: false}\n")
     add_metadata(garbled, "policy: {allow_implicit_invocation: true\ninterface: [\n")
     add_metadata(undecodable, "interface: {}\n")
-    (undecodable.parent / "agents/openai.yaml").write_bytes(b"policy: \xff\n")
+    (undecodable.parent / "agents/openai.yaml").write_bytes(b"policy: {allow_implicit_invocation: \xff}\n")
     quoted.write_text(skill_text("quoted", more="disable-model-invocation: maybe\n"))
     talked = await talk(place, "$garbled")
     [request] = talked.requests

@@ -37,7 +37,7 @@ def texts_of(request: Request) -> str:
 
 
 async def test_a_forked_skill_runs_as_a_subagent_and_returns_its_answer(place: Place) -> None:
-    add(place, "context: fork\nagent: Explore\neffort: high\nallowed-tools: Read\n", "SECRET STEPS for $ARGUMENTS")
+    add(place, "context: fork\nagent: Explore\neffort: high\n", "SECRET STEPS for $ARGUMENTS")
     requests, watched = await using(place, [say("it is in a.py")], [say("done")], message="$fix the bug")
     agent, own = requests
     assert "SECRET STEPS for the bug" in texts_of(agent)
@@ -93,7 +93,6 @@ async def test_commands_of_a_dynamic_skill_run_and_their_output_is_marked(place:
         (DYNAMIC, "```\n!`touch made`\n```"),
         (DYNAMIC, "x!`touch made`"),
         (DYNAMIC, "$ARGUMENTS"),
-        (f"{DYNAMIC}allowed-tools: Read\n", "!`touch made`"),
     ],
 )
 async def test_nothing_else_runs(place: Place, more: str, body: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.skills.metadata import CLOSED, Metadata, MetadataRefused, parse_metadata
+from codex_py.skills.metadata import CLOSED, Metadata, parse_metadata
 from codex_py.skills.model import Interface, ToolDependency
 from codex_py.skills.record import InterfaceText, resolve_interface
 
@@ -97,12 +97,10 @@ def test_what_is_right_beside_it_counts() -> None:
     [
         ("allow_implicit_invocation: 'false'", "`policy.allow_implicit_invocation` is neither `true` nor `false`"),
         ("allow_implicit_invocation: no", "`policy.allow_implicit_invocation` is neither `true` nor `false`"),
-        ("products: codex", "`policy.products` is not a list"),
-        ("products: [Codex]", "`policy.products` has an unknown product `Codex`"),
-        ("products: [other]", "`policy.products` has an unknown product `other`"),
+        ("allow_implicit_invocation: [false]", "`policy.allow_implicit_invocation` is neither `true` nor `false`"),
     ],
 )
-def test_a_policy_that_cannot_be_read_is_the_strictest_one(text: str, reason: str) -> None:
+def test_a_restriction_that_cannot_be_read_is_assumed(text: str, reason: str) -> None:
     found = parse_metadata(f"policy: {{{text}}}\ninterface: {{display_name: A}}")
     assert found == Metadata(InterfaceText("A"), allow_implicit=False, faults=(f"{reason}{CLOSED_POLICY}",))
 
@@ -110,18 +108,30 @@ def test_a_policy_that_cannot_be_read_is_the_strictest_one(text: str, reason: st
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("- a", "not a mapping"),
-        ("a: [", "invalid YAML: did not find expected node content at line 2 column 1"),
-        (
-            "policy: {allow_implicit_invocation: false}\ninterface: [",
-            "invalid YAML: did not find expected node content at line 3 column 1",
-        ),
+        ("products: codex", "`policy.products` is not a list"),
+        ("products: [Codex]", "`policy.products` has an unknown product `Codex`"),
+        ("products: [other]", "`policy.products` has an unknown product `other`"),
     ],
 )
-def test_a_file_that_is_no_mapping_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(MetadataRefused) as caught:
-        parse_metadata(text)
-    assert str(caught.value) == reason
+def test_a_policy_without_a_restriction_costs_only_its_wrong_value(text: str, reason: str) -> None:
+    found = parse_metadata(f"policy: {{{text}}}\ninterface: {{display_name: A}}")
+    assert found == Metadata(InterfaceText("A"), faults=(reason,))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("- a", "not a mapping"),
+        ("policy", "not a mapping"),
+        (
+            "# allow_implicit_invocation: false\na: [",
+            "invalid YAML: did not find expected node content at line 3 column 1",
+        ),
+        ("a: [", "invalid YAML: did not find expected node content at line 2 column 1"),
+    ],
+)
+def test_a_broken_file_without_a_restriction_sets_nothing(text: str, reason: str) -> None:
+    assert parse_metadata(text) == Metadata(faults=(reason,))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +139,12 @@ def test_a_file_that_is_no_mapping_is_refused(text: str, reason: str) -> None:
     [
         ("interface: [x]\npolicy: {allow_implicit_invocation: false}", False),
         ("dependencies: {tools: [Read, Write]}\npolicy: {allow_implicit_invocation: false}", False),
-        ("dependencies: {tools: [x]}\npolicy: {allow_implicit_invocation: true, products: x}", False),
+        ("dependencies: {tools: [x]}\npolicy: {allow_implicit_invocation: true, products: x}", True),
+        ("policy: {allow_implicit_invocation: false}\ninterface: [", False),
+        ("policy: [x]", None),
+        ("policy: x", None),
+        ("policy:\n\tallow_implicit_invocation: false", False),
+        ("- policy: {allow_implicit_invocation: false}", False),
         ("interface: [x]\npolicy: {allow_implicit_invocation: true}", True),
         ("interface: [x]", None),
         ("interface: [x]\npolicy: {allow_implicit_invocation: 'false'}", False),

@@ -203,7 +203,7 @@ def test_tools_come_as_a_list_or_as_one_text(written: str, tools: tuple[str, ...
     assert skill(f"name: a\ndescription: x\nallowed-tools: {written}").allowed_tools == tools
 
 
-NO_TOOL = "`allowed-tools` permits no tool until it is corrected"
+NO_TOOL = "ignored `allowed-tools`"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ NO_TOOL = "`allowed-tools` permits no tool until it is corrected"
             "allowed-tools: {a: b}",
             f"{NO_TOOL}: it is neither a text nor a list",
         ),
-        ("allowed-tools: [[a], b]", "ignored items of `allowed-tools` that are not texts: they permit nothing"),
+        ("allowed-tools: [[a], b]", "ignored items of `allowed-tools` that are not texts"),
         ("allowed-tools: 5", f"{NO_TOOL}: it is neither a text nor a list"),
         (
             f"allowed-tools: {'x ' * 4200}",
@@ -269,5 +269,5 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_costs_little(text: str) -> None:
     with pytest.raises(SkillRefused):
-        if within(30 * len(text) + 200_000, lambda: parse_skill(text)).allowed_tools == ("(unreadable)",):
+        if not within(30 * len(text) + 200_000, lambda: parse_skill(text)).allowed_tools:
             raise SkillRefused("no tools")

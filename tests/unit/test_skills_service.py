@@ -61,9 +61,6 @@ def metadata(directory: Path, text: str) -> Path:
     return file
 
 
-CLOSED = "until it is corrected, the model cannot choose this skill"
-
-
 def age(top: Path) -> None:
     """Make everything look as if it was written a while ago, as it is at an ordinary start."""
     for path in (top, *top.rglob("*")):
@@ -203,8 +200,8 @@ def test_metadata_may_be_a_link_and_no_device(place: Workplace) -> None:
     catalog = place.load()
     assert [skill.interface for skill in catalog.skills] == [Interface("Shared"), None, None]
     assert [(str(one.path.parent.parent.name), one.message) for one in catalog.remarks] == [
-        ("b", f"not a regular file; {CLOSED}"),
-        ("c", f"no such file or directory; {CLOSED}"),
+        ("b", "not a regular file"),
+        ("c", "no such file or directory"),
     ]
 
 
@@ -214,7 +211,7 @@ def test_metadata_of_a_project_does_not_lead_out_of_it(place: Workplace) -> None
     (place.repo / "a" / "agents" / "openai.yaml").symlink_to(place.top / "secret.yaml")
     catalog = place.load()
     assert catalog.skills[0].interface is None
-    assert [one.message for one in catalog.remarks] == [f"a link that leads out of the project; {CLOSED}"]
+    assert [one.message for one in catalog.remarks] == ["a link that leads out of the project"]
 
 
 def test_a_skill_for_other_programs_is_not_there_at_all(place: Workplace) -> None:
