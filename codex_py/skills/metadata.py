@@ -73,7 +73,7 @@ def parse_metadata(text: str) -> Metadata:
 
 
 def unreadable_metadata(text: str, reason: str) -> Metadata:
-    """The metadata of a file that cannot be read: nothing, but for a restriction that the text may set."""
+    """The metadata of a file that cannot be read: nothing except a restriction that the text may set."""
     if any(_IMPLICIT in line.partition("#")[0] for line in text.splitlines()):
         return Metadata(allow_implicit=False, faults=(f"{reason}; {CLOSED}",))
     return Metadata(faults=(reason,))
