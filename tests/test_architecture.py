@@ -135,6 +135,7 @@ COMMAND_LINES: Final = {
     ("cli/models.py", "models"),
     ("cli/checkpoints.py", "rewind"),
     ("cli/sessions.py", "list_stored"),
+    ("cli/skills.py", "diagnose"),
     ("cli/skills.py", "search_skills"),
     ("cli/skills_test.py", "test_skill"),
     ("cli/skills_install.py", "install_skills"),

@@ -10,9 +10,9 @@ from typing import Annotated, Final
 import typer
 
 from codex_py.cli import skills_view as view
-from codex_py.cli.console import load_local_config, print_note, print_warnings
-from codex_py.cli.skill_choice import Cwd, Refresh, Target, choose_skills, expanded, look_here
-from codex_py.cli.skills_deps import prune_servers, show_needs
+from codex_py.cli.console import print_note, print_warnings
+from codex_py.cli.skill_choice import Cwd, Refresh, Target, choose_skills, look_here
+from codex_py.cli.skills_deps import show_needs
 from codex_py.cli.skills_install import (
     accept_skill,
     install_skills,
@@ -23,22 +23,20 @@ from codex_py.cli.skills_install import (
     update_skills,
 )
 from codex_py.cli.skills_install_view import print_installed
+from codex_py.cli.skills_lint import fix_skills, lint, prune_servers
 from codex_py.cli.skills_report import report_skills
 from codex_py.cli.skills_test import test_skill
-from codex_py.cli.typer_command import Json, Overrides, Profile, run_commands
+from codex_py.cli.typer_command import Json, Overrides, Profile, Yes, run_commands
 from codex_py.core.session_skills import skill_rules
-from codex_py.errors import UserError
+from codex_py.errors import UsageError, UserError
 from codex_py.paths import codex_home
-from codex_py.services import skill_admin, skill_lint
+from codex_py.services import skill_admin
 from codex_py.services.skill_admin import named, switch_skills, window_for
-from codex_py.services.skill_lint import LintServices
 from codex_py.services.skill_origins import installed_skills
 from codex_py.skills.doctor import examine
-from codex_py.skills.lint_fix import fix_findings
 from codex_py.skills.roots import skill_roots
 from codex_py.skills.rules import idle_rules
 from codex_py.skills.usage import read_usage
-from codex_py.text.display import counted
 
 _ABOUT: Final = "Look at the skills, switch them on and off, and find out why one does not work."
 
@@ -51,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
         "enable": enable_skill,
         "disable": disable_skill,
         "doctor": diagnose,
-        "lint": lint_skills,
+        "lint": lint,
         "usage": show_usage,
         "report": report_skills,
         "test": test_skill,
@@ -128,14 +126,31 @@ def disable_skill(target: Target, cwd: Cwd = None) -> int:
 
 
 def diagnose(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="[PATH]...", help="With --fix: only the skills in these places.")
+    ] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="List what can be repaired, and ask before changing it.")] = False,
+    yes: Yes = False,
     cwd: Cwd = None,
     overrides: Overrides = None,
     profile: Profile = None,
     as_json: Json = False,
     refresh: Refresh = False,
 ) -> int:
-    """Judge every SKILL.md in reach: why it is loaded or not. Also name clashes, and what the list takes."""
+    """Judge every SKILL.md in reach: why it is loaded or not. Also name clashes, and what the list takes.
+
+    With `--fix`: edit the user's and the project's skills where there is one way to repair them, and remove the MCP
+    servers that were written for skills which need them no more. You are asked about each of the two.
+    """
+    if (paths or yes) and not fix:
+        raise UsageError(
+            "paths and `--yes` belong to `--fix`", hint="`codex-py skills lint PATH` checks the skills there"
+        )
+    if fix and as_json:
+        raise UsageError("`--fix` prints no JSON", hint="leave one of the two out")
     found = look_here(cwd, overrides, profile, refresh=refresh)
+    if fix:
+        return fix_skills(found, paths or (), yes=yes)
     settings = found.loaded.config.skills
     window = window_for(found)
     examination = examine(
@@ -148,40 +163,6 @@ def diagnose(
     )
     view.print_examination(examination, as_json=as_json)
     return 0
-
-
-def lint_skills(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="A SKILL.md, its directory, or a directory of skills.")
-    ],
-    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired mechanically.")] = False,
-    no_run: Annotated[bool, typer.Option("--no-run", help="Do not run scripts for their --help.")] = False,
-    as_json: Json = False,
-) -> int:
-    """Judge skills before they are used. Exit status 1 when something keeps one from loading.
-
-    Each finding names file, line and remedy. Scripts are parsed, and run with --help in a read-only sandbox.
-    """
-    services = _lint_services(runs_scripts=not no_run)
-    chosen = [expanded(path) for path in paths]
-    findings = skill_lint.lint_skills(chosen, services)
-    if fix and (fixed := fix_findings(findings)):
-        print_note(f"repaired {len(fixed)} of {counted(len(findings), 'finding')}")
-        findings = skill_lint.lint_skills(chosen, services)
-    view.print_findings(findings, as_json=as_json)
-    if not findings:
-        print_note("nothing to complain about")
-    return 1 if any(finding.level == "error" for finding in findings) else 0
-
-
-def _lint_services(*, runs_scripts: bool) -> LintServices:
-    """The services for checking skills; a configuration that cannot be read costs a warning, not the check."""
-    try:
-        local = load_local_config(quiet=True)
-    except UserError as error:
-        print_warnings(f"scripts are not run: {error}")
-        return LintServices(None, Path(os.environ.get("CODEX_HOME") or os.devnull), os.environ, runs_scripts=False)
-    return LintServices(local.loaded, local.home, os.environ, runs_scripts=runs_scripts)
 
 
 def show_usage(as_json: Json = False) -> int:

@@ -1,32 +1,28 @@
-"""`codex-py skills deps` and `prune`: what skills need, whether it works, and what is left of skills that are gone."""
+"""`codex-py skills deps`: what skills need, whether it works, and what is left of skills that are gone."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 
 import typer
 
-from codex_py.cli.console import is_agreed, print_note, print_rows
+from codex_py.cli.console import print_note, print_rows
 from codex_py.cli.skill_choice import Cwd, look_here
+from codex_py.cli.skills_lint import Orphan, find_orphans
 from codex_py.cli.skills_view import print_needs
-from codex_py.cli.typer_command import Json, Overrides, Profile, Yes
-from codex_py.config.entries import remove_servers, servers_for_skills
+from codex_py.cli.typer_command import Json, Overrides, Profile
 from codex_py.errors import UsageError, UserError
 from codex_py.mcp.build import make_mcp_context
 from codex_py.mcp.login import try_server
 from codex_py.mcp.table import ListedServer, known_servers
-from codex_py.paths import is_file
 from codex_py.protocol.policy import ReadOnly
 from codex_py.services.single_command import SandboxCommand, SingleCommand
 from codex_py.services.skill_admin import SkillAdmin
-from codex_py.skills.dependencies import declared_commands, declared_servers, list_needs, mcp_key, mcp_keys
-from codex_py.skills.model import Skill, SkillRoot
-from codex_py.skills.parse import read_record
-from codex_py.skills.record import FoundFile, skill_of
+from codex_py.skills.dependencies import declared_commands, list_needs, mcp_key, mcp_keys
+from codex_py.skills.model import Skill
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
@@ -44,13 +40,6 @@ class NeedCheck(NamedTuple):
     detail: str
 
 
-class Orphan(NamedTuple):
-    """A server of the user's configuration that was written for skills which do not need it any more."""
-
-    name: str
-    reason: str
-
-
 def show_needs(
     check: Annotated[bool, typer.Option("--check", help="Try each one: start servers, run commands.")] = False,
     orphans: Annotated[
@@ -63,7 +52,7 @@ def show_needs(
 ) -> int:
     """Show which skill needs which MCP server and which environment variable, and which of these are missing.
 
-    With `--check` the exit status is 1 when something does not work. `codex-py skills prune` removes the orphans.
+    With `--check` the exit status is 1 when something does not work. `skills doctor --fix` removes the orphans.
     """
     if check and orphans:
         raise UsageError("`--check` and `--orphans` are two different questions", hint="ask one at a time")
@@ -81,61 +70,6 @@ def show_needs(
     if not needs:
         print_note("no skill needs an MCP server or an environment variable")
     return 0
-
-
-def prune_servers(yes: Yes = False, cwd: Cwd = None) -> int:
-    """Remove the MCP servers from $CODEX_HOME/config.toml that were written for skills which need them no more.
-
-    They are shown first. Everything else in the file stays as it is, comments included.
-    """
-    found = look_here(cwd)
-    orphans = find_orphans(found)
-    if not orphans:
-        print_note("nothing to prune: every server that was written for a skill is still needed")
-        return 0
-    for orphan in orphans:
-        print_note(f"MCP server `{orphan.name}`: {orphan.reason}")
-    them = "it" if len(orphans) == 1 else "them"
-    needs = "removing MCP servers"
-    if not is_agreed(f"remove {them}?", yes=yes, needs=needs, otherwise="nothing was removed"):
-        return 1
-    file = found.request.home / "config.toml"
-    remove_servers(file, [orphan.name for orphan in orphans])
-    print_note(f"removed {', '.join(f'`{orphan.name}`' for orphan in orphans)} from `{file}`")
-    return 0
-
-
-def find_orphans(found: SkillAdmin) -> list[Orphan]:
-    """The servers whose skills are all gone, switched off, or do not declare them any more. Raises `UserError`."""
-    file = found.request.home / "config.toml"
-    entries = {server.name: server.entry for server in _servers(found)}
-    orphans: list[Orphan] = []
-    for name, files in servers_for_skills(file).items():
-        keys = set(mcp_keys(name, entries.get(name, {})))
-        reasons = [_why_unneeded(found, Path(path), keys) for path in files]
-        if all(reasons):
-            orphans.append(Orphan(name, "; ".join(dict.fromkeys(reasons)) or "no skill is named as its origin"))
-    return orphans
-
-
-def _why_unneeded(found: SkillAdmin, path: Path, keys: set[str]) -> str:
-    """Why a skill does not need one of the servers with these keys; "" when it does."""
-    shown = sanitize_line(str(path))
-    if not is_file(path):
-        return f"the skill `{shown}` is gone"
-    known = next((skill for skill in found.catalog.skills if skill.canonical_path == path), None)
-    if known is not None and not found.catalog.is_enabled(known):
-        return f"the skill `{known.name}` is switched off"
-    skill = known or _read_elsewhere(path)
-    if skill is None or not keys.intersection(declared_servers(skill)):
-        return f"the skill `{shown}` does not need it any more"
-    return ""
-
-
-def _read_elsewhere(path: Path) -> Skill | None:
-    """A skill of another project."""
-    record = read_record(FoundFile(str(path), str(path), None, True), None)
-    return None if record.error else skill_of(record, SkillRoot(path.parent.parent, "user", "extra"))
 
 
 def _servers(found: SkillAdmin) -> Sequence[ListedServer]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from codex_py.cli.console import aligned, print_json, print_rows, print_table
 from codex_py.skills.dependencies import SkillNeed
 from codex_py.skills.doctor import Examination
-from codex_py.skills.lint_finding import LintFinding
+from codex_py.skills.lint_references import LintFinding
 from codex_py.skills.matching import RankedMatch
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
 from codex_py.skills.parse import SkillRefused, read_skill_text

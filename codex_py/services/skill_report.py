@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from codex_py.errors import CodexError
 from codex_py.services.skill_admin import SkillAdmin, window_for
-from codex_py.services.skill_lint import LintServices, lint_whole
-from codex_py.skills.lint import says_when
-from codex_py.skills.lint_finding import LintFinding
+from codex_py.skills.lint import lint_file, says_when
+from codex_py.skills.lint_references import LintFinding
 from codex_py.skills.model import Skill
 from codex_py.skills.overlaps import find_overlaps
 from codex_py.skills.render import render_skills
@@ -49,17 +47,17 @@ def _facts(admin: SkillAdmin, skills: Sequence[Skill]) -> list[SkillFacts]:
                 body_lines=count,
                 line_tokens=lines.get(path, 0),
                 says_when=says_when(skill.description),
-                stale=tuple(finding for finding in _findings(admin, skill) if finding.is_stale),
+                stale=tuple(finding for finding in _findings(skill) if finding.is_stale),
                 overlaps=tuple(names[other] for other in overlaps.get(path, ())),
             )
         )
     return found
 
 
-def _findings(admin: SkillAdmin, skill: Skill) -> list[LintFinding]:
+def _findings(skill: Skill) -> list[LintFinding]:
     try:
-        return lint_whole(skill.canonical_path, LintServices(admin.loaded, admin.request.home, admin.request.env))
-    except (CodexError, OSError):
+        return list(lint_file(skill.canonical_path))
+    except OSError:
         return []
 
 

@@ -1,4 +1,4 @@
-"""The files and links that a skill's text names and that are not there."""
+"""The files that a skill's Markdown names, and the headings that it links to, where they do not exist."""
 
 from __future__ import annotations
 
@@ -6,153 +6,163 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
-from urllib.parse import unquote, urlsplit
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
-from codex_py.skills.lint_document import Document, is_placeholder
-from codex_py.skills.lint_finding import LintFinding
+from markdown_it import MarkdownIt
 
-# A path below one of the directories a skill has.
-_OWN: Final = re.compile(r"(?:\./)?((?:scripts|references|assets)/[\w./-]*\w)")
-# As the argument of an interpreter, or as the command itself.
+from codex_py.text.frontmatter import split_frontmatter
+
+LintRule: TypeAlias = Literal[
+    "load",
+    "held",
+    "metadata",
+    "name",
+    "description",
+    "text",
+    "field",
+    "overlap",
+    "script",
+    "missing-file",
+    "missing-link",
+    "spec",
+]
+_STALE: Final = ("script", "missing-file", "missing-link")
+_MAX_DOCUMENTS: Final = 50
+_MAX_BYTES: Final = 512 * 1024
+_OWN: Final = r"(?:\./)?((?:scripts|references|assets)/[\w./-]*\w)"
+# A command that runs a script: behind an interpreter, or at the start of a command.
 _RUN: Final = re.compile(
-    r"(?:(?:^|[;&|(]\s*|\s)(?:python3?|bash|sh|node|uv run(?: python)?)\s+(?:\./)?"
-    r"((?:scripts|references|assets)/[\w./-]*\w)|(?:^|[;&|(]\s*)(?:\./)?(scripts/[\w./-]*\w\.\w{1,4}))(?=\s|$)"
+    rf"(?:(?:^|[;&|(]\s*|\s)(?:python3?|bash|sh|node)\s+|(?:^|[;&|(]\s*)){_OWN}(?=\s|$)", re.MULTILINE
 )
-_SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
-_WEB: Final = re.compile(r"https?:", re.IGNORECASE)
-# A file of a repository as it is written in prose.
-_REPOSITORY_FILE: Final = re.compile(r"(?:\./)?(?:[\w.-]+/)+[\w.-]+\.[A-Za-z][\w]{0,9}")
-# What stands before the name of a file that is about to be made, or that only shows what one could be called.
-_MAKES: Final = re.compile(
-    r"(?:\b(?:creat|writ|generat|output|sav|add|produc|bundl|stor|put)\w*(?:\s+[\w-]+){0,3}(?<!\bas)(?<!\bper)(?<!from)(?<!with)(?<!\bby)\s*"
-    r"|\b(?:such as|e\.g\.,?|like|examples?:?|for instance,?|\bif)\b[`\w\s/.,-]*)$",
+_SHELLS: Final = frozenset(("sh", "bash", "shell", "zsh", "console"))
+_PLACEHOLDER: Final = re.compile(
+    r"[<>{}$*\[\]|]|\.\.\.|…|path/to|your[-_/]|\b(?:example|foo|bar|baz|xxx|my-?\w+)\b|(?:^|/)[a-zA-Z]\.\w+$",
     re.IGNORECASE,
 )
-_NAMES_MAKING: Final = re.compile(r"(?:^|[\s;&|])(?:>|>>|mkdir|touch|tee|-o|--out\w*|cp|mv)\s")
+# Stands before the name of a file that is about to be made, or that is an example of a name.
+_MAKES: Final = re.compile(
+    r"\b(?:(?:creat|writ|generat|output|sav|add|produc|stor|put)\w*(?:\s+[\w-]+){0,3}(?<!\bas)(?<!from)(?<!with)"
+    r"|(?:such as|like|e\.g\.,?|if)\b[`\w\s/.,-]*)\s*$",
+    re.IGNORECASE,
+)
 
 
-def check_references(document: Document, directory: Path, repository: Path | None) -> Iterator[LintFinding]:
-    """The findings about the files and links of one document of the skill in a directory, each name once."""
+class LintFinding(NamedTuple):
+    """Something that a check has found in a file of a skill."""
+
+    level: Literal["error", "advice"]
+    """An error keeps the skill, or a part of it, from loading."""
+    path: Path
+    message: str
+    rule: LintRule = "load"
+    line: int = 1
+    remedy: str = ""
+    """What to do about it."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether something the skill refers to does not exist, or does not work."""
+        return self.rule in _STALE
+
+
+def check_references(skill: Path, text: str) -> Iterator[LintFinding]:
+    """Check the text of a `SKILL.md` and the Markdown files in its `references`; each name is reported once."""
+    block = split_frontmatter(text)
+    start = block.body_start if block else 0
+    directory = skill.parent
     seen: set[str] = set()
-    for finding, name in (
-        *_check_links(document, directory),
-        *_check_own_files(document, directory, repository),
-        *_check_repository_files(document, directory, repository),
+    for path, body, first in (
+        (skill, text[start:], text[:start].count("\n") + 1),
+        *((path, _read(path), 1) for path in sorted((directory / "references").rglob("*.md"))[:_MAX_DOCUMENTS]),
     ):
-        if name not in seen:
-            seen.add(name)
-            yield finding
+        for finding in (*_check_links(path, body, first, directory), *_check_files(path, body, first, directory)):
+            if finding.message not in seen:
+                seen.add(finding.message)
+                yield finding
 
 
-def _check_links(document: Document, directory: Path) -> Iterator[tuple[LintFinding, str]]:
-    for number, target in document.links():
-        if _SCHEME.match(target):
-            if _WEB.match(target) and not _is_address(target) and not is_placeholder(target):
-                message = f"the link `{target}` is no address"
-                yield _finding(document, message, number, "correct the address", rule="missing-link"), target
+def _check_links(path: Path, body: str, first: int, directory: Path) -> Iterator[LintFinding]:
+    for token, number in _inline_tokens(body, first):
+        target = str(token.attrGet("href" if token.type == "link_open" else "src") or "")
+        name, _, anchor = target.partition("#")
+        name = unquote(name.partition("?")[0]).rstrip("/")
+        is_elsewhere = re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:|[/~]", target) or "\0" in name
+        if token.type not in ("link_open", "image") or is_elsewhere or _PLACEHOLDER.search(unquote(target)):
             continue
-        path, _, anchor = target.partition("#")
-        name = unquote(path.partition("?")[0]).rstrip("/")
-        if not name:
-            if anchor not in ("", "top") and _plain(anchor) not in document.anchors and not is_placeholder(anchor):
-                message = f"the link `#{anchor}` means no heading of this file"
-                yield _finding(document, message, number, "name an existing heading", rule="missing-link"), target
-            continue
-        if name.startswith(("/", "~")) or "\0" in name or is_placeholder(name) or not re.search(r"[./]", name):
-            continue
-        found = next((top / name for top in (document.path.parent, directory) if os.path.lexists(top / name)), None)
+        tops = (path.parent, directory)
+        found = next((top / name for top in tops if os.path.lexists(top / name)), None) if name else path
         if found is None:
-            yield _missing(document, directory, name, number), name
-        elif (
-            anchor not in ("", "top")
-            and name.endswith(".md")
-            and found.is_file()
-            and _plain(anchor) not in _anchors_of(found)
-        ):
-            message = f"the link `{target}` means no heading of `{name}`"
-            yield _finding(document, message, number, "name an existing heading", rule="missing-link"), target
-
-
-def _check_own_files(document: Document, directory: Path, repository: Path | None) -> Iterator[tuple[LintFinding, str]]:
-    """Paths in `scripts`, `references` and `assets`, in inline code and in commands that run them."""
-    tops = [document.path.parent, directory, *([repository] if repository else [])]
-    made = " ".join(line.text for line in document.lines if _NAMES_MAKING.search(line.text))
-    for number, text in _own_mentions(document):
-        name = text.rstrip(".")
-        if is_placeholder(name) or name in made or any(os.path.lexists(top / name) for top in tops):
+            if re.search(r"[./]", name):
+                yield _missing(path, number, name, directory)
             continue
-        yield _missing(document, directory, name, number), name
-
-
-def _own_mentions(document: Document) -> Iterator[tuple[int, str]]:
-    for line, code, before in document.codes():
-        whole = _OWN.fullmatch(code.rstrip("/"))
-        if whole and not _MAKES.search(before):
-            yield line.number, whole[1]
-        elif not whole and (run := _RUN.search(code)):
-            yield line.number, run[1] or run[2]
-    for line in document.commands():
-        for run in _RUN.finditer(line.text):
-            yield line.number, run[1] or run[2]
-
-
-def _check_repository_files(
-    document: Document, directory: Path, repository: Path | None
-) -> Iterator[tuple[LintFinding, str]]:
-    """Files of the repository that the skill belongs to, in inline code."""
-    if repository is None:
-        return
-    tops = (document.path.parent, directory, repository)
-    for line, code, before in document.codes():
-        name = code.removeprefix("./")
-        if not _REPOSITORY_FILE.fullmatch(name) or _OWN.match(name) or is_placeholder(name) or _MAKES.search(before):
+        if anchor in ("", "top") or (name and not name.endswith(".md")):
             continue
-        if ".." in name.split("/") or any(os.path.lexists(top / name) for top in tops):
-            continue
-        message = f"names `{name}`, which is not in the repository"
-        yield _finding(document, message, line.number, "name the file that took its place, or remove the line"), name
+        if _letters(unquote(anchor)) not in _headings(_read(found) if name else body):
+            message = f"the link `{target}` names no heading of the file"
+            yield LintFinding("advice", path, message, "missing-link", number, "name an existing heading")
 
 
-def _missing(document: Document, directory: Path, name: str, number: int) -> LintFinding:
-    same = [path for path in _files_called(directory, Path(name).name)]
-    if len(same) == 1:
-        remedy = f"write `{same[0].relative_to(directory).as_posix()}`"
-    else:
-        remedy = "add the file, or remove the reference"
-    return _finding(document, f"names `{name}`, which is not there", number, remedy)
+def _check_files(path: Path, body: str, first: int, directory: Path) -> Iterator[LintFinding]:
+    """Files in `scripts`, `references` and `assets` that inline code names, and scripts that a command runs."""
+    for token, number in _inline_tokens(body, first):
+        names: list[tuple[str, int]] = []
+        if token.type == "code_inline":
+            whole = re.fullmatch(_OWN, token.content.rstrip("/"))
+            if whole and not _MAKES.search(token.meta["before"]):
+                names = [(whole[1], number)]
+            elif not whole:
+                names = [(run[1], number) for run in _RUN.finditer(token.content)]
+        elif token.type == "fence" and token.info.split()[:1] and token.info.split()[0] in _SHELLS:
+            names = [
+                (run[1], number + 1 + token.content[: run.start(1)].count("\n")) for run in _RUN.finditer(token.content)
+            ]
+        for name, line in names:
+            if not _PLACEHOLDER.search(name) and not any(
+                os.path.lexists(top / name) for top in (path.parent, directory)
+            ):
+                yield _missing(path, line, name, directory)
 
 
-def _files_called(directory: Path, name: str) -> list[Path]:
-    """The files of a skill with this name; none in a directory with very many."""
-    found: list[Path] = []
-    for count, path in enumerate(directory.rglob("*")):
-        if count == 2000:
-            return []
-        if path.name == name and path.is_file():
-            found.append(path)
-    return found
+def _inline_tokens(body: str, first: int) -> Iterator[tuple[Any, int]]:
+    """The links, images, inline code and fences of a Markdown text, each with its line in the file.
+
+    The text before inline code is in `meta["before"]`.
+    """
+    for block in MarkdownIt("commonmark").enable("table").parse(body):
+        number = first + (block.map[0] if block.map else 0)
+        if block.type == "fence":
+            yield block, number
+        before = ""
+        for token in block.children or ():
+            if token.type in ("softbreak", "hardbreak"):
+                number, before = number + 1, ""
+            token.meta["before"] = before
+            before += token.content
+            yield token, number
 
 
-def _finding(document: Document, message: str, line: int, remedy: str, *, rule: str = "missing-file") -> LintFinding:
-    chosen = "missing-link" if rule == "missing-link" else "missing-file"
-    return LintFinding("advice", document.path, message, chosen, line, remedy)
+def _missing(path: Path, line: int, name: str, directory: Path) -> LintFinding:
+    same = [found for found in sorted(directory.rglob("*"))[:2000] if found.name == Path(name).name and found.is_file()]
+    only = same[0].relative_to(directory).as_posix() if len(same) == 1 else ""
+    remedy = f"write `{only}`" if only else "add the file, or remove the reference"
+    return LintFinding("advice", path, f"names `{name}`, which does not exist", "missing-file", line, remedy)
 
 
-def _is_address(target: str) -> bool:
+def _headings(body: str) -> set[str]:
+    """The headings and named anchors of a Markdown text, as letters and digits alone: programs disagree on the rest."""
+    titles = re.findall(r"(?m)^[ \t]{0,3}#{1,6}[ \t]+(.+)$", body)
+    names = re.findall(r"<a\s+(?:name|id)=[\"']([^\"']+)", body)
+    return {_letters(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)) for title in (*titles, *names)}
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text.lower() if char.isalnum())
+
+
+def _read(path: Path) -> str:
     try:
-        parts = urlsplit(target)
-        return bool(parts.hostname) and target[: len(parts.scheme) + 3].endswith("://") and parts.port != 0
-    except ValueError:
-        return False
-
-
-def _plain(anchor: str) -> str:
-    return "".join(char for char in unquote(anchor).lower() if char.isalnum())
-
-
-def _anchors_of(path: Path) -> frozenset[str]:
-    try:
-        return Document(path, path.read_text("utf-8", "replace")).anchors
+        with path.open("rb") as file:
+            return file.read(_MAX_BYTES).decode("utf-8", "replace")
     except OSError:
-        return frozenset()
+        return ""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from codex_py.protocol.encoding import as_list, as_object, timestamp
 from codex_py.protocol.value import Value
-from codex_py.skills.lint_finding import LintFinding
+from codex_py.skills.lint_references import LintFinding
 from codex_py.skills.model import Skill
 from codex_py.skills.usage import WAYS
 

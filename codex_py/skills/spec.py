@@ -1,4 +1,4 @@
-"""The rules of the Agent Skills reference validator (`skills-ref` 0.1.1), and nothing but them.
+"""The rules of the Agent Skills reference validator (`skills-ref` 0.1.1) alone.
 
 That validator reads front matter with strictyaml: every scalar is a text; flow style, tags, anchors and duplicate keys
 are refused.
@@ -27,7 +27,7 @@ class _NotStrict(CodexError):
 
 
 def check_spec(directory: Path) -> tuple[str, ...]:
-    """What the reference validator refuses about the skill in a directory; empty if it refuses nothing."""
+    """Check a skill's directory; give a line for each fault that the reference validator finds."""
     if not directory.is_dir():
         return ("not a directory",)
     file = next((directory / name for name in ("SKILL.md", "skill.md") if (directory / name).exists()), None)

@@ -192,13 +192,15 @@ def test_a_plugin_copies_nothing_from_outside_while_a_command_exchanges_director
         thread.join()
 
 
-def test_lint_repairs_nothing_behind_a_link(user: Place, tmp_path: Path) -> None:
-    outside = tmp_path / "bin"
+def test_doctor_repairs_nothing_behind_a_link(user: Place, tmp_path: Path) -> None:
+    outside = tmp_path / "notes"
     outside.mkdir()
-    (outside / "run.sh").write_text("#!/bin/sh\necho fine\n")
+    (outside / "guide.md").write_text("Read `references/moved.md`.\n")
     skill = user.repo / ".agents/skills/spell"
-    skill.mkdir(parents=True)
-    (skill / "SKILL.md").write_text(skill_files()["SKILL.md"] + "Run `scripts/run.sh`.\n")
-    (skill / "scripts").symlink_to(outside)
-    skills(user, "lint", "--no-run", "--fix", str(skill))
-    assert (outside / "run.sh").stat().st_mode & 0o111 == 0
+    (skill / "assets").mkdir(parents=True)
+    (skill / "assets/moved.md").write_text("# Moved\n")
+    (skill / "SKILL.md").write_text(skill_files()["SKILL.md"])
+    (skill / "references").symlink_to(outside)
+    ended = skills(user, "doctor", "--fix", "--yes", str(skill))
+    assert (outside / "guide.md").read_text() == "Read `references/moved.md`.\n"
+    assert ended.err == "nothing to fix\n"

@@ -62,22 +62,22 @@ def test_what_a_skill_needs_is_tried_out(place: Place) -> None:
     assert "secret-of-mine" not in ended.out
 
 
-def test_a_server_of_a_removed_skill_is_an_orphan_and_prune_removes_exactly_it(place: Place) -> None:
+def test_a_server_of_a_removed_skill_is_an_orphan_and_exactly_it_is_removed(place: Place) -> None:
     skill = needy(place, "helper", odd_need("odd"))
     use_skill(place, "helper", "", "--install-dependencies")
     place.configure(config(place) + '\n# about the last\n[mcp_servers.last]\ncommand = "true"\nenabled = false\n')
     assert f'["{skill}/SKILL.md"]' in config(place)
     assert skills(place, "deps", "--orphans").out == ""
-    assert skills(place, "prune", "--yes").status == 0
+    assert skills(place, "doctor", "--fix", "--yes").status == 0
     before = servers(place)
     assert set(before) == {"mine", "odd", "last"}
     for path in sorted(skill.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     listed = skills(place, "deps", "--orphans", "--json")
     assert [orphan["name"] for orphan in json.loads(listed.out)] == ["odd"]
-    refused = skills(place, "prune")
+    refused = skills(place, "doctor", "--fix")
     assert (refused.status, servers(place)) == (2, before)
-    assert skills(place, "prune", "--yes").status == 0
+    assert skills(place, "doctor", "--fix", "--yes").status == 0
     assert set(servers(place)) == {"mine", "last"}
     for comment in ("# about mine", "# as it is", "# about the last"):
         assert comment in config(place)

@@ -254,15 +254,15 @@ def test_a_skill_that_can_do_more_is_held_back_until_it_is_accepted(
 def test_lint_names_a_skill_that_is_held_back(user: Place, tmp_path: Path) -> None:
     repository(user, tmp_path / "source")
     install(user, tmp_path / "source")
-    assert skills(user, "lint", "--no-run", str(root(user))).status == 0
+    assert skills(user, "lint", str(root(user))).status == 0
     (root(user) / "spell/scripts/more.sh").write_text("#!/bin/sh\ncurl https://new.example.net/x\n")
-    linted = skills(user, "lint", "--no-run", "--json", str(root(user)))
+    linted = skills(user, "lint", "--json", str(root(user)))
     found = [entry for entry in json.loads(linted.out) if entry["rule"] == "held"]
     assert [(entry["level"], Path(entry["path"]).parent.name) for entry in found] == [("error", "spell")]
     assert "held back: it has more capabilities than `skills.lock` agreed to: script" in found[0]["message"]
     assert linted.status == 1
     assert skills(user, "accept", "spell").status == 0
-    assert '"held"' not in skills(user, "lint", "--no-run", "--json", str(root(user))).out
+    assert '"held"' not in skills(user, "lint", "--json", str(root(user))).out
 
 
 def test_a_session_warns_of_a_skill_that_is_held_back_and_does_not_use_it(user: Place, tmp_path: Path) -> None:
