@@ -137,6 +137,7 @@ COMMAND_LINES: Final = {
     ("cli/sessions.py", "list_stored"),
     ("cli/skills.py", "diagnose"),
     ("cli/skills.py", "search_skills"),
+    ("cli/skills_report.py", "report_skills"),
     ("cli/skills_test.py", "test_skill"),
     ("cli/skills_install.py", "install_skills"),
 }

@@ -1,4 +1,4 @@
-"""One self-contained HTML page with tables and bars: no script, nothing from elsewhere; light and dark."""
+"""One self-contained HTML page with a table and bars: no script, nothing from elsewhere; light and dark."""
 
 from __future__ import annotations
 
@@ -11,31 +11,25 @@ from codex_py.cli.console import print_note
 from codex_py.services.session_document import document_file
 from codex_py.text.sanitize import sanitize_line
 
-_STYLE: Final = """
-:root{color-scheme:light dark;--fg:#1f2328;--bg:#fff;--dim:#656d76;--line:#d0d7de;--c0:#0969da;--c1:#8250df;
---c2:#1a7f37;--c3:#bf8700;--c4:#57606a}
-@media(prefers-color-scheme:dark){:root{--fg:#e6edf3;--bg:#0d1117;--dim:#8b949e;--line:#30363d;--c0:#58a6ff;
---c1:#bc8cff;--c2:#3fb950;--c3:#d29922;--c4:#8b949e}}
-body{margin:0 auto;padding:1rem;max-width:72rem;color:var(--fg);background:var(--bg);font:15px/1.5 system-ui,sans-serif}
-h1{font-size:1.3rem}p{color:var(--dim)}
+_HEAD: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width,initial-scale=1"><style>
+:root{color-scheme:light dark}
+body{margin:0 auto;padding:1rem;max-width:72rem;font:15px/1.5 system-ui,sans-serif}
+h1{font-size:1.3rem}
 table{border-collapse:collapse;width:100%}
-th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid var(--line);
-overflow-wrap:anywhere}
-th{color:var(--dim);font-weight:600}
-svg{display:block}
-.b0{fill:var(--c0)}.b1{fill:var(--c1)}.b2{fill:var(--c2)}.b3{fill:var(--c3)}.b4{fill:var(--c4)}
-"""
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-_WIDTH: Final = 120
-_COLOURS: Final = 5
+th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid #8886;overflow-wrap:anywhere}
+meter{display:block;width:8rem}
+</style>"""
 
 
 class Bar(NamedTuple):
-    """A bar of labelled values, as long as `most` allows for."""
+    """A text with a bar below it."""
 
-    values: tuple[tuple[str, float], ...]
-    most: float
     text: str
+    share: float
+    """How much of the bar is full, from 0 to 1."""
 
 
 def render_page(title: str, notes: Sequence[str], head: Sequence[str], rows: Sequence[Sequence[str | Bar]]) -> str:
@@ -43,10 +37,7 @@ def render_page(title: str, notes: Sequence[str], head: Sequence[str], rows: Seq
     cells = "".join(f"<th>{_text(cell)}</th>" for cell in head)
     body = "".join(f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body>\n<h1>{_text(title)}</h1>\n"
+        f"{_HEAD}<title>{_text(title)}</title></head><body>\n<h1>{_text(title)}</h1>\n"
         f"{''.join(f'<p>{_text(note)}</p>' for note in notes)}\n"
         f"<table><thead><tr>{cells}</tr></thead><tbody>\n{body}</tbody></table>\n</body></html>\n"
     )
@@ -60,19 +51,9 @@ def write_page(path: Path, page: str) -> None:
 
 
 def _cell(cell: str | Bar) -> str:
-    return _text(cell) if isinstance(cell, str) else _bar(cell)
-
-
-def _bar(bar: Bar) -> str:
-    at, pieces = 0.0, ""
-    for number, (label, value) in enumerate(bar.values):
-        width = _WIDTH * value / bar.most if bar.most > 0 else 0.0
-        colour = f"b{number % _COLOURS}"
-        tip = f"<title>{_text(f'{label}: {value:g}')}</title>"
-        pieces += f'<rect class="{colour}" x="{at:.1f}" y="2" width="{width:.1f}" height="12">{tip}</rect>'
-        at += width
-    drawing = f'<svg role="img" aria-label="{_text(bar.text)}" width="{_WIDTH}" height="16">{pieces}</svg>'
-    return f"{_text(bar.text)}{drawing}"
+    if isinstance(cell, str):
+        return _text(cell)
+    return f'{_text(cell.text)}<meter value="{cell.share:.3f}"></meter>'
 
 
 def _text(text: str) -> str:

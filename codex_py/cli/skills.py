@@ -1,4 +1,4 @@
-"""`codex-py skills`: lists, shows, checks, switches, ranks and searches skills, and counts their use."""
+"""`codex-py skills`: lists, shows, checks, switches, ranks and searches skills."""
 
 from __future__ import annotations
 
@@ -24,19 +24,17 @@ from codex_py.cli.skills_install import (
 )
 from codex_py.cli.skills_install_view import print_installed
 from codex_py.cli.skills_lint import fix_skills, lint, prune_servers
-from codex_py.cli.skills_report import report_skills
+from codex_py.cli.skills_report import report_skills, show_usage
 from codex_py.cli.skills_test import test_skill
 from codex_py.cli.typer_command import Json, Overrides, Profile, Yes, run_commands
 from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UsageError, UserError
-from codex_py.paths import codex_home
 from codex_py.services import skill_admin
 from codex_py.services.skill_admin import named, switch_skills, window_for
 from codex_py.services.skill_origins import installed_skills
 from codex_py.skills.doctor import examine
 from codex_py.skills.roots import skill_roots
 from codex_py.skills.rules import idle_rules
-from codex_py.skills.usage import read_usage
 
 _ABOUT: Final = "Look at the skills, switch them on and off, and find out why one does not work."
 
@@ -162,15 +160,6 @@ def diagnose(
         never_install=settings.never_install_mcp,
     )
     view.print_examination(examination, as_json=as_json)
-    return 0
-
-
-def show_usage(as_json: Json = False) -> int:
-    """Show how often each skill was used, from the ledger on this machine; the last used comes first."""
-    usage = read_usage(codex_home(os.environ))
-    view.print_usage(usage, as_json=as_json)
-    if not usage:
-        print_note("no skill has been used yet")
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,24 +14,77 @@ from codex_py.cli.skill_choice import Cwd, expanded, look_here
 from codex_py.cli.skills_view import finding_object
 from codex_py.cli.typer_command import Json, Overrides, Profile
 from codex_py.errors import UsageError
-from codex_py.services.skill_report import report_on_skills
-from codex_py.skills.report import SkillAssessment, UseRecord, parse_since
-from codex_py.skills.usage import WAYS
+from codex_py.protocol.value import Value
+from codex_py.services.skill_admin import SkillAdmin, window_for
+from codex_py.skills.lint import lint_file, says_when
+from codex_py.skills.lint_references import LintFinding
+from codex_py.skills.overlaps import find_overlaps
+from codex_py.skills.render import render_skills
+from codex_py.skills.report import SkillFacts, UseRecord, judge, parse_since, read_records, tokens_of_a_use
+from codex_py.skills.usage import WAYS, read_entries
 from codex_py.text.display import counted
+from codex_py.text.tokens import estimate_tokens
 
 _HEAD: Final = ("NAME", "USES", "BY", "TOKENS", "IN LIST", "COMPLETED", "SCRIPTS", "LAST USED", "VERDICT", "REASON")
+_CHARACTERS_PER_TOKEN: Final = 4
 
-_PAGE_HEAD: Final = (
-    *("Skill", "Uses", "Tokens a use", "Tokens in the list", "Completed turns"),
-    *("Scripts", "Last used", "Verdict", "Reason"),
-)
+
+class ReportRow(Value):
+    """One skill of the report."""
+
+    name: str
+    scope: str
+    path: str
+    record: UseRecord
+    tokens: int
+    """The tokens of one use."""
+    tokens_in_list: int
+    """The tokens of its line in the list for the model; 0 when it is not listed."""
+    findings: tuple[LintFinding, ...]
+    verdict: str
+    reason: str
+
+    def cells(self) -> tuple[str, ...]:
+        """The columns of the table."""
+        record = self.record
+        ways = ", ".join(f"{record.ways[way]} {way}" for way in WAYS if record.ways[way])
+        completed = "-" if record.completed is None else f"{record.completed:.0%}"
+        scripts = f"{record.failing} of {len(record.exits)} failed" if record.exits else "-"
+        costs = (f"{self.tokens:,}", f"{self.tokens_in_list:,}")
+        use = (completed, scripts, record.last_used[:10])
+        return (self.name, str(record.uses), ways or "-", *costs, *use, self.verdict, self.reason)
+
+    def as_object(self) -> dict[str, Any]:
+        """The object of `--json`."""
+        record = self.record
+        return {
+            "name": self.name,
+            "scope": self.scope,
+            "path": self.path,
+            "uses": record.uses,
+            "explicit": record.explicit,
+            "implicit": record.uses - record.explicit,
+            "ways": {way: record.ways[way] for way in WAYS},
+            "tokens": self.tokens,
+            "tokens_in_list": self.tokens_in_list,
+            "outcomes": dict(record.outcomes),
+            "completed": None if record.completed is None else round(record.completed, 3),
+            "script_runs": len(record.exits),
+            "script_failures": record.failing,
+            "last_used": record.last_used or None,
+            "repositories": sorted(record.projects),
+            "findings": [finding_object(finding) for finding in self.findings],
+            "verdict": self.verdict,
+            "reason": self.reason,
+        }
 
 
 def report_skills(
     since: Annotated[
         str | None, typer.Option("--since", metavar="SPAN", help="Only uses since then: 90d, 12h, 2w, or 2026-01-31.")
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with charts too.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with bars too.")] = None,
+    everywhere: Annotated[bool, typer.Option("--all", help="Also used skills that are not enabled here.")] = False,
     cwd: Cwd = None,
     overrides: Overrides = None,
     profile: Profile = None,
@@ -41,97 +94,75 @@ def report_skills(
 
     The verdicts are: keep, shorten, fix, stale, unused, overlaps with another one, never chosen by the model.
     """
-    admin = look_here(cwd, overrides, profile)
     moment = None
     if since is not None and (moment := parse_since(since)) is None:
         raise UsageError(f"`--since` takes a time span or a date, not `{since}`", hint="such as `90d` or `2026-01-31`")
-    assessments, elsewhere = report_on_skills(admin, since=moment, period=_period(since))
+    admin = look_here(cwd, overrides, profile)
+    records = read_records(read_entries(admin.request.home), moment)
+    rows = list(_rows(admin, records, "" if since is None or "-" in since else since.strip()))
+    here = {row.path for row in rows}
+    elsewhere = {path: record for path, record in records.items() if path not in here}
+    if everywhere:
+        rows += [_row_of_elsewhere(path, record) for path, record in elsewhere.items()]
+    elif elsewhere:
+        uses = counted(sum(record.uses for record in elsewhere.values()), "use")
+        print_note(f"{uses} of skills that are not enabled here are left out: `--all` shows them")
+    rows.sort(key=lambda row: (-row.record.uses, row.name))
     if html is not None:
-        write_page(expanded(html), _page(assessments, since))
-    print_rows(_HEAD, map(_row, assessments), map(_object, assessments), as_json=as_json)
-    if elsewhere:
-        uses = counted(elsewhere, "use")
-        print_note(f"{uses} of skills that are not enabled here are left out: see `codex-py skills usage`")
-    if not assessments:
+        write_page(expanded(html), _page(rows, since))
+    print_rows(_HEAD, (row.cells() for row in rows), (row.as_object() for row in rows), as_json=as_json)
+    if not rows:
         print_note("no skills found")
     return 0
 
 
-def _period(since: str | None) -> str:
-    """How the time span is called in a sentence; a date is none."""
-    return "" if since is None or "-" in since else since.strip()
+def show_usage(as_json: Json = False) -> int:
+    """Another name of `codex-py skills report --all`."""
+    print_note("`skills usage` is now `codex-py skills report --all`")
+    return report_skills(everywhere=True, as_json=as_json)
 
 
-def _object(entry: SkillAssessment) -> dict[str, Any]:
-    skill, record = entry.facts.skill, entry.record
-    return {
-        "name": skill.name,
-        "scope": skill.scope,
-        "path": str(skill.path),
-        "uses": record.uses,
-        "ways": {way: record.ways.get(way, 0) for way in WAYS},
-        "tokens": entry.tokens,
-        "tokens_in_list": entry.facts.line_tokens,
-        "outcomes": dict(record.outcomes),
-        "completed": None if record.completed is None else round(record.completed, 3),
-        "script_runs": len(record.exits),
-        "script_failures": record.failing,
-        "last_used": record.last_used or None,
-        "repositories": sorted(record.projects),
-        "findings": [finding_object(finding) for finding in entry.facts.stale],
-        "verdict": entry.verdict,
-        "reason": entry.reason,
-    }
+def _rows(admin: SkillAdmin, records: dict[str, UseRecord], period: str) -> Iterator[ReportRow]:
+    """A row for each enabled skill."""
+    skills = {str(skill.canonical_path): skill for skill in admin.catalog.enabled()}
+    overlaps = find_overlaps({path: skill.description for path, skill in skills.items()})
+    most = admin.loaded.config.skills.max_context_tokens
+    listed = render_skills(admin.catalog, context_window=window_for(admin), max_tokens=most).report
+    unit = 1 if listed.unit == "tokens" else _CHARACTERS_PER_TOKEN
+    costs = {str(share.skill.canonical_path): -(-share.cost // unit) for share in listed.shares}
+    for path, skill in skills.items():
+        try:
+            raw, findings = Path(path).read_bytes(), tuple(lint_file(Path(path)))
+        except OSError:
+            raw, findings = b"", ()
+        stale = tuple(finding for finding in findings if finding.is_stale)
+        facts = SkillFacts(
+            skill.name,
+            body_tokens=estimate_tokens(len(raw)),
+            body_lines=raw.count(b"\n"),
+            allow_implicit=skill.allow_implicit,
+            says_when=says_when(skill.description),
+            stale=tuple(f"{finding.path.name}:{finding.line}: {finding.message}" for finding in stale),
+            overlaps=tuple(skills[other].name for other in overlaps.get(path, ())),
+        )
+        record = records.get(path, UseRecord())
+        tokens, cost = tokens_of_a_use(facts, record), costs.get(path, 0)
+        yield ReportRow(skill.name, skill.scope, path, record, tokens, cost, stale, *judge(facts, record, period))
 
 
-def _row(entry: SkillAssessment) -> tuple[str, ...]:
-    record = entry.record
-    return (
-        entry.facts.skill.name,
-        str(record.uses),
-        _ways(record),
-        f"{entry.tokens:,}",
-        f"{entry.facts.line_tokens:,}",
-        _completed(record),
-        _scripts(record),
-        record.last_used[:10],
-        entry.verdict,
-        entry.reason,
+def _row_of_elsewhere(path: str, record: UseRecord) -> ReportRow:
+    tokens = round(record.tokens / record.uses)
+    return ReportRow(
+        record.name, record.scope, path, record, tokens, 0, (), "not here", f"`{path}` is not enabled here"
     )
 
 
-def _ways(record: UseRecord) -> str:
-    return ", ".join(f"{count} {way}" for way, count in record.ways.items()) or "-"
-
-
-def _completed(record: UseRecord) -> str:
-    return "-" if record.completed is None else f"{record.completed:.0%}"
-
-
-def _scripts(record: UseRecord) -> str:
-    return f"{record.failing} of {len(record.exits)} failed" if record.exits else "-"
-
-
-def _page(assessments: Sequence[SkillAssessment], since: str | None) -> str:
-    most_uses = max((entry.record.uses for entry in assessments), default=0)
-    most_tokens = max((entry.tokens for entry in assessments), default=0)
-    rows: list[list[str | Bar]] = []
-    for entry in assessments:
-        record = entry.record
-        ways = tuple((way, float(record.ways.get(way, 0))) for way in WAYS)
-        share = (("completed", record.completed or 0.0),)
-        rows.append(
-            [
-                entry.facts.skill.name,
-                Bar(ways, most_uses, f"{record.uses}: {_ways(record)}" if record.uses else "0"),
-                Bar((("tokens", float(entry.tokens)),), most_tokens, f"{entry.tokens:,}"),
-                f"{entry.facts.line_tokens:,}",
-                Bar(share, 1.0, _completed(record)),
-                _scripts(record),
-                record.last_used[:10] or "never",
-                entry.verdict,
-                entry.reason,
-            ]
-        )
-    notes = [f"Uses since {since}." if since else "All uses on record.", f"The colours are: {', '.join(WAYS)}."]
-    return render_page("Skills", notes, _PAGE_HEAD, rows)
+def _page(rows: list[ReportRow], since: str | None) -> str:
+    most_uses = max((row.record.uses for row in rows), default=0) or 1
+    most_tokens = max((row.tokens for row in rows), default=0) or 1
+    table: list[list[str | Bar]] = []
+    for row in rows:
+        shares = {1: row.record.uses / most_uses, 3: row.tokens / most_tokens, 5: row.record.completed or 0.0}
+        table.append([Bar(text, shares[at]) if at in shares else text for at, text in enumerate(row.cells())])
+    notes = [f"Uses since {since}." if since else "All uses on record."]
+    return render_page("Skills", notes, [title.capitalize() for title in _HEAD], table)

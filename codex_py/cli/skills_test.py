@@ -243,7 +243,7 @@ def _page(plan: EvalPlan, result: EvalResult) -> str:
     most = max((float(eval_run.tokens) for eval_run in result.eval_runs), default=0.0)
     rows: list[list[str | Bar]] = []
     for eval_run in result.eval_runs:
-        tokens = Bar((("tokens", float(eval_run.tokens)),), most, f"{eval_run.tokens:,}")
+        tokens = Bar(f"{eval_run.tokens:,}", eval_run.tokens / (most or 1))
         rows.append(
             [
                 eval_run.case.name,

@@ -21,7 +21,6 @@ from codex_py.skills.parse import SkillRefused, read_skill_text
 from codex_py.skills.render import BudgetUse
 from codex_py.skills.rules import SkillSwitch, decisions
 from codex_py.skills.search import FoundPassage
-from codex_py.skills.usage import SkillUsage
 from codex_py.text.display import first_names
 from codex_py.text.sanitize import sanitize, sanitize_line
 
@@ -123,16 +122,6 @@ def finding_object(finding: LintFinding) -> dict[str, Any]:
         "message": finding.message,
         "remedy": finding.remedy,
     }
-
-
-def print_usage(usages: Sequence[SkillUsage], *, as_json: bool) -> None:
-    """Print a line for each skill, the last used first."""
-    rows = (
-        (usage.name, usage.scope, str(usage.explicit), str(usage.implicit), usage.last_used, usage.path)
-        for usage in usages
-    )
-    head = ("NAME", "SCOPE", "EXPLICIT", "IMPLICIT", "LAST USED", "PATH")
-    print_rows(head, rows, map(vars, usages), as_json=as_json)
 
 
 def print_ranking(ranked: Sequence[RankedMatch], *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Whether skills help: their uses in the ledger, what they cost, how their turns ended, and a verdict."""
+"""Whether skills help: their uses in the ledger, how their turns ended, and a verdict."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from codex_py.protocol.encoding import as_list, as_object, timestamp
 from codex_py.protocol.value import Value
-from codex_py.skills.lint_references import LintFinding
-from codex_py.skills.model import Skill
 from codex_py.skills.usage import WAYS
 
 # A use that puts more into the context, or a text of more lines, wants shortening.
@@ -22,182 +20,132 @@ _CHOSEN: Final = ("suggested", "model")
 # Of two outcomes of a turn the one further on counts.
 _OUTCOMES: Final = ("completed", "failed", "interrupted", "corrected", "undone")
 _USES: Final = ("explicit", "read", "script")
+_UNITS: Final = {"h": 3600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 
 
 class SkillFacts(Value):
-    """Facts about a skill that need no ledger. `line_tokens` is what its line in the list takes, 0 when not listed.
+    """The facts about a skill that need no ledger."""
 
-    `stale` are the findings about references that lead nowhere, `overlaps` the names of skills described alike.
-    """
-
-    skill: Skill
+    name: str
     body_tokens: int
     body_lines: int
-    line_tokens: int
+    allow_implicit: bool
     says_when: bool
-    stale: tuple[LintFinding, ...] = ()
-    overlaps: tuple[str, ...] = ()
+    stale: tuple[str, ...]
+    """Each reference that leads nowhere, and script that does not parse, in words."""
+    overlaps: tuple[str, ...]
+    """The names of skills that are described alike."""
 
 
-class UseRecord(Value):
-    """The ledger's record of a skill. `tokens` are all it put into contexts; `exits` are exit codes of its scripts."""
+class UseRecord:
+    """The ledger's record of one skill."""
 
-    ways: Mapping[str, int]
-    outcomes: Mapping[str, int]
-    tokens: int = 0
-    exits: tuple[int, ...] = ()
-    last_used: str = ""
-    projects: frozenset[str] = frozenset()
+    def __init__(self) -> None:
+        self.name = self.scope = self.last_used = ""
+        self.ways: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()
+        self.projects: set[str] = set()
+        self.exits: list[int] = []
+        self.explicit = self.tokens = 0
 
     @property
     def uses(self) -> int:
-        return sum(self.ways.values())
+        """The number of uses; in `explicit` of them the user mentioned or picked the skill."""
+        return self.ways.total()
 
     @property
     def completed(self) -> float | None:
         """The share of its turns that were completed and left as they are; None when no end of one is known."""
-        total = sum(self.outcomes.values())
-        return self.outcomes.get("completed", 0) / total if total else None
+        return self.outcomes["completed"] / self.outcomes.total() if self.outcomes else None
 
     @property
     def failing(self) -> int:
         """How often a script of it ended with an error."""
         return sum(code != 0 for code in self.exits)
 
-
-NO_USES: Final = UseRecord({}, {})
-
-
-class SkillAssessment(Value):
-    """A skill, its record, and what to do about it, with the reason."""
-
-    facts: SkillFacts
-    record: UseRecord
-    verdict: str
-    reason: str
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of one use: as recorded, else as its text is long."""
-        measured = self.record.uses and round(self.record.tokens / self.record.uses)
-        return measured or self.facts.body_tokens
-
-
-class _Tally:
-    """Counts what becomes a `UseRecord`."""
-
-    def __init__(self) -> None:
-        self.ways: Counter[str] = Counter()
-        self.turns: set[tuple[str, str]] = set()
-        self.tokens = 0
-        self.exits: list[int] = []
-        self.last_used = ""
-        self.projects: set[str] = set()
-
     def add_use(self, entry: Mapping[str, Any]) -> None:
-        self.ways[_way(entry)] += 1
+        """Count one line of the ledger; lines of earlier versions do not say how a use came about."""
+        is_explicit = entry.get("kind") == "explicit"
+        way = "named" if is_explicit else "suggested" if entry.get("suggested") is True else "model"
+        self.ways[entry["way"] if entry.get("way") in WAYS else way] += 1
+        self.explicit += is_explicit
         self.tokens += _count(entry.get("tokens"))
+        self.name, self.scope = str(entry.get("name", "")), str(entry.get("scope", ""))
         self.last_used = max(self.last_used, str(entry.get("at")))
-        self.turns.add((str(entry.get("session", "")), str(entry.get("turn", ""))))
         if isinstance(project := entry.get("project"), str):
             self.projects.add(project)
-
-    def record(self, ends: Mapping[tuple[str, str], str]) -> UseRecord:
-        outcomes = Counter(ends[turn] for turn in self.turns if turn in ends)
-        ways = {way: self.ways[way] for way in WAYS if self.ways[way]}
-        return UseRecord(ways, outcomes, self.tokens, tuple(self.exits), self.last_used, frozenset(self.projects))
 
 
 def read_records(entries: Iterable[Mapping[str, Any]], since: float | None = None) -> dict[str, UseRecord]:
     """The records of the skills in the lines of a ledger, by the path of the `SKILL.md`.
 
-    With `since`, in seconds since the epoch, older lines count as none. Lines that make no sense are skipped.
+    With `since`, in seconds since the epoch, older lines are left out. Lines that make no sense are skipped.
     """
     first = "" if since is None else timestamp(since)
-    tallies: dict[str, _Tally] = {}
+    records: dict[str, UseRecord] = {}
+    turns: dict[tuple[str, str], set[str]] = {}
     ends: dict[tuple[str, str], str] = {}
     for entry in entries:
-        at, path, kind = entry.get("at"), entry.get("path"), entry.get("kind")
+        at, path, outcome = entry.get("at"), entry.get("path"), entry.get("outcome")
+        turn = str(entry.get("session", "")), str(entry.get("turn", ""))
         if not isinstance(at, str) or at < first:
             continue
-        if kind == "turn":
-            _note_end(entry, ends, tallies)
-        elif isinstance(path, str) and kind in _USES:
-            tallies.setdefault(path, _Tally()).add_use(entry)
-    return {path: tally.record(ends) for path, tally in tallies.items() if tally.ways}
+        if entry.get("kind") == "turn" and outcome in _OUTCOMES:
+            ends[turn] = max(ends.get(turn, outcome), outcome, key=_OUTCOMES.index)
+            for used in map(as_object, as_list(entry.get("skills"))):
+                if isinstance(name := used.get("path"), str):
+                    record = records.setdefault(name, UseRecord())
+                    record.tokens += _count(used.get("tokens"))
+                    record.exits += [code for code in as_list(used.get("exits")) if isinstance(code, int)]
+        elif isinstance(path, str) and entry.get("kind") in _USES:
+            records.setdefault(path, UseRecord()).add_use(entry)
+            turns.setdefault(turn, set()).add(path)
+    for turn, outcome in ends.items():
+        for path in turns.get(turn, ()):
+            records[path].outcomes[outcome] += 1
+    return {path: record for path, record in records.items() if record.uses}
 
 
-def judge_skills(
-    facts: Sequence[SkillFacts], records: Mapping[str, UseRecord], period: str = ""
-) -> tuple[SkillAssessment, ...]:
-    """A verdict for each skill, the most used first. `period` is how the time span is called, as in `90d`."""
-    judged = [_judge(known, records.get(str(known.skill.canonical_path), NO_USES), period) for known in facts]
-    return tuple(sorted(judged, key=lambda entry: (-entry.record.uses, entry.facts.skill.name)))
+def judge(facts: SkillFacts, record: UseRecord, period: str) -> tuple[str, str]:
+    """A verdict on a skill, and its reason. `period` is how the time span is called, as in `90d`."""
+    verdict, reason = _urgent_verdict(facts, record)
+    if record.uses:
+        turns = "" if record.completed is None else f", {record.completed:.0%} of its turns completed"
+        return (verdict, reason) if verdict else ("keep", f"used {_times(record.uses)}{turns}")
+    unused = f"not used in the last {period}" if period else "no use on record"
+    return (verdict, f"{reason}; {unused}") if verdict else ("unused", unused)
 
 
-def _judge(facts: SkillFacts, record: UseRecord, period: str) -> SkillAssessment:
-    verdict, reason = _verdict(facts, record)
-    if not record.uses:
-        unused = f"not used in the last {period}" if period else "no use on record"
-        if not verdict:
-            verdict, reason = "unused", unused
-        else:
-            reason = f"{reason}; {unused}"
-    elif not verdict:
-        share = record.completed
-        turns = "" if share is None else f", {share:.0%} of its turns completed"
-        verdict, reason = "keep", f"used {_times(record.uses)}{turns}"
-    return SkillAssessment(facts, record, verdict, reason)
-
-
-def _verdict(facts: SkillFacts, record: UseRecord) -> tuple[str, str]:
-    """The most urgent reason against leaving a skill as it is, as a verdict and a sentence; both empty without one."""
-    runs, failing = len(record.exits), record.failing
+def _urgent_verdict(facts: SkillFacts, record: UseRecord) -> tuple[str, str]:
+    """The most urgent reason against leaving a skill as it is; both texts are empty without one."""
+    runs, failing, known = len(record.exits), record.failing, record.outcomes.total()
     if failing >= _MIN_FAULTS and failing * 2 >= runs:
         return "fix", f"its scripts failed {failing} of {runs} times"
-    known = sum(record.outcomes.values())
-    bad = {name: record.outcomes[name] for name in _OUTCOMES[2:] if record.outcomes.get(name)}
+    bad = {name: record.outcomes[name] for name in _OUTCOMES[2:] if record.outcomes[name]}
     if sum(bad.values()) >= _MIN_FAULTS and sum(bad.values()) * 2 >= known:
-        listed = ", ".join(f"{count} {name}" for name, count in bad.items())
-        return "fix", f"of {known} turns {listed}"
-    named = sum(count for way, count in record.ways.items() if way not in _CHOSEN)
-    if named >= _OFTEN_NAMED and named == record.uses and facts.skill.allow_implicit:
+        return "fix", f"of {known} turns {', '.join(f'{count} {name}' for name, count in bad.items())}"
+    if record.uses >= _OFTEN_NAMED and facts.allow_implicit and not any(record.ways[way] for way in _CHOSEN):
         reason = "its description may not say when" if facts.says_when else "its description does not say when"
-        return "never chosen by the model", f"named {_times(named)} and never chosen by the model: {reason}"
-    for first, *rest in (facts.stale,) if facts.stale else ():
-        more = f" (and {len(rest)} more)" if rest else ""
-        return "stale", f"{first.path.name}:{first.line}: {first.message}{more}"
-    for first, *rest in (facts.overlaps,) if facts.overlaps else ():
-        more = f" and {len(rest)} more" if rest else ""
-        return f"overlaps with {first}", f"its description is nearly that of `{first}`{more}"
+        return "never chosen by the model", f"named {_times(record.uses)} and never chosen by the model: {reason}"
+    if facts.stale:
+        return "stale", _first_of(facts.stale, "({} more)")
+    if facts.overlaps:
+        others = _first_of([f"`{name}`" for name in facts.overlaps], "and {} more")
+        return f"overlaps with {facts.overlaps[0]}", f"its description is nearly that of {others}"
     if facts.body_lines > _MANY_LINES:
         return "shorten", f"{facts.body_lines:,} lines: move what is not always needed into `references/`"
-    tokens = round(record.tokens / record.uses) if record.uses else facts.body_tokens
-    if tokens > _MANY_TOKENS:
+    if (tokens := tokens_of_a_use(facts, record)) > _MANY_TOKENS:
         return "shorten", f"a use takes {tokens:,} tokens"
     return "", ""
 
 
-def _note_end(entry: Mapping[str, Any], ends: dict[tuple[str, str], str], tallies: dict[str, _Tally]) -> None:
-    outcome, key = entry.get("outcome"), (str(entry.get("session", "")), str(entry.get("turn", "")))
-    if outcome not in _OUTCOMES:
-        return
-    before = ends.get(key, outcome)
-    ends[key] = max(before, outcome, key=_OUTCOMES.index)
-    for used in map(as_object, as_list(entry.get("skills"))):
-        if isinstance(path := used.get("path"), str):
-            tally = tallies.setdefault(path, _Tally())
-            tally.tokens += _count(used.get("tokens"))
-            tally.exits += [code for code in as_list(used.get("exits")) if isinstance(code, int)]
+def tokens_of_a_use(facts: SkillFacts, record: UseRecord) -> int:
+    """As recorded, else by the length of the text."""
+    return round(record.tokens / record.uses) if record.tokens and record.uses else facts.body_tokens
 
 
-def _way(entry: Mapping[str, Any]) -> str:
-    """How a use came about; lines of earlier versions do not say."""
-    if (way := entry.get("way")) in WAYS:
-        return str(way)
-    if entry.get("kind") == "explicit":
-        return "named"
-    return "suggested" if entry.get("suggested") is True else "model"
+def _first_of(texts: Sequence[str], more: str) -> str:
+    return texts[0] + (f" {more.format(len(texts) - 1)}" if len(texts) > 1 else "")
 
 
 def _count(value: object) -> int:
@@ -208,14 +156,12 @@ def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
-def parse_since(text: str, now: float | None = None) -> float | None:
+def parse_since(text: str) -> float | None:
     """The moment that `90d`, `12h`, `2w`, `6m`, `1y` or a date as `2026-01-31` means; None for anything else."""
-    units = {"h": 3600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
     word = text.strip().lower()
     number, unit = word[:-1], word[-1:]
-    moment = time.time() if now is None else now
-    if unit in units and number.isascii() and number.isdigit() and len(number) <= 6:
-        return max(0.0, moment - int(number) * units[unit])
+    if unit in _UNITS and number.isascii() and number.isdigit() and len(number) <= 6:
+        return max(0.0, time.time() - int(number) * _UNITS[unit])
     try:
         return time.mktime(time.strptime(word, "%Y-%m-%d"))
     except (ValueError, OverflowError):

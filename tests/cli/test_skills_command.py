@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from codex_py.protocol.events import SkillUsed
-from codex_py.skills.usage import record_use
 from tests.support.home import Place
 from tests.support.process import Finished, run
 from tests.support.skills import NO_BUNDLED, add_skill, repo_root
@@ -108,7 +106,7 @@ def test_nothing_to_show_is_said(lean: Place) -> None:
     ended = skills(lean, "list")
     assert (ended.status, ended.out) == (0, "")
     assert ended.err == "no skills found; looked in: none of the usual directories exists\n"
-    assert skills(lean, "usage").err == "no skill has been used yet\n"
+    assert skills(lean, "report").err == "no skills found\n"
 
 
 def test_another_directory_can_be_asked_about(lean: Place, tmp_path: Path) -> None:
@@ -284,27 +282,6 @@ def test_lint_fails_on_errors_alone(lean: Place) -> None:
     absent = skills(lean, "lint", "nowhere")
     hint = "give a `SKILL.md`, a skill's directory, or a directory of skills"
     assert (absent.status, absent.err) == (2, f"error: no such file: `nowhere`; {hint}\n")
-
-
-def test_usage_is_read_from_the_ledger(lean: Place) -> None:
-    path = Path("/x/spell/SKILL.md")
-    for kind in ("explicit", "read", "script"):
-        record_use(lean.codex_home, SkillUsed("spell", "user", path, kind), now=0.0)
-    ended = skills(lean, "usage")
-    assert ended.out.splitlines() == [
-        "NAME   SCOPE  EXPLICIT  IMPLICIT  LAST USED                 PATH",
-        f"spell  user   1         2         1970-01-01T00:00:00.000Z  {path}",
-    ]
-    assert json.loads(skills(lean, "usage", "--json").out) == [
-        {
-            "path": str(path),
-            "name": "spell",
-            "scope": "user",
-            "explicit": 1,
-            "implicit": 2,
-            "last_used": "1970-01-01T00:00:00.000Z",
-        }
-    ]
 
 
 def test_nothing_a_skill_says_reaches_the_terminal_as_it_is(lean: Place) -> None:

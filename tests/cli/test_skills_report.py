@@ -127,6 +127,7 @@ def test_lines_that_make_no_sense_are_skipped(lean: Place) -> None:
     path = add(lean, "spell")
     home = lean.codex_home
     for entry in (
+        {"kind": "turn", "outcome": []},
         {"kind": "turn", "outcome": "eaten", "skills": 3},
         {"kind": "turn", "session": [], "turn": {}, "outcome": "completed", "skills": [1, {"path": 2}, {"path": "/x"}]},
         {"kind": "read", "path": str(path), "tokens": "many", "way": "teleport", "turn": None},
@@ -172,7 +173,7 @@ def test_the_page_is_one_file_with_charts_and_without_scripts(lean: Place) -> No
     assert "spell" in ended.out
     page = _Tags()
     page.feed((lean.repo / "report.html").read_text())
-    assert "svg" in page.tags
+    assert "meter" in page.tags
     assert "script" not in page.tags
     assert "link" not in page.tags
     assert page.sources == []
@@ -185,4 +186,21 @@ def test_uses_elsewhere_are_counted_and_said(lean: Place) -> None:
     add(lean, "spell")
     use(lean, Path("/elsewhere/x/SKILL.md"))
     ended = run(lean, "skills", "report")
-    assert ended.err == "1 use of skills that are not enabled here are left out: see `codex-py skills usage`\n"
+    assert ended.err == "1 use of skills that are not enabled here are left out: `--all` shows them\n"
+    shown = report(lean, "--all")
+    assert (shown["x"]["verdict"], shown["x"]["path"]) == ("not here", "/elsewhere/x/SKILL.md")
+    assert "`/elsewhere/x/SKILL.md` is not enabled here" in run(lean, "skills", "report", "--all").out
+
+
+def test_the_old_name_shows_every_use_and_names_the_new_one(lean: Place) -> None:
+    path = add(lean, "spell")
+    use(lean, path, "named", turn="a", now=0.0)
+    use(lean, path, turn="b", now=60.0)
+    use(lean, Path("/elsewhere/x/SKILL.md"), now=30.0)
+    ended = run(lean, "skills", "usage", "--json")
+    assert ended.err == "`skills usage` is now `codex-py skills report --all`\n"
+    keys = ("name", "scope", "path", "explicit", "implicit", "last_used")
+    assert [tuple(entry[key] for key in keys) for entry in json.loads(ended.out)] == [
+        ("spell", "repo", str(path), 1, 1, "1970-01-01T00:01:00.000Z"),
+        ("x", "repo", "/elsewhere/x/SKILL.md", 0, 1, "1970-01-01T00:00:30.000Z"),
+    ]
