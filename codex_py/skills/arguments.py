@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from codex_py.skills.mentions import lengths_of, longest_known
+from codex_py.skills.mentions import NAME, lengths_of, longest_known
 
-_OPENING: Final = r"\s*(?:\[\$([A-Za-z0-9_:-]+)\][ \t\n\f\r]*\([^)]*\)|\$([A-Za-z0-9_:-]+))"
-_QUOTED_OR_MENTION: Final = r"\"[^\"\n]*\"|'[^'\n]*'|\[?\$[A-Za-z0-9_:-]+"
+_OPENING: Final = rf"\s*(?:\[\$({NAME})\][ \t\n\f\r]*\([^)]*\)|\$({NAME}))"
+_QUOTED_OR_MENTION: Final = rf"\"[^\"\n]*\"|'[^'\n]*'|\[?\${NAME}"
 
 
 class SkillArguments(NamedTuple):

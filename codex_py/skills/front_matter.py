@@ -42,8 +42,8 @@ FRONT_MATTER: Final[tuple[FrontMatterField, ...]] = (
     FrontMatterField(
         "name",
         "text",
-        _REQUIRED,
-        f"{MAX_NAME_CHARS} characters that can be shown",
+        "the directory's name",
+        f"{MAX_NAME_CHARS} characters that can be shown; a longer one is loaded with a warning",
         "Agent Skills",
         "The name of the skill in menus and behind `$`.",
     ),

@@ -8,14 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
+from unicodedata import normalize
 
 LinkType: TypeAlias = Literal["skill", "app", "mcp", "plugin", "other"]
 
-_NAME: Final = "[A-Za-z0-9_:-]++"
-_PLAIN: Final = re.compile(rf"\$({_NAME})")
+# ASCII letters, digits, `_`, `:` and `-`, and of the rest of Unicode everything except spaces and punctuation.
+_NAME_CHAR: Final = (
+    r"[A-Za-z0-9_:\-\u00c0-\u1fff\u200c\u200d\u2c00-\u2dff\u2e80-\u2fff\u3005-\u3007\u3031-\ufaff"
+    r"\ufb00-\ufdff\ufe20-\ufe2f\ufe70-\ufefe\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc"
+    r"\U00010000-\U0010ffff]"
+)
+NAME: Final = f"{_NAME_CHAR}++"
+# From Thai on, scripts put no space between words.
+_UNSPACED: Final = "\u0e00"
+_SPACED_HEAD: Final = re.compile("[\0-\u0dff]+")
+_PLAIN: Final = re.compile(rf"\$({NAME})")
 # Only searched up to the last `)` of a text: there every `[$name](` has its end, so no search runs through the rest
 # of the text in vain.
-_ANY: Final = re.compile(rf"\[\$({_NAME})\][ \t\n\f\r]*+\(([^)]*+)\)|\$({_NAME})")
+_ANY: Final = re.compile(rf"\[\$({NAME})\][ \t\n\f\r]*+\(([^)]*+)\)|\$({NAME})")
 
 # Names that in a prompt are the shell's variables.
 _ENV_NAMES: Final = frozenset(
@@ -50,9 +60,10 @@ class Mentions(NamedTuple):
 def find_mentions(text: str, known_names: Collection[str]) -> Mentions:
     """Find the mentions in a text, in time linear in its length.
 
-    A colon belongs to a name; when the whole run of name characters is no known name, the longest known name that
-    ends before one of its colons is meant, so `$lint: go` means `lint`. Names of common environment variables are no
-    mentions, in any case of letters. A link without a target is a plain mention.
+    A colon belongs to a name; when the whole run of name characters is no known name, the longest known name at its
+    start is meant that ends before a colon, or at a letter of a script without spaces: `$lint: go` and `$lint检查` mean
+    `lint`. Names of common environment variables are no mentions, in any case of letters. A link without a target is a
+    plain mention.
     """
     if "$" not in text:
         return Mentions()
@@ -62,38 +73,50 @@ def find_mentions(text: str, known_names: Collection[str]) -> Mentions:
     plain: dict[str, None] = {}
     unknown: list[str] = []
     for run in runs:
-        if run in known:
-            plain[run] = None
-        elif ":" not in run:
-            unknown.append(run)
-        elif name := longest_known(run, known, lengths):
+        if not run.isascii():
+            run = normalize("NFC", run)
+        if name := longest_known(run, known, lengths):
             plain[name] = None
-        elif run.partition(":")[0].lower() not in _ENV_NAMES:
-            unknown.append(run)
+        elif (head := _head(run)).partition(":")[0].lower() not in _ENV_NAMES:
+            unknown.append(head)
     return Mentions(
         tuple([name for name in plain if name.lower() not in _ENV_NAMES]),
-        tuple([run for run in unknown if run.lower() not in _ENV_NAMES]),
+        tuple([run for run in dict.fromkeys(unknown) if run.lower() not in _ENV_NAMES]),
         links,
     )
 
 
 def is_mentionable(name: str) -> bool:
     """Whether `$name` can stand for a skill of this name."""
-    return re.fullmatch(_NAME, name) is not None and name.lower() not in _ENV_NAMES
+    return re.fullmatch(NAME, name) is not None and name.lower() not in _ENV_NAMES
 
 
 def longest_known(run: str, known: Collection[str], lengths: Sequence[int]) -> str:
-    """What a run of name characters means: all of it, or the longest known name before one of its colons, or "".
+    """What a run of name characters means: all of it, or the longest known name that ends within it, or "".
 
     `lengths` are the different lengths of the known names, the greatest first.
     """
     if run in known:
         return run
-    if ":" in run:
+    if ":" in run or not run.isascii():
         for length in lengths:
-            if run[length : length + 1] == ":" and run[:length] in known:
+            if length < len(run) and run[:length] in known and _may_end(run[:length], run[length]):
                 return run[:length]
     return ""
+
+
+def _may_end(name: str, following: str) -> bool:
+    """Whether a name can end before a character that may be part of a name."""
+    if following in "-_":
+        return False
+    has_boundary = max(name[-1:], following) >= _UNSPACED or (name.isascii() and not following.isascii())
+    return following == ":" or has_boundary
+
+
+def _head(run: str) -> str:
+    """What is quoted of a run that is no name: without the text that follows it in a script without spaces."""
+    found = _SPACED_HEAD.match(run)
+    return found[0] if found else run
 
 
 def lengths_of(names: Iterable[str]) -> list[int]:

@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
+from unicodedata import normalize
 
 from codex_py.errors import CodexError
 from codex_py.skills.metadata import (
@@ -35,7 +36,8 @@ from codex_py.text.nearest import nearest
 from codex_py.text.sanitize import sanitize_line
 
 MAX_NAME_CHARS: Final = 64
-MAX_QUALIFIED_NAME_CHARS: Final = 129
+# A longer name would crowd out everything else in the list.
+MAX_LOADED_NAME_CHARS: Final = 1024
 MAX_DESCRIPTION_CHARS: Final = 1024
 MAX_TOOLS_CHARS: Final = 4096
 _TEXT_KEYS: Final = frozenset({"name", "description", "short-description"})
@@ -64,31 +66,39 @@ class SkillText(NamedTuple):
     options: SkillOptions = SkillOptions()
 
 
-def parse_skill(text: str) -> SkillText:
+def parse_skill(text: str, directory_name: str = "") -> SkillText:
     """Read the text of a `SKILL.md`. Raises `SkillRefused`.
 
-    `name` and `description` are required; the other keys fail open. Frontmatter that is not YAML is repaired once.
+    `description` is required, and so is `name` unless there is a `directory_name` to take its place; the other keys
+    fail open. Frontmatter that is not YAML is repaired once.
     """
     block = split_frontmatter(text)
     if block is None:
         raise SkillRefused(_why_no_frontmatter(text))
     fields, mapping = _read_repaired(block.yaml)
     name, description, short = (collapse(field or "") for field in fields)
+    name, remark = normalize("NFC", name), ""
     if not name:
-        raise SkillRefused(_missing("name", mapping))
+        name, remark = normalize("NFC", directory_name), _missing("name", mapping)
+        if not name:
+            raise SkillRefused(remark)
+        remark += f"; the name of the directory is used: `{sanitize_line(name)}`"
     check_name(name)
+    if len(name) > MAX_NAME_CHARS:
+        remark = f"`name` has {len(name)} characters: the format allows {MAX_NAME_CHARS}"
     if not description:
         raise SkillRefused(_missing("description", mapping))
-    return _with_extras(SkillText(name, sanitize_line(description), sanitize_line(short) or None), mapping)
+    return _with_extras(
+        SkillText(name, sanitize_line(description), sanitize_line(short) or None, remark=remark), mapping
+    )
 
 
 def check_name(name: str) -> None:
-    """Raise `SkillRefused` for a base name that is missing, too long or not printable."""
-    if not name:
-        raise SkillRefused("missing field `name`")
-    if len(name) > MAX_NAME_CHARS:
-        raise SkillRefused(f"invalid name: exceeds maximum length of {MAX_NAME_CHARS} characters")
-    _require_printable(name)
+    """Raise `SkillRefused` for a name that is longer than any list can show, or not printable."""
+    if len(name) > MAX_LOADED_NAME_CHARS:
+        raise SkillRefused(f"invalid name: exceeds maximum length of {MAX_LOADED_NAME_CHARS} characters")
+    if (shown := sanitize_line(name)) != name or "\t" in name:
+        raise SkillRefused(f"invalid name: `{shown}` has characters that cannot be shown")
 
 
 def _missing(field: str, mapping: dict[str, YamlValue]) -> str:
@@ -102,15 +112,8 @@ def qualified_name(namespace: str | None, name: str) -> str:
     if namespace is None:
         return name
     whole = f"{namespace}:{name}"
-    if len(whole) > MAX_QUALIFIED_NAME_CHARS:
-        raise SkillRefused(f"invalid qualified name: exceeds maximum length of {MAX_QUALIFIED_NAME_CHARS} characters")
-    _require_printable(whole)
+    check_name(whole)
     return whole
-
-
-def _require_printable(name: str) -> None:
-    if (shown := sanitize_line(name)) != name or "\t" in name:
-        raise SkillRefused(f"invalid name: `{shown}` has characters that cannot be shown")
 
 
 def _why_no_frontmatter(text: str) -> str:
@@ -157,7 +160,7 @@ def _read(source: str) -> tuple[_Fields, dict[str, YamlValue]]:
 def _with_extras(skill: SkillText, mapping: dict[str, YamlValue]) -> SkillText:
     if mapping.keys() <= {"name", "description", "metadata"}:
         return skill
-    remarks: list[str] = []
+    remarks = [skill.remark] if skill.remark else []
     metadata = read_metadata(mapping)
     remarks += [f"ignored: {fault}" for fault in metadata.faults]
     known = len(remarks)
@@ -205,7 +208,8 @@ MAX_CHECKED_BYTES: Final = 1024 * 1024
 def read_record(found: FoundFile, inside: Path | None) -> SkillRecord:
     """Read what was found; never raises. Files of a project are read only from `inside` it."""
     try:
-        skill = parse_skill(read_skill_text(found.real, inside))
+        directory = found.path.rpartition("/")[0].rpartition("/")[2]
+        skill = parse_skill(read_skill_text(found.real, inside), directory)
         name = qualified_name(found.namespace, skill.name)
     except SkillRefused as error:
         return SkillRecord(found, str(error))

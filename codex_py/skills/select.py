@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from functools import cached_property
@@ -21,6 +22,12 @@ _MAX_CHOICES: Final = 4
 # How alike a mention and a name are, by difflib's ratio, for the mention to be a mistake.
 _NEAR: Final = 0.85
 _MIN_NEAR: Final = 4
+# One of three characters may differ where a character is a word.
+_NEAR_SHORT: Final = 0.6
+_MAX_QUOTED: Final = 40
+# What stands before a name, at the start of a message or behind a verb, for it to be meant as a skill's.
+_BEFORE_SKILL: Final = r"(?:^\s*|\b(?:use|using|run|with|via|apply|invoke|try)\s+(?:the\s+)?|[用按])$"
+_AFTER_SKILL: Final = r"(?!->|\.\w|[\[({=\w])"
 _MAX_COMPARED: Final = 20
 
 
@@ -91,6 +98,8 @@ class _Chosen:
         self._ambiguous: dict[str, RefusedMention] = {}
         # By the line for the user; what is written there.
         self._notices: dict[str, str] = {}
+        # A line for each name that is like no skill's. They hold no message back.
+        self._unknown: list[str] = []
         self._untold = 0
         self._compared = 0
 
@@ -99,10 +108,10 @@ class _Chosen:
         for picked in structured:
             self.pick(picked)
         known = {skill.name for skill in self._catalog.skills}
-        for mentions in [find_mentions(text, known) for text in texts]:
+        for text, mentions in [(text, find_mentions(text, known)) for text in texts]:
             self.follow_links(mentions.links)
             self.resolve_names([name for name in mentions.plain if name.lower() not in connector_slugs])
-            self.note_unknown([run for run in mentions.unknown if run.lower() not in connector_slugs])
+            self.note_unknown([run for run in mentions.unknown if run.lower() not in connector_slugs], text)
         return self
 
     def pick(self, picked: SkillInput) -> None:
@@ -166,25 +175,39 @@ class _Chosen:
                 self._notices[f"the skill `{_shown(name)}` is switched off; {_enabling(name)}"] = name
         self._add(found)
 
-    def note_unknown(self, runs: Iterable[str]) -> None:
+    def note_unknown(self, runs: Iterable[str], text: str) -> None:
         for run in runs:
             if not (name := longest_known(run.lower(), self._by_case, self._lengths)):
-                if not self._note_not_loaded(run):
-                    self._note_near(run)
+                if not self._note_not_loaded(run) and self._compared < _MAX_COMPARED:
+                    self._note_near(run, text)
                 continue
             names = self._by_case[name]
             if not self._blocked.intersection(names):
-                self._refuse(names[0], run[: len(name)], "is the name of no skill; you could mean ", self._named(names))
+                self._refuse(names[0], run[: len(name)], "is not a skill; you could mean ", self._named(names))
 
-    def _note_near(self, run: str) -> None:
-        """A line when the run is nearly a name; `$HOME`, `$1` and short words are taken for variables of the shell."""
+    def _note_near(self, run: str, text: str) -> None:
+        """A line when the run is nearly a name or is meant as a skill's; none for variables such as `$HOME`."""
         run = run.rstrip(":")
-        if len(run) < _MIN_NEAR or run.isupper() or not run[0].isalpha() or self._compared == _MAX_COMPARED:
+        is_short = len(run) < (_MIN_NEAR if run.isascii() else 2)
+        if is_short or not run[0].isalpha() or (run.isupper() and run.isascii()):
             return
         self._compared += 1
-        near = get_close_matches(run.lower(), self._by_case, 1, _NEAR)
-        if near and not self._blocked.intersection(names := self._by_case[near[0]]):
-            self._refuse(f"${run}", run, "is the name of no skill; did you mean ", self._named(names), "?")
+        if not (near := self._nearest(run.lower())):
+            if not run.isascii() or _is_meant_as_skill(run.rstrip("-"), text):
+                shown = _shown(run[:_MAX_QUOTED])
+                self._unknown.append(f"`${shown}` is not a skill; `codex-py skills list` shows the names")
+        elif not self._blocked.intersection(names := self._by_case[near[0]]):
+            self._refuse(f"${run}", run, "is not a skill; did you mean ", self._named(names), "?")
+
+    def _nearest(self, run: str) -> list[str]:
+        """The name that is most like a run. In a script without spaces the text after the name belongs to the run."""
+        if run.isascii():
+            return get_close_matches(run, self._by_case, 1, _NEAR)
+        names = [name for name in self._by_case if not name.isascii()]
+        found = [
+            near for length in lengths_of(names) for near in get_close_matches(run[:length], names, 1, _NEAR_SHORT)
+        ]
+        return found[:1] or get_close_matches(run, names, 1, _NEAR_SHORT)
 
     def _note_not_loaded(self, run: str) -> bool:
         name = run if run in self._not_loaded else run.partition(":")[0]
@@ -196,7 +219,7 @@ class _Chosen:
 
     def notices(self) -> tuple[str, ...]:
         """At most eight lines; the last one says how many more there would be."""
-        lines = [*self._notices, *(mention.reason for mention in self._open())]
+        lines = [*self._notices, *(mention.reason for mention in self._open()), *self._unknown]
         if (rest := len(lines) + self._untold - _MAX_NOTICES) > 0:
             lines = [*lines[: _MAX_NOTICES - 1], f"{rest + 1} more mentions select no skill"]
         return tuple(lines)
@@ -280,6 +303,13 @@ class _Chosen:
     def _hint(self, name: str) -> str:
         skills = self._catalog.find(name)
         return f"; you could mean {_choices(skills)}" if skills else ""
+
+
+def _is_meant_as_skill(run: str, text: str) -> bool:
+    """Whether an unknown `$name` is likely to mean a skill, and not a variable."""
+    found = re.search(rf"\${re.escape(run)}{_AFTER_SKILL}", text)
+    before = text[max(0, found.start() - 20) : found.start()] if found else "`"
+    return re.search(_BEFORE_SKILL, before, re.IGNORECASE) is not None
 
 
 def _choices(skills: Sequence[Skill]) -> str:

@@ -30,7 +30,7 @@ def load_warnings(catalog: SkillCatalog) -> tuple[str, ...]:
     lines = [f"failed to load skill {problem.path}: {problem.message}" for problem in problems]
     if len(lines) > _MAX_LINES:
         lines = [f"failed to load {len(lines)} skills, such as {problems[0].path}: {problems[0].message} ({_MORE})"]
-    lines += [f"ignored metadata {remark.path}: {remark.message}" for remark in catalog.remarks[:1]]
+    lines += [f"skill file {remark.path}: {remark.message}" for remark in catalog.remarks[:1]]
     if (others := len(catalog.remarks) - 1) > 0:
         lines[-1] += f", and that of {others} more ({_MORE})"
     notes = catalog.notes

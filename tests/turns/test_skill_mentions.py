@@ -59,7 +59,7 @@ async def test_a_name_or_a_link_selects_wherever_it_stands(place: Place) -> None
     messages = [text.format(path=lint) if "{path}" in text else text for text in SELECTING]
     talked = await ask(place, *messages)
     assert talked.last.body == whole_body(place, talked.last, *turns(messages, lambda _: [injected(lint)]))
-    assert talked.warnings == ["`$lint-al` is the name of no skill; did you mean `$lint-all` (repo)?"]
+    assert talked.warnings == ["`$lint-al` is not a skill; did you mean `$lint-all` (repo)?"]
 
 
 async def test_what_is_no_name_and_no_link_selects_nothing(place: Place) -> None:
@@ -69,10 +69,12 @@ async def test_what_is_no_name_and_no_link_selects_nothing(place: Place) -> None
     messages = [text.replace("{path}", str(lint)).replace("{directory}", str(lint.parent)) for text in NOT_SELECTING]
     talked = await ask(place, *messages)
     assert talked.last.body == whole_body(place, talked.last, *turns(messages, lambda _: []))
-    assert talked.warnings == [
-        f"`${written}` is the name of no skill; did you mean `${name}` (repo)?"
+    near = [
+        f"`${written}` is not a skill; did you mean `${name}` (repo)?"
         for written, name in (("lint-", "lint"), ("lint_", "lint"), ("lint-al", "lint-all"), ("lint2", "lint"))
     ]
+    unlike = "`$lint-all-of-it` is not a skill; `codex-py skills list` shows the names"
+    assert talked.warnings == [*near[:3], unlike, near[3]]
 
 
 async def test_what_is_nearly_a_name_is_reported_and_a_shell_variable_is_not(place: Place) -> None:
@@ -81,7 +83,66 @@ async def test_what_is_nearly_a_name_is_reported_and_a_shell_variable_is_not(pla
     prompt = "$fix-test: then $HOME $PATH $1 $10 $nam $? $_ $NAMES $FIX_TESTS ${fix-test} $(fix-test) cost$ 5$"
     talked = await ask(place, prompt)
     assert talked.warnings == [
-        "`$fix-test` is the name of no skill; did you mean `$fix-tests` (repo)?",
+        "`$fix-test` is not a skill; did you mean `$fix-tests` (repo)?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("代码审查", "$代码审查 看看 app.py"),
+        ("代码审查", "请用$代码审查检查一下"),
+        ("代码审查", "[$代码审查]({path})"),
+        ("レビュー", "$レビューしてください"),
+        ("검사", "$검사로 확인해줘"),
+        ("größe", "$größe: bitte"),
+        ("проверка", "запусти $проверка, пожалуйста"),
+        ("فحص", "$فحص هذا"),
+        ("परीक्षण", "$परीक्षण करो"),
+        ("ตรวจโค้ด", "$ตรวจโค้ด หน่อย"),
+    ],
+)
+async def test_a_name_in_any_script_is_a_mention(place: Place, name: str, message: str) -> None:
+    path = add_skill(repo_root(place), name)
+    text = message.replace("{path}", str(path))
+    talked = await talk(place, text)
+    assert [use.name for use in talked.uses] == [name]
+    assert talked.requests[0].body["input"][-2:] == [injected(path, name), user(text)]
+    assert talked.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("message", "warnings"),
+    [
+        ("$代碼审查 看看", ["`$代碼审查` is not a skill; did you mean `$代码审查` (repo)?"]),
+        ("用$代碼审查检查这个文件吧", ["`$代碼审查检查这个文件吧` is not a skill; did you mean `$代码审查` (repo)?"]),
+        ("$名字", ["`$名字` is not a skill; `codex-py skills list` shows the names"]),
+        ("$wholly-other do it", ["`$wholly-other` is not a skill; `codex-py skills list` shows the names"]),
+        ("please use $wholly-other", ["`$wholly-other` is not a skill; `codex-py skills list` shows the names"]),
+        ("why is $user undefined", []),
+        ("$user->name is null", []),
+        ("set $primary-color to red", []),
+        ("`$wholly-other`", []),
+        ("costs $5 or $12.50", []),
+        ("use $HOME/bin and ${x}", []),
+        ("$PORT is taken", []),
+    ],
+)
+async def test_an_unknown_name_is_named_and_a_variable_is_not(place: Place, message: str, warnings: list[str]) -> None:
+    add_skill(repo_root(place), "代码审查")
+    talked = await talk(place, message)
+    assert (talked.uses, talked.warnings) == ([], warnings)
+
+
+async def test_a_skill_without_a_name_has_that_of_its_directory(place: Place) -> None:
+    root = repo_root(place)
+    nameless = add_skill(root, "lint", "---\ndescription: checks\n---\nDo it.\n")
+    long = add_skill(root, "long", skill_text("x" * 65))
+    talked = await talk(place, f"$lint ${'x' * 65}")
+    assert [use.path for use in talked.uses] == [nameless, long]
+    assert talked.warnings == [
+        f"skill file {nameless}: missing field `name`; the name of the directory is used: `lint`, and that of 1 more "
+        "(`codex-py skills doctor` tells all)"
     ]
 
 
@@ -136,8 +197,8 @@ async def test_a_link_to_home_is_written_with_a_tilde(place: Place) -> None:
             "[$lint](skill://{directory})",
             "`{directory}` of `$lint` is the directory of a skill; write `[$lint]({path})`",
         ),
-        ("use $LINT: now", "`$LINT` is the name of no skill; you could mean `$lint` (repo)"),
-        ("use $Fmt", "`$Fmt` is the name of no skill; you could mean `$fMT` (repo) or `$fmt` (user)"),
+        ("use $LINT: now", "`$LINT` is not a skill; you could mean `$lint` (repo)"),
+        ("use $Fmt", "`$Fmt` is not a skill; you could mean `$fMT` (repo) or `$fmt` (user)"),
         (
             "use $twin",
             "`$twin` could mean 2 skills and selects none: `[$twin]({twin})` (repo) or `[$twin]({own})` (user)",
@@ -181,7 +242,7 @@ async def test_a_skill_of_a_plugin_is_named_with_its_namespace(place: Place) -> 
         talked.last,
         *turns(messages, lambda message: [injected(path, "tools:lint")] if message != "$lint" else []),
     )
-    assert talked.warnings == ["`$lint` is the name of no skill; you could mean `$tools:lint` (user)"]
+    assert talked.warnings == ["`$lint` is not a skill; you could mean `$tools:lint` (user)"]
 
 
 async def test_a_picked_skill_comes_first_and_takes_its_name_from_the_mentions(place: Place) -> None:

@@ -166,7 +166,7 @@ async def test_bad_skills_are_a_line_each_and_hurt_no_other(place: Place) -> Non
     root = repo_root(place)
     good = add_skill(root, "good")
     reasons = {
-        "nameless": ("---\ndescription: x\n---\n", "missing field `name`"),
+        "empty": ("---\n---\n", "missing YAML frontmatter delimited by ---: nothing between the two lines"),
         "no-description": ("---\nname: x\n---\n", "missing field `description`"),
         "no-text": (b"---\nname: x\ndescription: y\n---\n\xff", "failed to read file: not UTF-8 at byte 31"),
         "no-yaml": (
@@ -179,14 +179,14 @@ async def test_bad_skills_are_a_line_each_and_hurt_no_other(place: Place) -> Non
         ),
     }
     paths = {name: add_skill(root, name, text) for name, (text, _) in reasons.items()}
-    talked = await talk(place, "use $nameless and $good")
+    talked = await talk(place, "use $empty and $good")
     [request] = talked.requests
     assert request.body == whole_body(
-        place, request, injected(good), user("use $nameless and $good"), skills=skill_list(line("good", good))
+        place, request, injected(good), user("use $empty and $good"), skills=skill_list(line("good", good))
     )
     assert talked.warnings == [
         *(f"failed to load skill {paths[name]}: {reason}" for name, (_, reason) in reasons.items()),
-        f"`$nameless` selects nothing: `{paths['nameless']}` could not be loaded: missing field `name`",
+        f"`$empty` selects nothing: `{paths['empty']}` could not be loaded: {reasons['empty'][1]}",
     ]
 
 
@@ -223,7 +223,7 @@ async def test_what_hides_a_skill_from_the_list_leaves_it_to_be_named(place: Pla
     listed = skill_list(*(line(name, f"{root}/{name}/SKILL.md") for name in ("plain", "shown")))
     assert request.body == whole_body(place, request, *given, user(prompt), skills=listed)
     assert talked.warnings == [
-        f"ignored metadata {broken.parent}/agents/openai.yaml: "
+        f"skill file {broken.parent}/agents/openai.yaml: "
         "`policy.allow_implicit_invocation` is neither `true` nor `false`; "
         "until it is corrected, the model cannot choose this skill"
     ]

@@ -48,7 +48,8 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
     write(user / "listed" / "SKILL.md", "listed")
     write(user / "off" / "SKILL.md", "off")
     write(user / "quiet" / "SKILL.md", "quiet", "disable-model-invocation: true\n")
-    write(user / "bad" / "SKILL.md", "''")
+    (user / "bad").mkdir()
+    (user / "bad" / "SKILL.md").write_text("---\nname: bad\n---\n")
     write(user / "other" / "SKILL.md", "other", "policy:\n  products: [atlas]\n")
     write(user / "case" / "skill.md")
     write(user / ".system" / "s" / "SKILL.md")
@@ -74,7 +75,7 @@ def test_every_skill_in_reach_is_judged(place: Workplace) -> None:
             "quiet",
             "loaded; not listed, because its policy allows no implicit use: mention it",
         ),
-        "home/skills/bad/SKILL.md": (False, None, "missing field `name`"),
+        "home/skills/bad/SKILL.md": (False, None, "missing field `description`"),
         "home/skills/other/SKILL.md": (
             False,
             None,

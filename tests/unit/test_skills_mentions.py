@@ -5,7 +5,7 @@ import pytest
 from codex_py.skills.mentions import LinkMention, Mentions, find_mentions, is_mentionable, lengths_of, longest_known
 from tests.support.work import within
 
-KNOWN = {"lint", "fix-tests", "a_b", "ops", "ops:deploy", "path", "2to3"}
+KNOWN = {"lint", "fix-tests", "a_b", "ops", "ops:deploy", "path", "2to3", "代码审查", "검사", "größe", "ตรวจ"}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,16 @@ KNOWN = {"lint", "fix-tests", "a_b", "ops", "ops:deploy", "path", "2to3"}
         ("```\n$lint\n```", ("lint",), ()),
         ("<b>$lint</b>", ("lint",), ()),
         ("${lint} $(lint) $ lint ＄lint @lint /lint $", (), ()),
-        ("$größe", (), ("gr",)),
+        ("$größe $größer", ("größe",), ("größer",)),
+        ("$gro\u0308ße", ("größe",), ()),
+        ("用$代码审查检查这个文件", ("代码审查",), ()),
+        ("$代码审查：app.py，$lint检查", ("代码审查", "lint"), ()),
+        ("$代码审查app.py", ("代码审查",), ()),
+        ("$검사를 해줘", ("검사",), ()),
+        ("$ตรวจโค้ด", ("ตรวจ",), ()),
+        ("$代码-x $名字", (), ("代码-x", "名字")),
+        ("$HOME路径 花费$5美元", (), ("5",)),
+        ("$lint🎉", ("lint",), ()),
         ("$PATH $path $Home $xdg_config_home", (), ()),
         ("$PATH:/usr/bin", (), ()),
         ("$EDITOR $LOGNAME", (), ("EDITOR", "LOGNAME")),
@@ -126,7 +135,7 @@ def test_a_hostile_megabyte_is_read_in_linear_time(text: str) -> None:
 
 def test_which_names_can_be_mentioned() -> None:
     names = ["lint", "ns:lint", "2_to-3", "my skill", "größe", "", "a/b", "path", "HOME", "lint\n"]
-    assert [name for name in names if is_mentionable(name)] == ["lint", "ns:lint", "2_to-3"]
+    assert [name for name in names if is_mentionable(name)] == ["lint", "ns:lint", "2_to-3", "größe"]
 
 
 @pytest.mark.parametrize(

@@ -150,8 +150,8 @@ def test_the_error_is_that_of_the_text_as_it_was_written() -> None:
         ("---\nname: a\n---\n", "missing field `description`"),
         ("---\nname: a\ndescription: '  '\n---\n", "missing field `description`"),
         (
-            f"---\nname: {'a' * 65}\ndescription: x\n---\n",
-            "invalid name: exceeds maximum length of 64 characters",
+            f"---\nname: {'a' * 1025}\ndescription: x\n---\n",
+            "invalid name: exceeds maximum length of 1024 characters",
         ),
         (
             '---\nname: "a\\eb"\ndescription: x\n---\n',
@@ -167,8 +167,19 @@ def test_a_skill_that_cannot_be_loaded_says_why(text: str, reason: str) -> None:
     assert refusal(text) == reason
 
 
-def test_a_name_of_64_characters_counts_characters_and_not_bytes() -> None:
-    assert skill(f"name: {'中' * 64}\ndescription: x").name == "中" * 64
+def test_a_name_of_more_than_64_characters_is_loaded_with_a_remark() -> None:
+    assert skill(f"name: {'中' * 64}\ndescription: x").remark == ""
+    long = skill(f"name: {'中' * 65}\ndescription: x")
+    assert (long.name, long.remark) == ("中" * 65, "`name` has 65 characters: the format allows 64")
+
+
+@pytest.mark.parametrize("line", ["", "name:\n", "name: ''\n", "nme: lint\n"])
+def test_a_missing_name_is_that_of_the_directory(line: str) -> None:
+    read = parse_skill(f"---\n{line}description: x\n---\n", "fix-tests")
+    assert (read.name, read.remark.partition("; ")[2]) == (
+        "fix-tests",
+        "the name of the directory is used: `fix-tests`",
+    )
 
 
 def test_a_name_may_have_spaces_and_slashes() -> None:
@@ -176,11 +187,11 @@ def test_a_name_may_have_spaces_and_slashes() -> None:
     assert skill("name: |\n  two\n  lines\ndescription: x").name == "two lines"
 
 
-def test_a_qualified_name_has_a_limit_of_its_own() -> None:
+def test_a_qualified_name_has_a_limit_too() -> None:
     assert qualified_name(None, "a") == "a"
     assert qualified_name("n" * 64, "a" * 64) == "n" * 64 + ":" + "a" * 64
-    with pytest.raises(SkillRefused, match="invalid qualified name: exceeds maximum length of 129 characters"):
-        qualified_name("n" * 65, "a" * 64)
+    with pytest.raises(SkillRefused, match="invalid name: exceeds maximum length of 1024 characters"):
+        qualified_name("n" * 1024, "a")
     with pytest.raises(SkillRefused, match="cannot be shown"):
         qualified_name("n\n", "a")
 

@@ -115,10 +115,10 @@ def test_a_disabled_skill_is_not_selected_by_link_or_pick() -> None:
 @pytest.mark.parametrize(
     ("text", "notice"),
     [
-        ("$Lint", "`$Lint` is the name of no skill; you could mean `$lint` (user)"),
-        ("$LINT: go", "`$LINT` is the name of no skill; you could mean `$lint` (user)"),
-        ("$deploy", "`$deploy` is the name of no skill; you could mean `$ops:deploy` (user)"),
-        ("$Ops:Deploy:", "`$Ops:Deploy` is the name of no skill; you could mean `$ops:deploy` (user)"),
+        ("$Lint", "`$Lint` is not a skill; you could mean `$lint` (user)"),
+        ("$LINT: go", "`$LINT` is not a skill; you could mean `$lint` (user)"),
+        ("$deploy", "`$deploy` is not a skill; you could mean `$ops:deploy` (user)"),
+        ("$Ops:Deploy:", "`$Ops:Deploy` is not a skill; you could mean `$ops:deploy` (user)"),
     ],
 )
 def test_a_name_in_another_case_selects_nothing_and_says_so(text: str, notice: str) -> None:

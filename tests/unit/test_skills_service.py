@@ -187,7 +187,7 @@ def test_bad_metadata_is_told_and_costs_only_itself(place: Workplace) -> None:
     catalog = place.load()
     assert [skill.interface for skill in catalog.skills] == [None, None]
     assert load_warnings(catalog) == (
-        f"ignored metadata {place.user}/a/agents/openai.yaml: `interface` is not a mapping, and that of 1 more "
+        f"skill file {place.user}/a/agents/openai.yaml: `interface` is not a mapping, and that of 1 more "
         "(`codex-py skills doctor` tells all)",
     )
 
@@ -227,9 +227,9 @@ def test_skills_of_a_plugin_carry_its_name(place: Workplace) -> None:
     (skill,) = place.start().catalog(place.request().replace(plugin_roots=(plugin,))).skills
     assert (skill.name, skill.plugin_id, skill.namespace) == ("p:a", "p@market", "p")
     assert skill.interface == Interface(icon_small=root / "assets" / "i.png")
-    long = PluginSkills(root / "skills", root, "p@market", "n" * 128)
+    long = PluginSkills(root / "skills", root, "p@market", "n" * 1024)
     (problem,) = place.start().catalog(place.request().replace(plugin_roots=(long,))).problems
-    assert problem.message == "invalid qualified name: exceeds maximum length of 129 characters"
+    assert problem.message == "invalid name: exceeds maximum length of 1024 characters"
 
 
 def test_rules_switch_skills_off(place: Workplace) -> None:
