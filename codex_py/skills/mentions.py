@@ -114,7 +114,7 @@ def _may_end(name: str, following: str) -> bool:
 
 
 def _head(run: str) -> str:
-    """What is quoted of a run that is no name: without the text that follows it in a script without spaces."""
+    """The part of an unknown run that is quoted: not the text that follows it in a script without spaces."""
     found = _SPACED_HEAD.match(run)
     return found[0] if found else run
 
