@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -16,7 +15,6 @@ from codex_py.protocol.encoding import as_object
 from codex_py.skills.model import SkillRoot
 from codex_py.skills.scan import scan_root
 
-_SCAN_SECONDS: Final = 10.0
 _UNUSED: Final = ("commands", "agents", "lspServers", "outputStyles")
 
 
@@ -42,10 +40,9 @@ def plugin_contents(plugin: Plugin) -> PluginContents:
     """Read the contents of a plugin; unreadable files become problems and raise nothing."""
     skills: list[str] = []
     problems: list[str] = []
-    until = time.monotonic() + _SCAN_SECONDS
     for directory in plugin.skills:
         root = SkillRoot(directory, "user", "plugin", plugin.name, plugin.id, plugin.root, inside=plugin.root)
-        scan = scan_root(root, None, until=until)
+        scan = scan_root(root, None)
         skills += [record.name for record in scan.records if not record.error]
         refused = [(record.file.path, record.error) for record in scan.records if record.error]
         refused += [(str(refusal.path), refusal.message) for refusal in scan.refused]

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from codex_py.config.entries import SkillSelector, set_skill_rule
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
@@ -28,9 +28,6 @@ from codex_py.skills.search import FoundPassage
 from codex_py.skills.service import SkillService
 
 __all__ = ["Skill", "SkillAdmin", "look_at_skills", "named", "switch_skills", "window_for"]
-
-# A command that shows skills waits for all of them; before a first request there is less time.
-_READ_SECONDS: Final = 15.0
 
 
 class SkillAdmin(NamedTuple):
@@ -58,9 +55,7 @@ def look_at_skills(request: ConfigRequest, *, refresh: bool = False, extra_roots
 
 
 def _skill_service(home: Path, env: Mapping[str, str]) -> SkillService:
-    return SkillService(
-        home / "cache" / "skills", load_checker=partial(lock_check, home, env), max_seconds=_READ_SECONDS
-    )
+    return SkillService(home / "cache" / "skills", load_checker=partial(lock_check, home, env))
 
 
 def switch_skills(admin: SkillAdmin, skills: Sequence[Skill], *, enabled: bool, by_path: bool) -> Path:

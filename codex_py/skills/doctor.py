@@ -17,7 +17,14 @@ from codex_py.skills.record import FoundFile
 from codex_py.skills.render import BudgetUse, render_skills
 from codex_py.skills.roots import SkillRootsRequest, skill_roots
 from codex_py.skills.rules import SkillSwitch, decisions, idle_rules
-from codex_py.skills.scan import MAX_DEPTH, MAX_DIRECTORIES, SKILL_FILE, SKIPPED_DIRECTORIES, is_kernel_directory
+from codex_py.skills.scan import (
+    MAX_DEPTH,
+    MAX_DIRECTORIES,
+    MAX_TOTAL_BYTES,
+    SKILL_FILE,
+    SKIPPED_DIRECTORIES,
+    is_kernel_directory,
+)
 
 _MAX_DIRECTORIES: Final = 20_000
 _MAX_LEVELS: Final = 12
@@ -160,7 +167,8 @@ def _why_not_found(path: Path, root: SkillRoot, loaded: dict[Path, Skill]) -> st
         return f"the same name and content as the skill at `{copied.path}`, which counts once"
     if not record.ours:
         return "made for other programs: its `policy.products` does not name `codex`"
-    return f"beyond the first {MAX_DIRECTORIES} directories of `{root.path}`, or the time to search them"
+    limits = f"{MAX_DIRECTORIES} directories, or {MAX_TOTAL_BYTES // 1024**2} MiB of skills"
+    return f"beyond the first {limits}, of `{root.path}`"
 
 
 def _shortest(path: Path, request: SkillRootsRequest) -> Path:

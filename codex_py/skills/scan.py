@@ -1,10 +1,12 @@
-"""Finding the `SKILL.md` files below a root and reading those that changed, within limits of time and size."""
+"""Finding the `SKILL.md` files below a root and reading those that changed, within limits of number and size.
+
+No clock decides what is found: a busy machine must not change the prompt.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
-import time
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Final, NamedTuple
 from codex_py.paths import real_path
 from codex_py.skills.model import SkillProblem, SkillRoot
 from codex_py.skills.namespace import MANIFEST_DIRECTORIES, Namespaces
-from codex_py.skills.parse import read_record, sources
+from codex_py.skills.parse import MAX_CHECKED_BYTES, read_record, sources
 from codex_py.skills.record import NEVER, FoundFile, Scan, SkillRecord, Stamp, stamp
 from codex_py.skills.roots import leads_outside
 from codex_py.text.sanitize import sanitize_line
@@ -22,6 +24,7 @@ SKILL_FILE: Final = "SKILL.md"
 MAX_DEPTH: Final = 6
 MAX_DIRECTORIES: Final = 20_000
 MAX_ENTRIES: Final = 200_000
+MAX_TOTAL_BYTES: Final = 256 * 1024 * 1024
 _MAX_PEEKED: Final = 20
 SKIPPED_DIRECTORIES: Final = frozenset({"node_modules", "__pycache__"})
 # Where a link must not lead: remotes keep passwords there.
@@ -46,9 +49,8 @@ class Directory(NamedTuple):
     depth: int
 
 
-def find_skill_files(root: SkillRoot, *, until: float = float("inf")) -> Found:
-    """Search a root breadth-first, directories in the order of their names; stop at the moment `until`
-    (`time.monotonic`).
+def find_skill_files(root: SkillRoot) -> Found:
+    """Search a root breadth-first, directories in the order of their names.
 
     At most 6 levels, 20,000 directories and 200,000 entries. Hidden directories and `node_modules` are not entered; a
     directory reached twice is read once. A root or a file that leads out of the project it belongs to is refused.
@@ -56,7 +58,7 @@ def find_skill_files(root: SkillRoot, *, until: float = float("inf")) -> Found:
     if leads_outside(root):
         refusal = SkillProblem(root.path, f"a link that leads out of the project `{root.inside}`", root.scope)
         return Found([], [refusal], [], {})
-    return _Search(root, until).run()
+    return _Search(root).run()
 
 
 def is_kernel_directory(real: str) -> bool:
@@ -65,9 +67,8 @@ def is_kernel_directory(real: str) -> bool:
 
 
 class _Search:
-    def __init__(self, root: SkillRoot, until: float) -> None:
+    def __init__(self, root: SkillRoot) -> None:
         self._root = root
-        self._until = until
         self._inside = f"{str(root.inside).rstrip('/')}/" if root.inside else ""
         self._found = Found([], [], [], {})
         self._namespaces = None if root.namespace else Namespaces(root.inside, self._found.stamps)
@@ -83,8 +84,6 @@ class _Search:
             if self._entries > MAX_ENTRIES:
                 self._note(f"has more than {MAX_ENTRIES} files")
                 break
-            if self._is_out_of_time():
-                break
             self._visit(self._queue.popleft())
         if self._unreadable:
             count = len(self._unreadable)
@@ -92,14 +91,6 @@ class _Search:
                 f"cannot read {count} director{'y' if count == 1 else 'ies'} with skills, such as {self._unreadable[0]}"
             )
         return self._found
-
-    def _is_out_of_time(self) -> bool:
-        """Whether the time is over, which is noted; the next search starts over then."""
-        if time.monotonic() <= self._until:
-            return False
-        self._note("takes too long to search")
-        self._found.stamps[str(self._root.path)] = NEVER
-        return True
 
     def _note(self, why: str) -> None:
         note = f"`{self._root.path}` {why}: some of its skills were not looked for"
@@ -171,9 +162,6 @@ class _Search:
         for name, is_link in children:
             if name in SKIPPED_DIRECTORIES:
                 continue
-            # Finding out where thousands of links lead takes its time.
-            if self._is_out_of_time():
-                return
             path, real = f"{directory.path}/{name}", f"{directory.real.rstrip('/')}/{name}"
             if is_link:
                 if (target := self._link_target(path)) is None:
@@ -224,23 +212,26 @@ class _Search:
         self._found.refused.append(SkillProblem(Path(path), reason, self._root.scope))
 
 
-def scan_root(root: SkillRoot, earlier: Scan | None, *, until: float) -> Scan:
+def scan_root(root: SkillRoot, earlier: Scan | None) -> Scan:
     """Search a root, reading only the files that changed since an `earlier` scan of it.
 
-    At the moment `until` (`time.monotonic`) it stops and says so; the next scan goes on from there.
+    Skills beyond 256 MiB in all are left out, which is noted.
     """
-    found = find_skill_files(root, until=until)
+    found = find_skill_files(root)
     known = {record.file: record for record in earlier.records} if earlier else {}
     known_stamps: Mapping[str, Stamp] = earlier.stamps if earlier else {}
     records: list[SkillRecord] = []
+    total = 0
     for file in found.files:
-        if time.monotonic() > until:
-            left = len(found.files) - len(records)
-            found.notes.append(f"`{root.path}` takes too long to read: {left} skills were left out")
-            found.stamps[str(root.path)] = NEVER
-            break
         fresh = {path: stamp(path) for path in sources(file)}
         found.stamps.update(fresh)
+        total += sum(min(known[2], MAX_CHECKED_BYTES) for known in fresh.values() if known)
+        if total > MAX_TOTAL_BYTES:
+            left = len(found.files) - len(records)
+            found.notes.append(
+                f"`{root.path}` has more than {MAX_TOTAL_BYTES // 1024**2} MiB of skills: {left} were left out"
+            )
+            break
         record = known.get(file)
         if record is None or any(new == NEVER or known_stamps.get(path) != new for path, new in fresh.items()):
             record = read_record(file, root.inside)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -43,8 +42,6 @@ def load_warnings(catalog: SkillCatalog) -> tuple[str, ...]:
     return tuple(sanitize_line(line) for line in lines)
 
 
-# After this the session starts with the skills there are; what was read is kept, and the next turn goes on.
-_MAX_SECONDS: Final = 2.5
 _MAX_CACHED: Final = 64
 # `skills.lock` reads it; its name stands here so that a start without one imports nothing of that.
 LOCK_FILE: Final = "skills.lock"
@@ -74,7 +71,7 @@ class SkillService:
 
     `cache` is a directory that stores what was read, or None to keep it in memory only. Files that `may_read`
     denies are left out; unless `checks_plain`, only files reached through links are asked about. `load_checker` is
-    called where a directory has a `skills.lock`. After `max_seconds` of reading it gives what there is.
+    called where a directory has a `skills.lock`.
     """
 
     def __init__(
@@ -84,9 +81,7 @@ class SkillService:
         *,
         checks_plain: bool = True,
         load_checker: Callable[[], SkillChecker] | None = None,
-        max_seconds: float = _MAX_SECONDS,
     ) -> None:
-        self._max_seconds = max_seconds
         self._load_checker = load_checker
         self._checker: SkillChecker | None = None
         self._checked: tuple[SkillCatalog, SkillCatalog] | None = None
@@ -108,12 +103,8 @@ class SkillService:
         if force_reload:
             self._scans.clear()
             self._assembled.clear()
-        until = time.monotonic() + self._max_seconds
         roots = skill_roots(request)
-        # The user's own first: a project must not use up their time.
-        own_first = sorted(roots, key=lambda root: root.scope == "repo")
-        found = {root: self._scan(root, until, force_reload=force_reload) for root in own_first}
-        scans = tuple(found[root] for root in roots)
+        scans = tuple(self._scan(root, force_reload=force_reload) for root in roots)
         self._changed |= dict.fromkeys(_changed_files(self._last, scans))
         self._last = scans
         key = (roots, tuple(rules))
@@ -149,14 +140,14 @@ class SkillService:
     def _may_list(self, file: FoundFile) -> bool:
         return (not self._checks_plain and file.path == file.real) or self._may_read(Path(file.path))
 
-    def _scan(self, root: SkillRoot, until: float, *, force_reload: bool) -> Scan:
+    def _scan(self, root: SkillRoot, *, force_reload: bool) -> Scan:
         earlier = self._scans.get(root)
         if earlier is None and self._cache and not force_reload:
             earlier = load_scan(self._cache, root)
         if earlier is None or not are_current(earlier.stamps):
             from codex_py.skills.scan import scan_root  # the seam: at most starts nothing has changed
 
-            earlier = scan_root(root, earlier, until=until)
+            earlier = scan_root(root, earlier)
             if self._cache:
                 save_scan(self._cache, earlier)
         _keep(self._scans, root, earlier)

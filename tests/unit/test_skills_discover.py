@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from codex_py.skills import parse, roots, scan, service
 from codex_py.skills.model import SkillRoot, SkillScope
-from codex_py.skills.record import NEVER
 from codex_py.skills.scan import MAX_ENTRIES, Found, find_skill_files
 from tests.support.work import within
 
@@ -196,40 +198,17 @@ def test_thousands_of_files_are_passed_over(top: Path) -> None:
     assert [path for path in found.stamps if path.startswith(f"{top}/a/")] == []
 
 
-def test_the_search_stops_when_its_time_is_over(top: Path) -> None:
-    add(top / "a")
-    found = find_skill_files(SkillRoot(top, "user", "home"), until=0.0)
-    assert found.files == []
-    assert found.notes == [f"`{top}` takes too long to search: some of its skills were not looked for"]
+def test_no_clock_decides_which_skills_are_found() -> None:
+    """On a busy machine a prompt has the skills that it has on an idle one."""
+    for module in (scan, service, roots, parse):
+        assert not re.search(r"^(import|from) time\b", inspect.getsource(module), re.MULTILINE), module.__name__
 
 
-class LateAfter(float):
-    """A moment that is over when it has been asked about so many times."""
-
-    def __new__(cls, looks: int) -> LateAfter:
-        moment = super().__new__(cls, 0.0)
-        moment.left = looks
-        return moment
-
-    left: int
-
-    def __ge__(self, _now: float) -> bool:
-        self.left -= 1
-        return self.left >= 0
-
-
-def test_the_search_stops_among_the_links_of_one_directory(top: Path) -> None:
-    for name in "abcdef":
-        add(top.parent / "real" / name)
-        (top / name).symlink_to(top.parent / "real" / name)
-    # Once for the root, then once for each link.
-    found = find_skill_files(SkillRoot(top, "user", "home"), until=LateAfter(4))
-    assert found.files == []
-    assert [path for path in found.stamps if path.startswith(f"{top}/") and "/." not in path] == [
-        f"{top}/{name}" for name in "abc"
-    ]
-    assert found.stamps[str(top)] == NEVER
-    assert found.notes == [f"`{top}` takes too long to search: some of its skills were not looked for"]
+def test_skills_beyond_256_mebibytes_are_left_out_and_that_is_said(top: Path) -> None:
+    for number in range(258):
+        os.truncate(add(top / f"{number:03}"), 1024**2)
+    found = scan.scan_root(SkillRoot(top, "user", "home"), None)
+    assert [len(found.records), found.notes] == [256, (f"`{top}` has more than 256 MiB of skills: 2 were left out",)]
 
 
 def test_a_path_that_cannot_be_shown_is_refused(top: Path) -> None:
