@@ -131,11 +131,9 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments[:1] == ["help"]:
         arguments = _help_words(arguments[1:])
     name, rest = _split(arguments)
-    if (name is None or arguments[0] == "--demo") and ("-h" in rest or "--help" in rest):
+    if name is None and ("-h" in rest or "--help" in rest):
         print(_help())
         return 0
-    if arguments[:1] == ["--demo"]:
-        return import_module("codex_py.cli.demo").run(arguments[1:])
     if name is None or name in OF_TERMINAL or name not in command_names():
         return _open_terminal(name, arguments)
     if name == "review":
@@ -220,7 +218,6 @@ shorter: {short} for `sessions …`, `review` for `exec review`
 
 options:
   -V, --version  print the version; with --verbose, paths too
-  --demo         play a recorded session, to see what one looks like: no login, no network
   -h, --help     print this; `codex-py help COMMAND` explains one command
 
 first steps:

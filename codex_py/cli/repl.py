@@ -70,9 +70,12 @@ def run(arguments: Sequence[str]) -> int:
     if "-h" in flags or "--help" in flags:
         print(parser.format_help().rstrip())
         return 0
+    if "--demo" in flags:
+        raise UsageError(
+            "`--demo` was removed",
+            hint="the README has a picture of a session; `codex-py --offline` starts one without a key",
+        )
     options = parser.read(flags)
-    if options.demo:
-        raise UsageError("`--demo` takes no other flags", hint="try `codex-py --demo`")
     launch_options = _with_piped(_read_launch_options(options, behind))
     host = _Host(options)
     if options.trust:
@@ -198,7 +201,6 @@ def terminal_parser() -> Parser:
     parser.usage = _USAGE
     parser.add_argument("words", nargs="*", metavar="PROMPT", help="what to do first")
     parser.add_argument("-i", "--image", action="append", default=[], metavar="FILE", help="attach a picture to it")
-    parser.add_argument("--demo", action="store_true", help="play a recorded session and exit")
     add_permission_flags(parser)
     parser.add_argument(
         "-a",

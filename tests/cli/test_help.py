@@ -17,3 +17,13 @@ def test_each_command_of_a_group_is_told_in_a_whole_sentence(place: Place, group
     assert ended.status == 0
     assert len(told) > 2
     assert [one for one in told if not one.endswith(".") or one.endswith("...")] == []
+
+
+@pytest.mark.parametrize("arguments", [("--demo",), ("--offline", "--demo")])
+def test_the_removed_demo_names_other_ways_to_see_a_session(place: Place, arguments: tuple[str, ...]) -> None:
+    ended = run(place, *arguments)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == (
+        "error: `--demo` was removed; the README has a picture of a session; "
+        "`codex-py --offline` starts one without a key\n"
+    )
