@@ -11,9 +11,9 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from codex_py.batch.engine import Engine, Job
 from codex_py.batch.local_engine import open_local_engine
@@ -24,10 +24,9 @@ from codex_py.errors import CodexError, UserError
 from codex_py.paths import opened_directory, replace_private
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
-from codex_py.services.skill_checks import judge_run
-from codex_py.services.skill_judge import Judgement, judge_sentences
+from codex_py.services.skill_judge import judge_run
 from codex_py.services.work_directory import work_directory
-from codex_py.skills.eval_results import ARMS, Arm, CheckResult, EvalResult, EvalRun, sum_up
+from codex_py.skills.eval_results import ARMS, Arm, EvalResult, EvalRun
 from codex_py.skills.evals import EVALS, EvalCase
 from codex_py.skills.model import Skill
 from codex_py.skills.tree import MAX_FILE_BYTES, FileMode, TreeRefused, list_tree, read_file
@@ -35,134 +34,93 @@ from codex_py.text.files import FileRefused, os_reason, read_trusted
 
 # For a run that a model would never end.
 _MAX_SECONDS: Final = 1800
-_NOT_RUN: Final = "not run: the budget is used up"
 
 
 class EvalPlan(Value):
-    """What to run. `config` is how sessions are configured; `runs` stands in place of the cases' own numbers.
-
-    With `triggers` each prompt costs one request, and only whether the skill is used is looked at.
-    """
+    """What to run."""
 
     skill: Skill
     cases: tuple[EvalCase, ...]
     config: ConfigRequest
+    """How the sessions are configured."""
     runs: int | None = None
+    """Runs of each prompt in each arm; None leaves it to the cases."""
     jobs: int = 1
+    """How many runs go on at the same time."""
     max_usd: float | None = None
     triggers: bool = False
-
-
-class _Budget:
-    """The money that is left for runs."""
-
-    def __init__(self, limit: float | None, jobs: int) -> None:
-        self._left = limit
-        self._jobs = jobs
+    """Whether only the skill's use is looked at; each prompt costs one request then."""
 
     @property
-    def is_over(self) -> bool:
-        return self._left is not None and self._left <= 0
-
-    @property
-    def share(self) -> float | None:
-        """The share of one of the runs at the same time."""
-        return None if self._left is None else self._left / self._jobs
-
-    def spend(self, usd: float) -> None:
-        if self._left is not None:
-            self._left -= usd
-
-
-class _Outcome(NamedTuple):
-    """What a run has come to: the part of its `result.json` that is looked at."""
-
-    code: str
-    message: str
-    answer: str
-    skills: frozenset[str]
-    tokens: int
-    usd: float
-
-    def failure(self, *, triggers: bool) -> str:
-        """Why the run cannot be judged; "" when it can."""
-        return "" if triggers and self.code == "budget" else self.message
+    def wanted(self) -> list[tuple[EvalCase, Arm]]:
+        """Every run of the test."""
+        arms: Sequence[Arm] = ("with",) if self.triggers else ARMS
+        return [(case, arm) for case in self.cases for _ in range(self.runs or case.runs or 1) for arm in arms]
 
 
 async def run_evals(plan: EvalPlan, report: Callable[[EvalRun], None]) -> EvalResult:
     """Run every case in each arm as often as it says; `report` is called for each run. Raises `UserError`."""
-    budget = _Budget(plan.max_usd, plan.jobs)
+    left = plan.max_usd
     slots = asyncio.Semaphore(plan.jobs)
-    arms: Sequence[Arm] = ("with",) if plan.triggers else ARMS
     engine = open_local_engine(plan.config.env)
 
     async def run(case: EvalCase, arm: Arm) -> EvalRun:
+        nonlocal left
         async with slots:
-            if budget.is_over:
-                eval_run = EvalRun(case, arm, failure=_NOT_RUN)
+            if left is not None and left <= 0:
+                eval_run = EvalRun(case, arm, failure="not run: the budget is used up")
             else:
-                eval_run = await _run_case(engine, plan, case, arm, budget.share)
-                budget.spend(eval_run.usd)
+                share = None if left is None else left / plan.jobs
+                eval_run = await _run_case(engine, plan, EvalRun(case, arm), share)
+                left = None if left is None else left - eval_run.usd
             report(eval_run)
             return eval_run
 
-    wanted: list[tuple[EvalCase, Arm]] = [
-        (case, arm) for case in plan.cases for _ in range(plan.runs or case.runs or 1) for arm in arms
-    ]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run(case, arm)) for case, arm in wanted]
+            tasks = [group.create_task(run(case, arm)) for case, arm in plan.wanted]
     finally:
         await engine.aclose()
-    return sum_up([task.result() for task in tasks])
+    return EvalResult(tuple(task.result() for task in tasks))
 
 
-async def _run_case(engine: Engine, plan: EvalPlan, case: EvalCase, arm: Arm, usd: float | None) -> EvalRun:
+async def _run_case(engine: Engine, plan: EvalPlan, eval_run: EvalRun, usd: float | None) -> EvalRun:
     # In the temporary directory nothing of the project or of the skill's own evaluations can be read by chance.
-    top = await asyncio.to_thread(_make_directory)
-    # The skill itself lies where no run, this one or another, can change it.
-    cleanup = ExitStack()
+    top = await asyncio.to_thread(lambda: Path(tempfile.mkdtemp(prefix="codex-py-eval-")).resolve())
     try:
-        workspace = top / "work"
-        await asyncio.to_thread(_prepare, workspace, case)
-        copy = await asyncio.to_thread(_copy_skill, plan, cleanup) if arm == "with" else None
-        config = _configure(plan, workspace, copy)
-        limits = (f"--max-seconds={_MAX_SECONDS}", *([f"--max-usd={usd:.9f}"] if usd is not None else []))
-        began = time.monotonic()
-        outcome = await _run_exec(engine, case, config, (*limits, "--max-requests=1") if plan.triggers else limits)
-        seconds = time.monotonic() - began
-        failure = outcome.failure(triggers=plan.triggers)
-        used = copy is not None and str(copy / "SKILL.md") in outcome.skills
-        checks: tuple[CheckResult, ...] = ()
-        judged = Judgement()
-        if not failure and not plan.triggers:
-            loaded = load_config(config)
-            checks = await judge_run(case, plan.config, loaded, workspace=workspace, answer=outcome.answer, used=used)
-            if case.expectations:
-                left = None if usd is None else max(usd - outcome.usd, 0.0)
-                judged = await judge_sentences(case, plan.config, workspace=workspace, answer=outcome.answer, usd=left)
-        return EvalRun(
-            case,
-            arm,
-            used,
-            (*checks, *judged.checks),
-            outcome.tokens,
-            seconds,
-            outcome.usd + judged.usd,
-            failure=failure,
-            answer=outcome.answer,
-            unjudged=judged.failure,
+        # The skill itself lies where no run, this one or another, can change it.
+        with ExitStack() as cleanup:
+            case, workspace = eval_run.case, top / "work"
+            await asyncio.to_thread(_prepare, workspace, case)
+            copy = await asyncio.to_thread(_copy_skill, plan, cleanup) if eval_run.arm == "with" else None
+            limits = [f"--max-seconds={_MAX_SECONDS}", *([f"--max-usd={usd:.9f}"] if usd is not None else [])]
+            limits += ["--max-requests=1"] if plan.triggers else []
+            began = time.monotonic()
+            result = await _run_exec(engine, case, _configure(plan, workspace, copy), limits)
+            seconds = time.monotonic() - began
+        usage, cost = as_object(result.get("usage")), result.get("cost_usd")
+        skills = [str(as_object(skill).get("path")) for skill in as_list(result.get("skills"))]
+        eval_run = eval_run.replace(
+            used=copy is not None and str(copy / "SKILL.md") in skills,
+            tokens=int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0)),
+            seconds=seconds,
+            usd=float(cost) if isinstance(cost, int | float) else 0.0,
+            # The one request of `--triggers` uses its budget up.
+            failure="" if plan.triggers and result.get("code") == "budget" else str(result.get("message") or ""),
+            answer=str(result.get("answer") or ""),
         )
+        if eval_run.failure or plan.triggers:
+            return eval_run
+        return await judge_run(eval_run, plan.config, workspace, None if usd is None else max(usd - eval_run.usd, 0.0))
     except CodexError as error:
         hint = getattr(error, "hint", None)
-        return EvalRun(case, arm, failure=f"{error}{f'; {hint}' if hint else ''}")
+        return eval_run.replace(failure=f"{error}{f'; {hint}' if hint else ''}")
     finally:
-        await asyncio.to_thread(cleanup.close)
         await asyncio.to_thread(shutil.rmtree, top, ignore_errors=True)
 
 
-async def _run_exec(engine: Engine, case: EvalCase, config: ConfigRequest, limits: Sequence[str]) -> _Outcome:
-    """Run a case, and read what it has left in the artifacts."""
+async def _run_exec(engine: Engine, case: EvalCase, config: ConfigRequest, limits: Sequence[str]) -> dict[str, Any]:
+    """Run a case; give back its `result.json`, with a message if it failed."""
     profile = ("--profile", config.profile) if config.profile else ()
     flags = (f"{key}={toml_value(value)}" for key, value in config.flags.items())
     overrides = tuple(f"--config={text}" for text in (*config.overrides, *flags))
@@ -173,20 +131,9 @@ async def _run_exec(engine: Engine, case: EvalCase, config: ConfigRequest, limit
         arguments = ("exec", *own, *profile, *overrides, *limits, "-")
         status = await engine.run(Job(arguments, config.cwd, top / "prompt", top / "log"), None)
         result = read_object(top / "result.json")
-    usage = as_object(result.get("usage"))
-    cost = result.get("cost_usd")
-    return _Outcome(
-        code=str(result.get("code") or ""),
-        message=str(result.get("message") or "") or (f"the run ended with status {status}" if status else ""),
-        answer=str(result.get("answer") or ""),
-        skills=frozenset(str(as_object(skill).get("path")) for skill in as_list(result.get("skills"))),
-        tokens=int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0)),
-        usd=float(cost) if isinstance(cost, int | float) else 0.0,
+    return (
+        result if result.get("message") or not status else {**result, "message": f"the run ended with status {status}"}
     )
-
-
-def _make_directory() -> Path:
-    return Path(tempfile.mkdtemp(prefix="codex-py-eval-")).resolve()
 
 
 def _prepare(workspace: Path, case: EvalCase) -> None:
@@ -217,7 +164,7 @@ def _start_files(content: str | Path) -> Iterator[tuple[str, FileMode, bytes]]:
 
 
 def _write(path: Path, mode: FileMode, raw: bytes) -> None:
-    """Write a file through no link: another file of the skill, or a command, may have put one there."""
+    """Write a file through no link: another file of the skill may have put one there."""
     with opened_directory(path.parent, []) as directory:
         if mode == "120000":
             os.symlink(os.fsdecode(raw), path.name, dir_fd=directory)
@@ -235,24 +182,16 @@ def _copy_skill(plan: EvalPlan, cleanup: ExitStack) -> Path:
     """
     skill = plan.skill
     # Commands may read it, unlike the cache.
-    top = cleanup.enter_context(work_directory(plan.config.home / "skill-tests"))
-    target = top / "skills" / skill.directory.name
-    try:
-        _copy_tree(skill.directory, target)
-    except OSError as error:
-        raise UserError(f"cannot copy the skill `{skill.name}`: {os_reason(error)}") from error
-    shutil.rmtree(target / EVALS, ignore_errors=True)
-    with suppress(OSError):
-        (target / "evals.json").unlink(missing_ok=True)
-    return target
+    target = cleanup.enter_context(work_directory(plan.config.home / "skill-tests")) / "skills" / skill.directory.name
 
+    def left_out(directory: str, names: list[str]) -> list[str]:
+        evals = (EVALS, "evals.json") if directory == str(skill.directory) else ()
+        return [name for name in names if name in (".git", *evals)]
 
-def _copy_tree(source: Path, target: Path) -> None:
-    """Copy a directory, links as links; raises `OSError`."""
     try:
-        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
-    except shutil.Error as error:
-        raise OSError(str(error)) from error
+        return Path(shutil.copytree(skill.directory, target, symlinks=True, ignore=left_out))
+    except (OSError, shutil.Error) as error:
+        raise UserError(f"cannot copy the skill `{skill.name}`: {error}") from error
 
 
 def _configure(plan: EvalPlan, workspace: Path, copy: Path | None) -> ConfigRequest:

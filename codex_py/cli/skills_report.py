@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from codex_py.cli.console import print_note, print_rows
-from codex_py.cli.html_page import Bar, render_page, write_page
 from codex_py.cli.skill_choice import Cwd, expanded, look_here
 from codex_py.cli.skills_view import finding_object
 from codex_py.cli.typer_command import Json, Overrides, Profile
 from codex_py.errors import UsageError
 from codex_py.protocol.value import Value
+from codex_py.services.session_document import document_file
 from codex_py.services.skill_admin import SkillAdmin, window_for
 from codex_py.skills.lint import lint_file, says_when
 from codex_py.skills.lint_references import LintFinding
@@ -23,10 +24,18 @@ from codex_py.skills.render import render_skills
 from codex_py.skills.report import SkillFacts, UseRecord, judge, parse_since, read_records, tokens_of_a_use
 from codex_py.skills.usage import WAYS, read_entries
 from codex_py.text.display import counted
+from codex_py.text.sanitize import sanitize_line
 from codex_py.text.tokens import estimate_tokens
 
 _HEAD: Final = ("NAME", "USES", "BY", "TOKENS", "IN LIST", "COMPLETED", "SCRIPTS", "LAST USED", "VERDICT", "REASON")
-_CHARACTERS_PER_TOKEN: Final = 4
+_PAGE: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Skills</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"><style>
+:root{color-scheme:light dark} body{margin:auto;padding:1rem;max-width:72rem;font:15px/1.5 system-ui,sans-serif}
+table{border-collapse:collapse} th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;overflow-wrap:anywhere}
+td{border-top:1px solid #8886} meter{display:block;width:8rem}
+</style></head><body><h1>Skills</h1>
+"""
 
 
 class ReportRow(Value):
@@ -51,8 +60,8 @@ class ReportRow(Value):
         completed = "-" if record.completed is None else f"{record.completed:.0%}"
         scripts = f"{record.failing} of {len(record.exits)} failed" if record.exits else "-"
         costs = (f"{self.tokens:,}", f"{self.tokens_in_list:,}")
-        use = (completed, scripts, record.last_used[:10])
-        return (self.name, str(record.uses), ways or "-", *costs, *use, self.verdict, self.reason)
+        ends = (completed, scripts, record.last_used[:10], self.verdict, self.reason)
+        return (self.name, str(record.uses), ways or "-", *costs, *ends)
 
     def as_object(self) -> dict[str, Any]:
         """The object of `--json`."""
@@ -109,7 +118,9 @@ def report_skills(
         print_note(f"{uses} of skills that are not enabled here are left out: `--all` shows them")
     rows.sort(key=lambda row: (-row.record.uses, row.name))
     if html is not None:
-        write_page(expanded(html), _page(rows, since))
+        with document_file(expanded(html)) as write:
+            write(_page(rows, since).encode("utf-8", "replace"))
+        print_note(f"wrote `{expanded(html)}`")
     print_rows(_HEAD, (row.cells() for row in rows), (row.as_object() for row in rows), as_json=as_json)
     if not rows:
         print_note("no skills found")
@@ -128,7 +139,7 @@ def _rows(admin: SkillAdmin, records: dict[str, UseRecord], period: str) -> Iter
     overlaps = find_overlaps({path: skill.description for path, skill in skills.items()})
     most = admin.loaded.config.skills.max_context_tokens
     listed = render_skills(admin.catalog, context_window=window_for(admin), max_tokens=most).report
-    unit = 1 if listed.unit == "tokens" else _CHARACTERS_PER_TOKEN
+    unit = 1 if listed.unit == "tokens" else 4  # characters
     costs = {str(share.skill.canonical_path): -(-share.cost // unit) for share in listed.shares}
     for path, skill in skills.items():
         try:
@@ -157,12 +168,18 @@ def _row_of_elsewhere(path: str, record: UseRecord) -> ReportRow:
     )
 
 
-def _page(rows: list[ReportRow], since: str | None) -> str:
+def _page(rows: Sequence[ReportRow], since: str | None) -> str:
+    """One HTML page that loads nothing from elsewhere."""
     most_uses = max((row.record.uses for row in rows), default=0) or 1
     most_tokens = max((row.tokens for row in rows), default=0) or 1
-    table: list[list[str | Bar]] = []
+    lines: list[str] = []
     for row in rows:
         shares = {1: row.record.uses / most_uses, 3: row.tokens / most_tokens, 5: row.record.completed or 0.0}
-        table.append([Bar(text, shares[at]) if at in shares else text for at, text in enumerate(row.cells())])
-    notes = [f"Uses since {since}." if since else "All uses on record."]
-    return render_page("Skills", notes, [title.capitalize() for title in _HEAD], table)
+        bars = {at: f'<meter value="{share:.3f}"></meter>' for at, share in shares.items()}
+        lines.append(
+            "".join(f"<td>{escape(sanitize_line(text))}{bars.get(at, '')}</td>" for at, text in enumerate(row.cells()))
+        )
+    note = f"Uses since {since}." if since else "All uses on record."
+    head = "".join(f"<th>{title.capitalize()}</th>" for title in _HEAD)
+    table = "".join(f"<tr>{line}</tr>\n" for line in lines)
+    return f"{_PAGE}<p>{escape(sanitize_line(note))}</p>\n<table><tr>{head}</tr>\n{table}</table>\n"

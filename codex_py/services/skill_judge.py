@@ -1,12 +1,14 @@
-"""Judging the sentences of an evaluation with one request to the model: does each hold for what a run left behind?
+"""Judging a run of an evaluation: commands, files, the answer, the skill's use, and sentences by a model.
 
-The judge is not told whether the skill was there. The answer and the files it is shown are capped.
+The model is not told whether the skill was there. The answer and the files it is shown are capped.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -18,30 +20,33 @@ from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.ops import TextInput, UserTurn
 from codex_py.protocol.usage import BudgetLimits
-from codex_py.protocol.value import Value
-from codex_py.skills.eval_results import CheckResult
-from codex_py.skills.evals import EvalCase, SentenceCheck
+from codex_py.services.single_command import SandboxCommand, SingleCommand
+from codex_py.skills.eval_results import CheckResult, EvalRun
+from codex_py.skills.evals import Check, EvalCase
 from codex_py.text.files import FileRefused, read_inside
 from codex_py.text.sanitize import sanitize_line
 
-_ORIGINATOR: Final = "codex_exec"
-_MAX_SECONDS: Final = 300.0
+_COMMAND_SECONDS: Final = 120.0
+_MAX_BYTES: Final = 1024 * 1024
+_MAX_DETAIL: Final = 300
+# A search cannot be stopped from within, and an expression of a stranger may take years.
+_SEARCH_SECONDS: Final = 2.0
+_SEARCH: Final = (
+    "import re, sys; pattern, _, text = sys.stdin.buffer.read().decode().partition(chr(0));"
+    " sys.exit(0 if re.search(pattern, text, re.MULTILINE) else 3)"
+)
+_JUDGE_SECONDS: Final = 300.0
 _MAX_ANSWER: Final = 16 * 1024
 _MAX_FILES: Final = 20
 _MAX_LISTED: Final = 200
 _MAX_FILE: Final = 4 * 1024
-_MAX_REASON: Final = 300
-_VERDICT: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"passed": {"type": "boolean"}, "reason": {"type": "string"}},
-    "required": ["passed", "reason"],
-    "additionalProperties": False,
-}
-_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"verdicts": {"type": "array", "items": _VERDICT}},
+_VERDICT: Final = {"passed": {"type": "boolean"}, "reason": {"type": "string"}}
+_STRICT: Final[dict[str, Any]] = {"type": "object", "additionalProperties": False}
+_ITEMS: Final = {**_STRICT, "properties": _VERDICT, "required": [*_VERDICT]}
+_SCHEMA: Final = {
+    **_STRICT,
+    "properties": {"verdicts": {"type": "array", "items": _ITEMS}},
     "required": ["verdicts"],
-    "additionalProperties": False,
 }
 _TASK: Final = (
     "An agent was given the task below, and has answered. Judge for each numbered sentence whether it holds for the "
@@ -52,17 +57,59 @@ _TASK: Final = (
 )
 
 
-class Judgement(Value):
-    """The result of each sentence, and what judging cost; `failure` is why there are none."""
+async def judge_run(run: EvalRun, config: ConfigRequest, workspace: Path, usd: float | None) -> EvalRun:
+    """A run with the results of its checks. Judging sentences costs at most `usd`. `config` is that of all sessions."""
+    results: list[CheckResult] = []
+    for check in run.case.checks:
+        match check.type:
+            case "command":
+                detail = await _run_command(check.text, config.replace(cwd=workspace))
+            case "file":
+                detail = _look_at_file(workspace, check)
+            case "answer":
+                detail = _search("the answer", check.text, run.answer)
+            case _:
+                detail = "" if run.used == (check.text == "used") else f"the skill was {'' if run.used else 'not '}used"
+        results.append(CheckResult(check, not detail, sanitize_line(detail)[:_MAX_DETAIL]))
+    run = run.replace(checks=tuple(results))
+    return await _judge_sentences(run, config, workspace, usd) if run.case.expectations else run
 
-    checks: tuple[CheckResult, ...] = ()
-    usd: float = 0.0
-    failure: str = ""
+
+async def _run_command(command: str, config: ConfigRequest) -> str:
+    """Why a command did not succeed; "" when it did."""
+    request = SandboxCommand(("/bin/sh", "-c", command), config.cwd, seconds=_COMMAND_SECONDS)
+    try:
+        result = await SingleCommand(load_config(config), request).run(config.home, config.env)
+    except CodexError as error:
+        return f"`{command}` could not be run: {error}"
+    last = (result.stderr or result.stdout).decode(errors="replace").strip().splitlines()[-1:]
+    return f"`{command}` ended with {result.exit_code}{f': {last[0]}' if last else ''}" if result.exit_code else ""
 
 
-async def judge_sentences(
-    case: EvalCase, config: ConfigRequest, *, workspace: Path, answer: str, usd: float | None
-) -> Judgement:
+def _look_at_file(workspace: Path, check: Check) -> str:
+    """Why a file is not as it should be; "" when it is."""
+    if check.matches is None and (workspace / check.text).is_dir():
+        return ""
+    try:
+        head = read_inside(workspace, workspace / check.text, _MAX_BYTES)
+    except FileRefused as error:
+        return f"`{check.text}` cannot be read: {error}"
+    if head is None:
+        return f"`{check.text}` does not exist"
+    return _search(f"`{check.text}`", check.matches, head.raw.decode(errors="replace")) if check.matches else ""
+
+
+def _search(subject: str, pattern: str, text: str) -> str:
+    """Why a text does not match; "" when it does. Another process searches, so that a slow pattern can be ended."""
+    stdin, argv = f"{pattern}\0{text}".encode(errors="replace"), (sys.executable, "-I", "-S", "-c", _SEARCH)
+    try:
+        ended = subprocess.run(argv, input=stdin, capture_output=True, timeout=_SEARCH_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"searching {subject} for `{pattern}` takes more than {_SEARCH_SECONDS:g} seconds"
+    return "" if ended.returncode == 0 else f"{subject} does not match `{pattern}`"
+
+
+async def _judge_sentences(run: EvalRun, config: ConfigRequest, workspace: Path, usd: float | None) -> EvalRun:
     """Ask the configured model about the sentences of a case; never raises for what the model does."""
     directory = workspace.parent / "judge"
     directory.mkdir(mode=0o700, exist_ok=True)
@@ -73,59 +120,47 @@ async def judge_sentences(
         "notify": [],
     }
     try:
-        loaded = load_config(
-            config.replace(cwd=directory, flags={**config.flags, **flags, "sandbox_mode": "read-only"})
-        )
+        config = config.replace(flags={**config.flags, **flags, "sandbox_mode": "read-only"}, cwd=directory)
+        loaded = load_config(config)
         if loaded.config.model_provider == OFFLINE_PROVIDER:
-            return Judgement(failure="the offline model cannot judge")
+            return run.replace(unjudged="the offline model cannot judge")
         request = SessionRequest(
             loaded=loaded,
             home=config.home,
             cwd=directory,
             env=config.env,
-            originator=_ORIGINATOR,
+            originator="codex_exec",
             approval="never",
             ephemeral=True,
             # The second is for an answer that does not fit the schema.
-            limits=BudgetLimits(usd=usd, requests=2, seconds=_MAX_SECONDS),
+            limits=BudgetLimits(usd=usd, requests=2, seconds=_JUDGE_SECONDS),
         )
         seen: list[events.Event] = []
         async with open_session(request) as session:
             session.subscribe(seen.append)
-            await session.submit(UserTurn((TextInput(_material(case, workspace, answer)),), _SCHEMA))
+            await session.submit(UserTurn((TextInput("\n".join(_material(run, workspace))),), _SCHEMA))
     except CodexError as error:
-        return Judgement(failure=str(error))
+        return run.replace(unjudged=str(error))
     # Each report is of the whole session so far.
     spent = next((event.costs.session.usd for event in seen[::-1] if isinstance(event, events.UsageReported)), 0.0)
     end = next((event for event in seen[::-1] if isinstance(event, events.TurnCompleted | events.TurnFailed)), None)
+    run = run.replace(usd=run.usd + spent)
     if not isinstance(end, events.TurnCompleted):
-        return Judgement(usd=spent, failure=end.message if end else "the turn was interrupted")
-    checks = _read(case, end.last_message or "")
-    return Judgement(checks, spent, "" if checks else "the model gave no verdict for each sentence")
+        return run.replace(unjudged=end.message if end else "the turn was interrupted")
+    checks = _read_verdicts(run.case, end.last_message or "")
+    unjudged = "" if checks else "the model gave no verdict for each sentence"
+    return run.replace(checks=(*run.checks, *checks), unjudged=unjudged)
 
 
-def _material(case: EvalCase, workspace: Path, answer: str) -> str:
-    sentences = "\n".join(f"{number}. {text}" for number, text in enumerate(case.expectations, 1))
-    return "\n".join(
-        (
-            _TASK,
-            f"<task>\n{case.prompt}\n</task>",
-            f"<answer>\n{answer[:_MAX_ANSWER]}\n</answer>",
-            *_files(workspace),
-            f"<sentences>\n{sentences}\n</sentences>",
-        )
-    )
-
-
-def _files(workspace: Path) -> Iterator[str]:
-    """The names of the files in the workspace, and the beginning of the first ones."""
+def _material(run: EvalRun, workspace: Path) -> Iterator[str]:
+    yield f"{_TASK}\n<task>\n{run.case.prompt}\n</task>\n<answer>\n{run.answer[:_MAX_ANSWER]}\n</answer>\n<files>"
     names: list[str] = []
     for top, directories, files in os.walk(workspace):
         directories[:] = sorted(name for name in directories if not name.startswith("."))
         names += [os.path.relpath(Path(top) / name, workspace) for name in sorted(files)]
         if len(names) > _MAX_LISTED:
             break
-    yield "<files>\n" + "\n".join(map(sanitize_line, names[:_MAX_LISTED])) + "\n</files>"
+    yield from (*map(sanitize_line, names[:_MAX_LISTED]), "</files>")
     for name in names[:_MAX_FILES]:
         try:
             head = read_inside(workspace, workspace / name, _MAX_FILE)
@@ -133,9 +168,11 @@ def _files(workspace: Path) -> Iterator[str]:
             continue
         if head is not None and b"\0" not in head.raw:
             yield f'<file name="{sanitize_line(name)}">\n{head.raw.decode(errors="replace")}\n</file>'
+    sentences = (f"{number}. {text}" for number, text in enumerate(run.case.expectations, 1))
+    yield from ("<sentences>", *sentences, "</sentences>")
 
 
-def _read(case: EvalCase, text: str) -> tuple[CheckResult, ...]:
+def _read_verdicts(case: EvalCase, text: str) -> tuple[CheckResult, ...]:
     """The verdicts in an answer; empty unless there is one for each sentence."""
     try:
         verdicts = [as_object(verdict) for verdict in as_list(as_object(json.loads(text)).get("verdicts"))]
@@ -143,10 +180,8 @@ def _read(case: EvalCase, text: str) -> tuple[CheckResult, ...]:
         return ()
     if len(verdicts) != len(case.expectations) or not all(isinstance(each.get("passed"), bool) for each in verdicts):
         return ()
-    reasons = [sanitize_line(str(verdict.get("reason")))[:_MAX_REASON] for verdict in verdicts]
-    return tuple(
-        CheckResult(SentenceCheck(sentence), passed, "" if passed else f"judged by the model: {reason}")
-        for sentence, passed, reason in zip(
-            case.expectations, (verdict["passed"] for verdict in verdicts), reasons, strict=True
-        )
-    )
+    found: list[CheckResult] = []
+    for sentence, verdict in zip(case.expectations, verdicts, strict=True):
+        reason = f"judged by the model: {sanitize_line(str(verdict.get('reason')))[:_MAX_DETAIL]}"
+        found.append(CheckResult(Check("sentence", sentence), verdict["passed"], "" if verdict["passed"] else reason))
+    return tuple(found)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from codex_py.protocol.encoding import as_list, as_object, timestamp
 from codex_py.protocol.value import Value
 from codex_py.skills.usage import WAYS
+from codex_py.text.display import counted
 
 # A use that puts more into the context, or a text of more lines, wants shortening.
 _MANY_TOKENS: Final = 5_000
 _MANY_LINES: Final = 500
 _OFTEN_NAMED: Final = 3
 _MIN_FAULTS: Final = 2
-_CHOSEN: Final = ("suggested", "model")
 # Of two outcomes of a turn the one further on counts.
 _OUTCOMES: Final = ("completed", "failed", "interrupted", "corrected", "undone")
 _USES: Final = ("explicit", "read", "script")
@@ -111,7 +111,7 @@ def judge(facts: SkillFacts, record: UseRecord, period: str) -> tuple[str, str]:
     verdict, reason = _urgent_verdict(facts, record)
     if record.uses:
         turns = "" if record.completed is None else f", {record.completed:.0%} of its turns completed"
-        return (verdict, reason) if verdict else ("keep", f"used {_times(record.uses)}{turns}")
+        return (verdict, reason) if verdict else ("keep", f"used {counted(record.uses, 'time')}{turns}")
     unused = f"not used in the last {period}" if period else "no use on record"
     return (verdict, f"{reason}; {unused}") if verdict else ("unused", unused)
 
@@ -124,14 +124,19 @@ def _urgent_verdict(facts: SkillFacts, record: UseRecord) -> tuple[str, str]:
     bad = {name: record.outcomes[name] for name in _OUTCOMES[2:] if record.outcomes[name]}
     if sum(bad.values()) >= _MIN_FAULTS and sum(bad.values()) * 2 >= known:
         return "fix", f"of {known} turns {', '.join(f'{count} {name}' for name, count in bad.items())}"
-    if record.uses >= _OFTEN_NAMED and facts.allow_implicit and not any(record.ways[way] for way in _CHOSEN):
+    if record.uses >= _OFTEN_NAMED and facts.allow_implicit and not (record.ways["suggested"] or record.ways["model"]):
         reason = "its description may not say when" if facts.says_when else "its description does not say when"
-        return "never chosen by the model", f"named {_times(record.uses)} and never chosen by the model: {reason}"
+        return (
+            "never chosen by the model",
+            f"named {counted(record.uses, 'time')} and never chosen by the model: {reason}",
+        )
     if facts.stale:
-        return "stale", _first_of(facts.stale, "({} more)")
+        first, *more = facts.stale
+        return "stale", first + (f" (and {len(more)} more)" if more else "")
     if facts.overlaps:
-        others = _first_of([f"`{name}`" for name in facts.overlaps], "and {} more")
-        return f"overlaps with {facts.overlaps[0]}", f"its description is nearly that of {others}"
+        first, *more = facts.overlaps
+        others = f" and {len(more)} more" if more else ""
+        return f"overlaps with {first}", f"its description is nearly that of `{first}`{others}"
     if facts.body_lines > _MANY_LINES:
         return "shorten", f"{facts.body_lines:,} lines: move what is not always needed into `references/`"
     if (tokens := tokens_of_a_use(facts, record)) > _MANY_TOKENS:
@@ -144,16 +149,8 @@ def tokens_of_a_use(facts: SkillFacts, record: UseRecord) -> int:
     return round(record.tokens / record.uses) if record.tokens and record.uses else facts.body_tokens
 
 
-def _first_of(texts: Sequence[str], more: str) -> str:
-    return texts[0] + (f" {more.format(len(texts) - 1)}" if len(texts) > 1 else "")
-
-
 def _count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def parse_since(text: str) -> float | None:

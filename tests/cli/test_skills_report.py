@@ -87,7 +87,7 @@ def test_each_skill_has_a_verdict_with_its_reason(lean: Place) -> None:
         use(lean, vague, "named", turn=turn)
     found = {name: (entry["verdict"], entry["reason"]) for name, entry in report(lean).items()}
     assert found == {
-        "keep": ("keep", "used once, 100% of its turns completed"),
+        "keep": ("keep", "used 1 time, 100% of its turns completed"),
         "broken": ("fix", "its scripts failed 2 of 2 times"),
         "disliked": ("fix", "of 2 turns 2 undone"),
         "vague": (

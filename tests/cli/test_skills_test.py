@@ -119,16 +119,16 @@ def test_triggers_cost_one_request_a_prompt(place: Place) -> None:
     assert "without" not in found
 
 
-def test_the_table_and_the_page_say_the_same(place: Place) -> None:
+def test_the_table_shows_the_rates(place: Place) -> None:
     add(place, WHEN, CASE)
     ended, _ = run_test(place, "lint", "--jobs", "2", "--html", "page.html")
     assert ended.status == 0, ended.err
     lines = ended.out.splitlines()
     assert lines[:2] == ["skill: lint", "activation: 100% (used 1 of 1 times when it should be)"]
-    assert lines[4].split()[:4] == ["pass", "rate", "100%", "(1"]
-    page = (place.repo / "page.html").read_text()
-    assert "100% (1 of 1) with the skill, 0% (0 of 1) without it" in page
-    assert "<script" not in page
+    assert [line.split("  ")[0] for line in lines[3:]] == ["", "pass rate", "tokens", "seconds"]
+    assert " ".join(lines[4].split()) == "pass rate 100% (1 of 1) 0% (0 of 1) +100% -42% to +100%"
+    assert ended.err.startswith("`skills test` writes no page any more: ")
+    assert not (place.repo / "page.html").exists()
 
 
 def test_each_run_has_a_fresh_copy_and_sees_no_evaluations(place: Place) -> None:
@@ -195,7 +195,9 @@ def test_evaluations_of_the_community_are_read(place: Place) -> None:
     (evals / "files/app.py").write_text("x = 1\n")
     listed = [
         {"id": 7, "prompt": "please lint app.py", "expected_output": "a clean file", "files": ["evals/files/app.py"],
-         "expectations": ["The file is linted", {"text": "It says so"}]},
+         "assertions": ["The file is linted", {"text": "It says so"}]},
+        {"id": 8, "prompt": "say hello", "expected_output": "", "assertions": [], "should_trigger": False,
+         "checks": [{"answer": "^hello$"}, "says hello", {"type": "regex"}], "runs": 2},
     ]  # fmt: skip
     (evals / "evals.json").write_text(json.dumps({"skill_name": "lint", "evals": listed}))
     queries = [{"query": "please lint it", "should_trigger": True}, {"query": "hi", "should_trigger": False}]
@@ -205,6 +207,8 @@ def test_evaluations_of_the_community_are_read(place: Place) -> None:
     first = found["runs"][0]
     assert (first["case"], first["used"], first["passed"]) == ("evals 7", True, None)
     assert first["expectations"] == ["a clean file", "The file is linted", "It says so"]
+    own = [entry for entry in found["runs"] if entry["case"] == "evals 8"]
+    assert [(entry["should_use"], entry["passed"]) for entry in own] == [(False, True)] * 4
 
 
 def community(place: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -184,10 +185,15 @@ def test_a_new_skill_is_made_and_passes_but_for_what_is_to_be_written(repo: Path
     assert sorted(path.name for path in directory.iterdir()) == ["SKILL.md", "agents", "evals", "scripts"]
     cases = {case.name: (case.prompt, case.wants_skill) for case in read_evals(directory)}
     assert cases == {
-        "request-1": ('write "notes" for 1.2', True),
-        "request-2": ("what is new in 1.2?", True),
-        "other": ("release 1.2", False),
+        "evals 1": ('write "notes" for 1.2', True),
+        "evals 2": ("what is new in 1.2?", True),
+        "evals 3": ("release 1.2", False),
     }
+    written = json.loads((directory / "evals/evals.json").read_text())
+    assert (written["skill_name"], written["evals"][0]) == (
+        "release-notes",
+        {"id": 1, "prompt": 'write "notes" for 1.2', "expected_output": "", "files": [], "assertions": []},
+    )
     parsed = parse_skill((directory / "SKILL.md").read_text())
     assert (parsed.name, parsed.description) == ("release-notes", 'Write "notes": fast. Use when a release is near')
     checked = run_script("skill-creator/scripts/skill.py", "check", cwd=repo, home=repo.parent)

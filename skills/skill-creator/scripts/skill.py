@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ast
 import errno
+import json
 import os
 import re
 import signal
@@ -65,20 +66,6 @@ interface:
   default_prompt: {prompt}
 """
 # Prompts for `codex-py skills test`: named, asked for in the user's words, and left alone.
-NAMED_EVAL = """\
-prompt: {prompt}
-checks:
-  - skill: used
-  # - answer: what the answer must match, a regular expression
-  # - file: out.txt
-  #   matches: what must be in it
-  # - command: test -s out.txt
-"""
-OTHER_EVAL = """\
-prompt: {prompt}
-checks:
-  - skill: unused
-"""
 
 
 class Finding(NamedTuple):
@@ -157,21 +144,26 @@ def make(options: argparse.Namespace) -> int:
     )
     for part in parts:
         (directory / part).mkdir()
-    write_evals(directory / "evals", name, options.requests, options.other)
+    write_evals(directory / "evals" / "evals.json", name, options.requests, options.other)
     print(f"made {directory}")
     print("next: replace the lines that say so, then check it")
     return 0
 
 
-def write_evals(directory: Path, name: str, requests: list[str], other: str) -> None:
+def write_evals(path: Path, name: str, requests: list[str], other: str) -> None:
     """Three evaluations: two requests that should lead to the skill, and one that should not."""
     first, second, *_ = [*requests, "", ""]
-    first = first or f"${name}"
-    second = second or "Replace this line with a request that should lead to the skill, in the user's own words."
-    other = other or "Replace this line with a similar request that should not lead to the skill."
-    write(directory / "request-1.yaml", NAMED_EVAL.format(prompt=quoted(" ".join(first.split()))))
-    write(directory / "request-2.yaml", NAMED_EVAL.format(prompt=quoted(" ".join(second.split()))))
-    write(directory / "other.yaml", OTHER_EVAL.format(prompt=quoted(" ".join(other.split()))))
+    prompts = (
+        first or f"${name}",
+        second or "Replace this line with a request that should lead to the skill, in the user's own words.",
+        other or "Replace this line with a similar request that should not lead to the skill.",
+    )
+    evals: list[dict[str, object]] = [
+        {"id": number, "prompt": " ".join(prompt.split()), "expected_output": "", "files": [], "assertions": []}
+        for number, prompt in enumerate(prompts, start=1)
+    ]
+    evals[-1]["should_trigger"] = False
+    write(path, json.dumps({"skill_name": name, "evals": evals}, indent=2, ensure_ascii=False) + "\n")
 
 
 def place_for(options: argparse.Namespace) -> Path:
