@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.checkpoints.coverage import why_lost
 from codex_py.checkpoints.entries import Entry, encode_entries, is_safe, outermost
 from codex_py.checkpoints.file_reader import Caps
 from codex_py.checkpoints.journal import close_journal
@@ -36,7 +35,6 @@ from codex_py.config.sections import CheckpointsConfig
 from codex_py.core.turn_context import TurnContext
 from codex_py.programs import ProbeResults
 from codex_py.protocol.status import FilesChanged
-from codex_py.shell.reader import Danger
 from codex_py.text.display import first_names
 
 _SHOWN: Final = 3
@@ -81,7 +79,6 @@ class TurnCheckpoints:
         self._turn: TurnContext | None = None
         self._began: Snapshot | None = None
         self._last: Snapshot | None = None
-        self._began_at = 0.0
         self._has_written = False
         self._has_pruned = False
         self._lock = asyncio.Lock()
@@ -90,7 +87,6 @@ class TurnCheckpoints:
         """Put the state of the workspace on record. Warns where that fails."""
         async with self._lock:
             self._turn, self._began, self._has_written = turn, None, False
-            self._began_at = time.time()
             self._began = await asyncio.to_thread(self._take, turn, "begin")
         if self._began is not None and (lines := self._began.uncovered()):
             await asyncio.to_thread(self._warn_once, lines)
@@ -120,14 +116,6 @@ class TurnCheckpoints:
             return None
         async with self._lock:
             return await asyncio.to_thread(self._end, turn, began)
-
-    async def why_lost(self, danger: Danger) -> str | None:
-        """Why what it may take away could not be brought back, as a clause; None when it could."""
-        began = self._began
-        if began is None:
-            return "this turn has no checkpoint"
-        async with self._lock:
-            return await asyncio.to_thread(why_lost, began, self._began_at, danger)
 
     def _take(self, turn: TurnContext, kind: str) -> Snapshot | None:
         try:

@@ -126,7 +126,6 @@ def _prepare(options: argparse.Namespace) -> tuple[SessionRequest, ExecRequest]:
         originator=originator,
         approval="never",
         hooked_approval=hooked_approval,
-        chose_never=_chosen_approval(loaded) == "never",
         ephemeral=options.ephemeral,
         resume=task.resume,
         ignore_rules=options.ignore_rules,

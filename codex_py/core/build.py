@@ -157,7 +157,6 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             HookAccess(hooks, lambda: _open_hooks(request, tool_env, thread_id, known)),
             mcp,
             can_ask=request.can_ask,
-            chose_never=request.chooses_never,
             users_env=lambda: _users_env(request, keys),
             checkpoints=_checkpoints(request, thread_id, known),
             rule_warnings=partial(_rule_warnings, request) if _may_have_rules(request) else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from codex_py.core.listeners import Listeners
 from codex_py.core.secrets import Secrets
@@ -20,12 +20,9 @@ from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import FilesChanged, ListedHook, LiveProcess, PromptCommand
 from codex_py.protocol.value import Value
-from codex_py.shell.reader import Danger
 from codex_py.skills.model import McpNeed, Skill, SkillCatalog
 from codex_py.tools.registry import ForeignTools
 from codex_py.tools.spec import AgentControl, AroundCall
-
-NO_CHECKPOINT: Final = "no checkpoint would bring it back"
 
 
 class AgentSpawner(AgentControl, Protocol):
@@ -164,10 +161,6 @@ class Checkpointer(Protocol):
 
     async def note_writes(self, paths: Sequence[Path]) -> None:
         """Something is about to be written; `paths` are put on record whatever git ignores."""
-
-    async def why_lost(self, danger: Danger) -> str | None:
-        """Why what it may take away could not be brought back, as a clause; None when they could."""
-        return NO_CHECKPOINT
 
     async def end(self) -> FilesChanged | None:
         """Put the state at the end of the turn on record; what the turn has changed, None for nothing."""

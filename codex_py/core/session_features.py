@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from codex_py.core.ports import (
-    NO_CHECKPOINT,
     Checkpointer,
     HookRunner,
     HookSession,
@@ -20,7 +19,6 @@ from codex_py.core.ports import (
 from codex_py.core.turn_context import TurnContext
 from codex_py.protocol.policy import ReadOnly
 from codex_py.protocol.status import FilesChanged, ListedHook
-from codex_py.shell.reader import Danger
 from codex_py.skills.model import Skill, SkillCatalog
 
 
@@ -146,11 +144,6 @@ class SessionCheckpoints:
             # Shielded, because an interrupted call must not take this from the next one.
             await asyncio.shield(self._begun)
             await self.checkpointer.note_writes(paths)
-
-    async def why_lost(self, danger: Danger) -> str | None:
-        """Why what it may take away could not be brought back, as a clause; None when it could."""
-        await self.before_write()
-        return await self.checkpointer.why_lost(danger) if self._begun is not None else NO_CHECKPOINT
 
     async def finish_turn(
         self, turn: TurnContext, work: asyncio.Task[str | None], emit: Callable[[FilesChanged], None]

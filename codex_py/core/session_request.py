@@ -32,8 +32,6 @@ class SessionRequest(Value):
 
     `can_ask` says that the front end answers the session's questions; `ignore_rules` leaves `.rules` files out.
     Where it does not, `hooked_approval` takes the place of `approval` as soon as hooks can answer for the user.
-    With `chose_never` the approval policy `never` is the user's choice, not the front end's; where questions can be
-    asked it always is.
     With `trusts_hooks` a project's hooks run without approval.
     `more_servers` are tables of MCP servers that the front end brings, for this session alone.
     `source` is the kind of program that session lists show, `instructions` stand in place of the base instructions.
@@ -49,7 +47,6 @@ class SessionRequest(Value):
     originator: str
     approval: ApprovalPolicy
     hooked_approval: ApprovalPolicy | None = None
-    chose_never: bool = False
     ephemeral: bool = False
     resume: ResumeTarget | None = None
     extra_roots: tuple[Path, ...] = ()
@@ -69,11 +66,6 @@ class SessionRequest(Value):
     def state_home(self) -> Path:
         """Where sessions, checkpoints, logs and the ledger of skills are."""
         return self.session_dir or self.home
-
-    @property
-    def chooses_never(self) -> bool:
-        """Whether an approval policy `never` is the user's own choice."""
-        return self.can_ask or self.chose_never
 
     @property
     def forks(self) -> bool:

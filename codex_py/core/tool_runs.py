@@ -17,7 +17,7 @@ from codex_py.core.session_features import HookAccess, SessionCheckpoints, Sessi
 from codex_py.core.turn_context import TurnContext, TurnSettings
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem, ToolCall
-from codex_py.protocol.policy import SandboxPolicy, has_no_limits
+from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.status import LiveProcess
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
@@ -55,14 +55,12 @@ R = TypeVar("R")
 
 
 class ToolServices(Value):
-    """The tools of a session. `can_ask` says that the front end answers questions, `chose_never` that an approval
-    policy `never` is the user's own choice.
+    """The tools of a session. `can_ask` says that the front end answers questions.
 
     `load_runtime` is called in a thread when the first call is on its way: many a session makes none.
     `users_env` is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used
     by name, where not all of them may. `env_notice` is a line for the user about what `env` lacks, shown at the first
     call. `checkpoints` are those of the user's session, also in an agent's.
-    `limits` hold for the whole session, which is that of an agent.
     `rule_warnings` reads the files of rules, if there may be any, for their faults: those are reported even where no
     command runs.
     """
@@ -74,7 +72,6 @@ class ToolServices(Value):
     hooks: HookAccess
     mcp: SessionMcp
     can_ask: bool = False
-    chose_never: bool = False
     users_env: Callable[[], dict[str, str]] = dict
     allows: Callable[[str], bool] | None = None
     env_notice: str = ""
@@ -215,12 +212,10 @@ class ToolRuns:
             approvals=runtime.approvals,
             shortfall=None if runtime.allow_partial else shortfall,
             plan=turn.plan,
-            prevents_accidents=not (services.chose_never and has_no_limits(policy, turn.approval)),
             agents=self.agents,
             use_skill=call_events.noted(skills.use),
             search_skills=skills.search,
             before_write=services.checkpoints.before_write,
-            why_lost=services.checkpoints.why_lost,
         )
         began = time.monotonic()
         try:

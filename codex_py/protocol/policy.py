@@ -99,8 +99,3 @@ def approval_payload(policy: ApprovalPolicy) -> str | dict[str, Any]:
 def asks_about(policy: ApprovalPolicy, question_type: QuestionType) -> bool:
     """Whether questions of a kind are put to the user at all."""
     return bool(vars(policy)[question_type]) if isinstance(policy, GranularApproval) else policy != "never"
-
-
-def has_no_limits(sandbox: SandboxPolicy, approval: ApprovalPolicy) -> bool:
-    """Whether there is neither a sandbox nor a question."""
-    return isinstance(sandbox, DangerFullAccess) and approval == "never"

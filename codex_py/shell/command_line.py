@@ -81,15 +81,13 @@ class CommandLine(NamedTuple):
         """The words of all commands as rules see them, each once, also without the options before a subcommand."""
         found: dict[Words, None] = {}
         for command in self.commands:
-            texts = command.texts
-            found[texts] = None
-            found |= dict.fromkeys(_without_options(texts))
+            found |= dict.fromkeys(without_options(command.texts))
         return tuple(found)
 
 
-def _without_options(texts: Words) -> list[Words]:
-    """The command without the options before its subcommand, as `git -C x push`; any of them may take a word."""
-    found: list[Words] = []
+def without_options(texts: Words) -> list[Words]:
+    """The command, and without the options before its subcommand, as `git -C x push`; any of them may take a word."""
+    found: list[Words] = [texts]
     position = 1
     while position < min(len(texts), _MAX_OPTIONS) and texts[1].startswith("-"):
         if not texts[position].startswith("-") and not texts[position - 1].startswith("-"):

@@ -1,115 +1,150 @@
-"""Command lines that destroy files beyond undo, or run code that nobody has read.
+"""The guard against accidents: commands that lead outside of the workspace, or whose effect cannot be brought back.
 
-A guard against accidents: it reads what a line says and cannot know what it computes. The boundary is the sandbox.
+It reads what a command line says and cannot know what it computes. The boundary is the sandbox.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from typing import Final, NamedTuple
 
-from codex_py.shell.command_line import CommandLine, ShellCommand
-from codex_py.shell.destructive import TO_DISK, destroys, is_judged, reads_statements, stays_inside
-from codex_py.shell.reader import Danger
-from codex_py.shell.runners import INTERPRETERS, SHELLS, reads_script_from_input, scripts_in_arguments
+from codex_py.shell.command_line import CommandLine, ShellCommand, without_options
 from codex_py.shell.words import Words
 
-_FETCHERS: Final = frozenset(("curl", "wget", "fetch", "aria2c", "http", "nc", "ncat", "ftp", "scp"))
-# Programs that make readable what was not, with their options that say so.
-_DECODERS: Final[Mapping[str, frozenset[str]]] = {
-    "base32": frozenset(("-d", "--decode")),
-    "base64": frozenset(("-d", "-D", "-di", "--decode")),
-    "openssl": frozenset(("-d",)),
-    "xxd": frozenset(("-r", "-rp")),
-}
-_REMOVERS: Final = frozenset(("rimraf", "rm", "shred", "srm", "unlink"))
-_COPIERS: Final = frozenset(("cp", "find", "mv", "tee", "install"))
-_DEVICE: Final = re.compile(
-    r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md|loop|k?mem\b|port\b)|/proc/sysrq-trigger"
-)
-_MAX_STATEMENT_WORDS: Final = 64
-_BOMB: Final = "it starts copies of itself without end (a fork bomb)"
-_FETCHED: Final = "it runs what it downloads"
-_DECODED: Final = "it runs what it decodes"
-_PRINTED: Final = "it runs what another command prints as a script"
+
+class Reach(NamedTuple):
+    """The files and hosts that the commands of a session can change; `roots` are the directories they work in.
+
+    All paths are real. `can_write` says whether the sandbox lets commands change a path.
+    """
+
+    roots: Words
+    home: str
+    can_write: Callable[[str], bool]
+    has_network: bool = False
 
 
-def find_danger(line: CommandLine, home: str | None = None) -> Danger | None:
-    """The danger in a command line; None when none is seen in it."""
-    if line.forks_itself:
-        return Danger(_BOMB)
-    fetched = frozenset(_fetched_files(line.commands))
-    found = [(reason, command) for command in line.commands if (reason := _danger_of(command, home, fetched))]
-    if not found:
-        return None
-    if any(_DEVICE.match(redirect.target.text or "") for _, command in found for redirect in command.redirects):
-        return Danger(found[0][0])
-    return Danger(found[0][0], tuple(command for _, command in found), line.commands)
+class Danger(NamedTuple):
+    """Why a command line is dangerous, as a clause that begins with `it`.
+
+    `is_stopped` says that the sandbox stops it anyway.
+    """
+
+    reason: str
+    is_stopped: bool = False
 
 
-def _danger_of(command: ShellCommand, home: str | None, fetched: frozenset[str]) -> str | None:
-    name = command.program
-    if command.is_guess and not (is_judged(name) or name in SHELLS):
-        return None
-    texts = list(command.texts[1:])
-    if reason := _unread_script(command, fetched):
-        return reason
-    if name in _REMOVERS and command.gets_names:
-        return f"it deletes whatever it is given (`{name}`)"
-    if name == "find" and "-delete" in texts:
-        return "it deletes whatever it finds (`find -delete`)"
+# A name that is a pattern for everything in a directory.
+_EVERYTHING: Final = re.compile(r"(?=.*\*)[]\[*?.!^{},]+")
+_DEVICE: Final = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md|loop|k?mem\b)")
+# Without other options `find` finds everything below its starting points.
+_FINDS_ALL: Final = frozenset("-depth -maxdepth -mindepth -mount -print -print0 -type -xdev".split())
+_REPOSITORY: Final = "it deletes a repository with its history (`.git`)"
+
+
+def find_danger(line: CommandLine, reach: Reach) -> Danger | None:
+    """The danger in a command line, first one that the sandbox does not stop; None when none is seen in it."""
+    found = [danger for command in line.commands for danger in _dangers(command, reach)]
+    if reach.has_network and any(command.program == "ssh" for command in line.commands):
+        # The sandbox does not hold what runs on another machine.
+        found = [danger._replace(is_stopped=False) for danger in found]
+    return min(found, key=lambda danger: danger.is_stopped, default=None)
+
+
+def _dangers(command: ShellCommand, reach: Reach) -> Iterator[Danger]:
+    name, texts = command.program.partition(".")[0], command.texts
+    if name.startswith("python") and texts[1:2] == ("-m",):
+        name, texts = "".join(texts[2:3]), texts[2:]
     written = [redirect.target.text or "" for redirect in command.redirects]
-    if any(_DEVICE.match(text) for text in (*written, *(texts if name in _COPIERS else ()))):
-        return TO_DISK
-    # A whole home is deleted under its name, too.
-    texts = ["~" if text == home else text for text in texts]
-    if reads_statements(name) and command.input.text:
-        texts += [command.input.text, *command.input.text.split()[:_MAX_STATEMENT_WORDS]]
-    reason = destroys(name, texts)
-    return None if reason and command.in_file and stays_inside(name, texts) else reason
+    trees: list[str] = []
+    match name:
+        case "rm":
+            trees = _removed(texts)
+        case "find":
+            trees = _found(texts)
+        case "dd":
+            written += [word.removeprefix("of=") for word in texts if word.startswith("of=")]
+        case "mkfs":
+            written += texts
+        case "git" | "npm" | "pnpm" | "yarn" | "cargo" | "poetry" | "uv" | "twine" if "--dry-run" not in texts:
+            for reading in without_options(texts):
+                yield from _git(reading, reach) if name == "git" else _publication(name, reading, reach)
+        case _:
+            pass
+    for tree in trees:
+        yield from _deletion(tree, command.directory, reach) if tree and "\0" not in tree else ()
+    if any(map(_DEVICE.match, written)):
+        yield Danger("it writes to a device", not reach.can_write("/dev"))
 
 
-def _unread_script(command: ShellCommand, fetched: frozenset[str]) -> str | None:
-    """Why the script is dangerous that a command runs and that the command line does not show."""
-    words, name = command.words, command.program.rstrip("0123456789.")
-    if name in _SHELL_LIKE or name in INTERPRETERS:
-        operands = [word for word in words[1:] if not (word.text or "").startswith("-")][:1]
-        if name in INTERPRETERS and operands and _CODE.match(command.texts[1]):
-            scripts = operands
-        else:
-            scripts = [*scripts_in_arguments(words), *(word for word in words[1:] if word.is_stream)]
-        if reason := _reason_for([program for word in scripts for program in word.printed_by]):
-            return reason
-        if reads_script_from_input(words) and command.input.text is None:
-            is_shown = name in INTERPRETERS or _HANDED_ON.issuperset(command.input.programs)
-            return _reason_for(command.input.programs) or (None if is_shown else _PRINTED)
-        if any((word.text or "").rpartition("/")[2] in fetched for word in operands):
-            return _FETCHED
-    elif "/" in (words[0].text or "") and (words[0].text or "").rpartition("/")[2] in fetched:
-        return _FETCHED
-    return _reason_for(words[0].printed_by)
+def _removed(texts: Words) -> list[str]:
+    """The files and directories that `rm` deletes with all that is in them."""
+    words = [*takewhile(lambda word: word != "--", texts[1:])]
+    operands = [word for word in words if not word.startswith("-")] + [*texts[len(words) + 2 :]]
+    return operands if _has([word for word in words if word.startswith("-")], "rR", "--recursive") else []
 
 
-# They hand on what they read.
-_HANDED_ON: Final = frozenset(("cat", "tee"))
-_CODE: Final = re.compile(r"-[a-z]*[cer]$")
-_SHELL_LIKE: Final = SHELLS | {"eval", "source", ".", "at", "batch"}
+def _found(texts: Words) -> list[str]:
+    """The directories in which `find` deletes everything."""
+    words = [*takewhile(lambda word: word not in ("-delete", "-exec", "-execdir"), texts[1:])]
+    action = texts[len(words) + 1 :][:2]
+    deletes = action[:1] == ("-delete",) or action[1:] == ("rm",)
+    words = [word for word in words if word not in ("-H", "-L", "-P")]
+    starts = [*takewhile(lambda word: word[:1] not in "-(!", words)]
+    narrows = any(word[:1] in ("-", "(", "!") and word not in _FINDS_ALL for word in words)
+    return (starts or ["."]) if deletes and not narrows else []
 
 
-def _reason_for(programs: Sequence[str]) -> str | None:
-    if not _FETCHERS.isdisjoint(programs):
-        return _FETCHED
-    return None if set(_DECODERS).isdisjoint(programs) else _DECODED
+def _deletion(operand: str, directory: str | None, reach: Reach) -> Iterator[Danger]:
+    """The danger of deleting a directory tree."""
+    above, slash, name = operand.rpartition("/")
+    if _EVERYTHING.fullmatch(name):
+        operand, name = above + slash or ".", ""
+    if directory is None and not operand.startswith("/") and ".git" not in operand.split("/"):
+        return
+    path = os.path.join(directory or reach.roots[0], operand)  # noqa: PTH118
+    # A link is deleted itself, unless a slash follows it.
+    is_link = name not in ("", ".", "..") and os.path.islink(path)  # noqa: PTH114
+    path = os.path.abspath(path) if is_link else os.path.realpath(path)  # noqa: PTH100
+    roots = [root for root in reach.roots if _is_below(root, path)]
+    is_stopped = not any(map(reach.can_write, [path, *roots]))
+    if roots or _is_below(reach.home, path):
+        yield Danger("it deletes a whole workspace, home or root", is_stopped)
+    elif ".git" in path.split("/"):
+        yield Danger(_REPOSITORY, is_stopped)
+    elif not any(_is_below(path, root) for root in reach.roots):
+        yield Danger("it deletes a directory outside of the workspace", is_stopped)
 
 
-def _fetched_files(commands: Sequence[ShellCommand]) -> Iterator[str]:
-    """The names of the files that downloads are written to."""
-    for command in commands:
-        texts: Words = command.texts
-        is_decoder = not _DECODERS.get(command.program, frozenset()).isdisjoint(texts)
-        piped = command.program == "tee" and not _FETCHERS.isdisjoint(command.input.programs)
-        if command.program in _FETCHERS or is_decoder or piped:
-            named = (*texts[1:], *(redirect.target.text or "" for redirect in command.redirects))
-            # A file whose name is not known may be any such file.
-            yield from (text.rpartition("/")[2] for text in named if not text.startswith("-"))
+def _is_below(path: str, directory: str) -> bool:
+    """Whether a path is a directory or something in it."""
+    return f"{path}/".startswith(f"{directory.rstrip('/')}/")
+
+
+def _git(texts: Words, reach: Reach) -> Iterator[Danger]:
+    command, options = "".join(texts[1:2]), [word for word in texts[2:] if word.startswith("-")]
+    if _has(options, "n"):
+        return
+    # Forced twice, it deletes nested repositories.
+    if command == "clean" and (_has(options, "xX") or sum(word.count("f") for word in options) > 1):
+        is_stopped = not any(map(reach.can_write, reach.roots))
+        yield Danger("it deletes files that no undo brings back (`git clean`)", is_stopped)
+    is_replaced = _has(options, "fd", "--force", "--force-with-lease", "--mirror", "--delete")
+    if command == "push" and (is_replaced or any(word.startswith(("+", ":")) for word in texts[2:])):
+        yield Danger("it replaces or deletes branches of another repository (`git push`)", not reach.has_network)
+
+
+def _publication(name: str, texts: Words, reach: Reach) -> Iterator[Danger]:
+    word = "upload" if name == "twine" else "publish"
+    if texts[1:2] == (word,) or (name, *texts[1:3]) == ("yarn", "npm", word):
+        yield Danger(f"it publishes a package (`{name} {word}`)", not reach.has_network)
+
+
+def _has(options: Sequence[str], letters: str, *names: str) -> bool:
+    """Whether an option is in a bundle of short ones, or a long one, maybe cut short."""
+    long = [option.partition("=")[0] for option in options if option.startswith("--") and len(option) > 3]
+    short = "".join(option for option in options if not option.startswith("--"))
+    return not set(letters).isdisjoint(short) or any(name.startswith(option) for name in names for option in long)

@@ -7,26 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from codex_py.text.files import FileRefused, read_trusted
 
 if TYPE_CHECKING:
-    from codex_py.shell.command_line import CommandLine, ReadFile, ShellCommand
+    from codex_py.shell.command_line import CommandLine, ReadFile
 
 _MAX_FILE_BYTES: Final = 64 * 1024
 _SHELL_LINE: Final = rb"#![^\n]*\b(?:ba|da|k|mk|z)?sh\b"
-
-
-class Danger(NamedTuple):
-    """Why a command line is dangerous, as a clause that begins with `it`, and which of its commands are.
-
-    There are none where more than files is in danger.
-    """
-
-    reason: str
-    dangerous: tuple[ShellCommand, ...] = ()
-    commands: tuple[ShellCommand, ...] = ()
 
 
 def read_script_file(path: str) -> str | None:

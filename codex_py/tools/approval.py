@@ -21,8 +21,8 @@ from codex_py.protocol.policy import (
 )
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, AskUser, approval_reply
 from codex_py.protocol.value import Value
+from codex_py.shell.dangerous import Danger
 from codex_py.shell.known_safe import BUILTINS
-from codex_py.shell.reader import Danger
 from codex_py.shell.runners import RUNS_ARGUMENTS
 from codex_py.shell.words import Words
 from codex_py.tools.rules import PrefixRule, RuleBook, rule_line, strictest
@@ -124,6 +124,7 @@ _LEAVE: Final = "it asks to run outside the sandbox"
 _NOT_THE_WORD: Final = (
     "a rule lets it out of the sandbox by a bare name, which does not cover a program commands may write"
 )
+_ALLOWED_BY: Final = "the user can allow it with `-s danger-full-access`, or with a rule in `$CODEX_HOME/rules`"
 _PARTIAL: Final = "the sandbox here cannot hold everything"
 NO_SANDBOX: Final = (
     "refused: no command can run on this machine, because its sandbox is missing or incomplete; do not try other "
@@ -163,9 +164,6 @@ class RunVerdict(Value):
     clear_env: bool = False
 
 
-UNDOABLE: Final = "can be undone with /undo"
-
-
 class AskVerdict(Value):
     """Ask the user; if approved the command runs, with `outside` outside the sandbox.
 
@@ -196,8 +194,8 @@ def decide_command(
     facts: CommandFacts, rules: RuleBook, *, policy: ApprovalPolicy, sandbox: SandboxPolicy, can_ask: bool
 ) -> ApprovalVerdict:
     """The verdict on a command, `rules` first, then the guard against accidents, then the policy."""
-    verdict = _verdict(facts, rules, policy, sandbox)
     may_ask = can_ask and asks_about(policy, "sandbox_approval")
+    verdict = _verdict(facts if may_ask else _without_answer(facts), rules, policy, sandbox)
     if isinstance(verdict, RunVerdict) and verdict.outside and facts.unagreed:
         # A rule is about a program. Where nobody can say whether this is it, it stays in the sandbox.
         verdict = (
@@ -244,6 +242,8 @@ def decide_typed(facts: CommandFacts, rules: RuleBook, *, policy: ApprovalPolicy
 
     Inside the sandbox only a rule or a danger stands against it.
     """
+    if not (can_ask and asks_about(policy, "sandbox_approval")):
+        facts = _without_answer(facts)
     verdict = _by_rule(facts, rules)
     if verdict is None and facts.danger is not None:
         verdict = AskVerdict(f"what is typed is dangerous: {facts.danger.reason}", patternable=False)
@@ -288,9 +288,8 @@ def _verdict(facts: CommandFacts, rules: RuleBook, policy: ApprovalPolicy, sandb
     if ruled is not None and not (isinstance(ruled, RunVerdict) and facts.escalated and not ruled.outside):
         return ruled
     if ruled is None and facts.danger is not None:
-        return AskVerdict(
-            f"the command is dangerous: {facts.danger.reason}", outside=facts.escalated, patternable=False
-        )
+        reason = f"the command is dangerous: {facts.danger.reason}"
+        return AskVerdict(reason, outside=facts.escalated, patternable=False)
     if facts.escalated and not isinstance(sandbox, DangerFullAccess):
         return AskVerdict(_LEAVE, outside=True)
     if ruled is not None:
@@ -300,6 +299,14 @@ def _verdict(facts: CommandFacts, rules: RuleBook, policy: ApprovalPolicy, sandb
     if policy != "untrusted":
         return RunVerdict()
     return RunVerdict(clear_env=True) if facts.only_reads else AskVerdict("it is not known to only read")
+
+
+def _without_answer(facts: CommandFacts) -> CommandFacts:
+    """The facts where nobody can be asked about a danger: there is none if the sandbox stops it anyway."""
+    danger = facts.danger
+    if danger is not None:
+        danger = None if danger.is_stopped else danger._replace(reason=f"{danger.reason}; {_ALLOWED_BY}")
+    return facts.replace(danger=danger)
 
 
 def _by_rule(facts: CommandFacts, rules: RuleBook) -> ApprovalVerdict | None:

@@ -16,7 +16,10 @@ from typing import Final, NamedTuple
 from codex_py.paths import real_path
 from codex_py.process.named_files import named_files
 from codex_py.programs import ProgramFinder
-from codex_py.protocol.policy import DangerFullAccess
+from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
+from codex_py.sandbox.policy import is_writable
+from codex_py.shell.command_line import CommandLine
+from codex_py.shell.dangerous import Danger, Reach, find_danger
 from codex_py.shell.known_safe import BUILTINS
 from codex_py.shell.words import Words
 from codex_py.text.display import first_names
@@ -57,6 +60,23 @@ def finder_of(context: ToolContext) -> ProgramFinder:
     roots = context.sandbox.roots(context.sandbox_policy, context.cwd)
     directories = dict.fromkeys([real_path(context.cwd), *(str(root.path) for root in roots)])
     return ProgramFinder(context.env.get("PATH", ""), tuple(directory for directory in directories if directory != "/"))
+
+
+def find_danger_here(line: CommandLine, context: ToolContext) -> Danger | None:
+    """The danger in a command line of this session; with full access nothing is one."""
+    policy, cwd = context.sandbox_policy, context.cwd
+    if isinstance(policy, DangerFullAccess):
+        return None
+    roots = context.sandbox.roots(policy, cwd)
+    paths = tuple(str(root.path) for root in roots)
+
+    def can_write(path: str) -> bool:
+        if context.sandbox.shortfall(policy, cwd) is None:
+            return is_writable(Path(path), roots)
+        return any(Path(path).is_relative_to(root) for root in paths)
+
+    has_network = isinstance(policy, WorkspaceWrite) and policy.network_access is True
+    return find_danger(line, Reach(paths or (real_path(cwd),), context.env.get("HOME", ""), can_write, has_network))
 
 
 _MAX_SHOWN: Final = 3

@@ -16,15 +16,13 @@ from codex_py.process.env import find_executable
 from codex_py.process.shells import join_words
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandFinished, Warned
-from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
+from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.questions import ApprovalMissing, ApprovalQuestion, ApprovalReply, ApprovalScope
 from codex_py.protocol.value import Value
-from codex_py.shell.dangerous import find_danger
 from codex_py.shell.known_safe import BUILTINS, is_known_safe
 from codex_py.shell.words import Words
 from codex_py.text.sanitize import sanitize_command, sanitize_line
 from codex_py.tools.approval import (
-    UNDOABLE,
     Approvals,
     ApprovalVerdict,
     AskVerdict,
@@ -42,6 +40,7 @@ from codex_py.tools.escalation import (
     bound_files,
     changed_files,
     explain_protected,
+    find_danger_here,
     finder_of,
     looks_denied,
     outside_context,
@@ -134,7 +133,7 @@ class _Orchestrator:
 
     async def permit(self) -> RunVerdict:
         """How it may run, the user asked where that is needed. Raises `ToolError`."""
-        self._facts = await self._without_undoable(await self._find_facts())
+        self._facts = await self._find_facts()
         async with self._approvals.lock:
             self._rules = await self._rules_now()
             if self._may_leave():
@@ -155,19 +154,6 @@ class _Orchestrator:
                     if reply.scope is not None:
                         return RunVerdict(outside=verdict.outside)
                     raise self._refused(f"command {declined_because(reply)}")
-
-    async def _without_undoable(self, facts: CommandFacts) -> CommandFacts:
-        """The facts without a danger whose effects the sandbox holds, and a checkpoint brings back."""
-        context = self._context
-        danger = facts.danger
-        is_held = isinstance(context.sandbox_policy, WorkspaceWrite) and not (facts.escalated or facts.shortfall)
-        if danger is None or not danger.dangerous or not is_held or context.plan or context.why_lost is None:
-            return facts
-        reason = await context.why_lost(danger)
-        if reason is not None:
-            return facts.replace(danger=danger._replace(reason=f"{danger.reason}, and {reason}"))
-        context.emit(Warned(f"`{sanitize_line(self._command.line)[:80]}`: {danger.reason}, which {UNDOABLE}"))
-        return facts.replace(danger=None)
 
     async def permit_outside(self) -> bool:
         """After the sandbox has stopped it: whether it may run once more, outside."""
@@ -343,7 +329,6 @@ def find_facts(command: CommandToRun, context: ToolContext) -> CommandFacts:
     line = context.read_command_line(command.script, command.workdir)
     hidden = line.every_reading()
     reading = list(filter(is_known_safe, line.segments or ()))
-    danger = find_danger(line, context.env.get("HOME")) if context.prevents_accidents else None
     is_trusted = _is_trusted(command.shell, context)
     segments = line.segments if is_trusted else None
     safe = [words for words in reading if is_trusted and _is_standard_program(words[0], context)]
@@ -351,7 +336,7 @@ def find_facts(command: CommandToRun, context: ToolContext) -> CommandFacts:
         segments=segments,
         hidden=hidden,
         safe=tuple(safe),
-        danger=danger,
+        danger=find_danger_here(line, context),
         escalated=command.escalated and not isinstance(context.sandbox_policy, DangerFullAccess),
         justification=command.justification,
         shortfall=context.shortfall,
@@ -387,7 +372,7 @@ def _within_plan(verdict: ApprovalVerdict) -> ApprovalVerdict:
         case AskVerdict(outside=True) | RefuseVerdict(unasked=AskVerdict(outside=True)):
             return RefuseVerdict(f"command refused: {PLANNING}, so that no command may leave the sandbox")
         case RefuseVerdict(unasked=AskVerdict(reason=reason, patternable=False)):
-            # A danger, or a rule that wants a question.
+            # A rule that wants a question.
             return RefuseVerdict(f"command refused: {reason}; in plan mode nobody is asked: put it into the plan")
         case _:
             return verdict

@@ -15,7 +15,6 @@ from codex_py.protocol.policy import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.questions import AskUser
 from codex_py.protocol.status import AgentState
 from codex_py.protocol.value import Value
-from codex_py.shell.reader import Danger
 from codex_py.tools.arguments import read_arguments
 
 if TYPE_CHECKING:
@@ -111,13 +110,11 @@ class ToolContext(Value):
     puts a policy the user agreed to in place of `sandbox_policy` for the rest of the turn. `approvals` is what the
     user has allowed and forbidden so far. `shortfall` is what the sandbox here cannot hold, unless the user has
     accepted that. `plan` says that the turn is one of plan mode: nothing may be written, whatever a rule or an answer
-    would allow. `prevents_accidents` is false where the user has chosen neither a sandbox nor questions: only rules and
-    hooks refuse there. `allowed` says that a hook, or the user asked by one, has agreed to the call: that saves the
+    would allow. `allowed` says that a hook, or the user asked by one, has agreed to the call: that saves the
     question about it, and lifts no sandbox. `fixed_path` is what a command finds its programs by, whatever a profile
     says; None where that is left to its shell. `agents` gives what starts agents, `use_skill` the text of a skill by
     its name, `search_skills` skills for a query or, with a name, passages of one. `before_write` returns when files may
-    be changed; `why_lost` says why what a command may take away could not be brought back, None when it could.
-    `limits` are those of the skills in use: a call has to pass each.
+    be changed.
     Everything here comes from the session, never from the call's arguments.
     """
 
@@ -137,14 +134,12 @@ class ToolContext(Value):
     approvals: Approvals | None = None
     shortfall: str | None = None
     plan: bool = False
-    prevents_accidents: bool = True
     allowed: bool = False
     fixed_path: str | None = None
     agents: Callable[[], AgentControl] | None = None
     use_skill: Callable[[SkillCall], Awaitable[str]] | None = None
     search_skills: Callable[[str, str | None, int], Awaitable[str]] | None = None
     before_write: Callable[[Sequence[Path]], Awaitable[None]] | None = None
-    why_lost: Callable[[Danger], Awaitable[str | None]] | None = None
 
     async def expect_write(self, paths: Sequence[Path] = ()) -> None:
         """Wait until the state before the turn is on record; `paths` are what a patch is about to write."""

@@ -16,7 +16,6 @@ from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.questions import ApprovalMissing, ApprovalQuestion
 from codex_py.protocol.value import Value
 from codex_py.shell.command_line import ShellCommand
-from codex_py.shell.dangerous import find_danger
 from codex_py.shell.runners import SHELLS, reads_script_from_input
 from codex_py.text.sanitize import sanitize_command, sanitize_line
 from codex_py.tools.approval import (
@@ -31,6 +30,7 @@ from codex_py.tools.approval import (
     put_question,
 )
 from codex_py.tools.command_output import MAX_YIELD_MS, MIN_YIELD_MS, compose_reply, standing_of
+from codex_py.tools.escalation import find_danger_here
 from codex_py.tools.spec import PLANNING, ToolContext, ToolOutput
 
 # As much of the line of a running command as a question about its input shows: the user has seen all of it before.
@@ -156,8 +156,7 @@ def _verdict(
 
 def _facts(text: str, directory: Path, context: ToolContext) -> CommandFacts:
     line = context.read_command_line(_KEYS.sub("\n", _edited(text)), directory)
-    danger = find_danger(line, context.env.get("HOME")) if context.prevents_accidents else None
-    return CommandFacts(None, hidden=line.every_reading(), danger=danger)
+    return CommandFacts(None, hidden=line.every_reading(), danger=find_danger_here(line, context))
 
 
 def _edited(text: str) -> str:

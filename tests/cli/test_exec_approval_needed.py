@@ -13,7 +13,7 @@ from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks
 from tests.support.process import Finished, run
 
-DANGEROUS = call("c1", "exec_command", {"cmd": "rm -rf ~"})
+DANGEROUS = call("c1", "exec_command", {"cmd": "git clean -fdx"})
 PATCH = "*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch\n"
 WRITE = ("-s", "workspace-write")
 POLICY = ("-c", "approval_policy=on-request")
@@ -27,14 +27,14 @@ def ask(place: Place, *steps: Any, flags: tuple[str, ...] = ()) -> Finished:
 
 
 def test_a_task_without_its_approval_fails_and_the_answer_is_printed(place: Place, tmp_path: Path) -> None:
-    flags = ("--json", "--artifacts", str(tmp_path / "out"))
+    flags = (*WRITE, "--json", "--artifacts", str(tmp_path / "out"))
     ended = ask(place, DANGEROUS, flags=flags)
     failure = ended.events[-1]["error"]
     assert (ended.status, failure["code"]) == (73, "approval_needed")
     assert failure["message"].startswith("the task needs an approval, and nobody can be asked here: ")
     result = json.loads((tmp_path / "out/result.json").read_bytes())
     assert (result["status"], result["code"], result["answer"]) == ("failed", "approval_needed", "I could not.")
-    assert ask(place, DANGEROUS).out == "I could not.\n"
+    assert ask(place, DANGEROUS, flags=WRITE).out == "I could not.\n"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_patch_that_the_sandbox_refuses_needs_no_approval(place: Place) -> Non
 def test_who_wants_no_questions_gets_no_failure(place: Place, flags: tuple[str, ...]) -> None:
     with FakeResponses([DANGEROUS], [say("I could not.")]) as model:
         place.use_model(model.base_url)
-        ended = run(place, "exec", *flags, "go")
+        ended = run(place, "exec", *WRITE, *flags, "go")
     assert (ended.status, ended.out) == (0, "I could not.\n")
 
 
@@ -101,6 +101,6 @@ def test_what_a_rule_or_a_hook_forbids_needs_no_approval(place: Place) -> None:
 def test_the_same_command_goes_on_where_an_approval_was_missing(place: Place) -> None:
     with FakeResponses([DANGEROUS], [say("I could not.")], [say("done")]) as model:
         place.use_model(model.base_url)
-        assert run(place, "exec", *POLICY, "--session-id", "job", "go").status == 73
-        again = run(place, "exec", *POLICY, "--session-id", "job", "go")
+        assert run(place, "exec", *POLICY, *WRITE, "--session-id", "job", "go").status == 73
+        again = run(place, "exec", *POLICY, *WRITE, "--session-id", "job", "go")
     assert (again.status, again.out) == (0, "done\n")

@@ -22,19 +22,13 @@ def output_of(place: Place, cmd: str, *flags: str, top: str = "") -> str:
     return model.requests[1].output_of("c1")
 
 
-@pytest.mark.parametrize("flags", [BYPASS, SPELT_OUT])
+@pytest.mark.parametrize("flags", [BYPASS, SPELT_OUT, ("-s", "danger-full-access")])
 @pytest.mark.parametrize("cmd", ["rm -rf README.md", "echo x >> README.md && git reset -q --hard", "git clean -qfdx"])
 def test_nothing_guards_against_accidents_where_the_user_wants_no_limits(
     place: Place, flags: tuple[str, ...], cmd: str
 ) -> None:
     assert "Process exited with code 0" in output_of(place, cmd, *flags)
     assert (place.repo / "README.md").exists() != cmd.startswith("rm")
-
-
-def test_full_access_alone_keeps_the_guard(place: Place) -> None:
-    """There it is `exec` that asks nobody, and not the user who said so."""
-    assert "refused: the command is dangerous" in output_of(place, "rm -rf README.md", "-s", "danger-full-access")
-    assert (place.repo / "README.md").exists()
 
 
 @pytest.mark.parametrize(

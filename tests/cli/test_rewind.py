@@ -527,60 +527,24 @@ def test_a_turn_that_is_not_there_is_a_mistake(place: Place, to: str) -> None:
         *("find build -print0 | xargs -0 rm -rf", "truncate -s 0 a.txt", "shred -u a.txt", "dd if=/dev/null of=a.txt"),
     ],
 )
-def test_what_can_be_undone_is_not_refused(place: Place, command: str) -> None:
+def test_what_commands_delete_is_brought_back(place: Place, command: str) -> None:
     place.write("a.txt", "a\n")
     place.write("build/deep/out", "out\n")
     place.write("README.md", "edited\n")
     before = tree(place.repo)
-    ended = turn(place, shell(command))
+    turn(place, shell(command))
     assert tree(place.repo) != before
-    assert "can be undone with /undo" in ended.err
     rewind(place, 1)
     assert tree(place.repo) == before
 
 
-def test_a_hard_reset_is_left_to_the_sandbox(place: Place) -> None:
-    place.write("README.md", "edited\n")
-    ended = turn(place, shell("git reset --hard"))
-    assert "can be undone with /undo" in ended.err
-    assert "nobody can be asked" not in ended.err
-
-
-@pytest.mark.parametrize(
-    ("command", "named"),
-    [
-        ("rm -rf build", "build/out.o"),
-        ("rm -rf $SOMETHING", ""),
-        ("rm -f *", "build/out.o"),
-        ("rm -rf {build,a.txt}", "build/out.o"),
-        ("shopt -s dotglob; rm -rf *", "repository"),
-        ("rm -f /bin*", "outside"),
-        ("rm -rf /", "outside"),
-        ("rm -rf ..", "outside"),
-        ("find . -delete", "repository"),
-        ("find . -name '*.o' -delete", "build/out.o"),
-        ("find build -exec rm -f {} +", "build/out.o"),
-        ("find -L . -name a.txt -delete", ""),
-        ("cat names | xargs rm -f; find . -name a.txt", ""),
-        ("truncate -s 0 build/out.o", "build/out.o"),
-        ("git clean -fdx", ""),
-        ("git clean -ffd", ""),
-        ("rm -rf /tmp/somewhere-else", "outside"),
-        ("git push --force", ""),
-        ("rm -f a.txt && git push --force", ""),
-    ],
-)
-def test_what_cannot_be_brought_back_is_refused(place: Place, command: str, named: str) -> None:
+def test_what_git_ignores_is_deleted_unasked_and_does_not_come_back(place: Place) -> None:
     place.write(".gitignore", "*.o\n")
-    place.write("a.txt", "a\n")
     place.write("build/out.o", "out\n")
-    before = tree(place.repo)
-    with FakeResponses(shell(command), [say("done")], excuse={"threads"}) as model:
-        place.use_model(model.base_url)
-        run(place, "exec", *WRITES, "go on")
-    assert tree(place.repo) == before
-    assert "dangerous" in (output := str(model.requests[1].body["input"][-1]))
-    assert named in output
+    place.write("build/kept", "kept\n")
+    turn(place, shell("rm -rf build"))
+    rewind(place, 1)
+    assert [path.name for path in (place.repo / "build").iterdir()] == ["kept"]
 
 
 def test_deleting_a_session_deletes_its_checkpoints(place: Place) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from codex_py.shell.command_line import CommandLine, ShellCommand
-from codex_py.shell.dangerous import find_danger
 from codex_py.shell.reader import CommandLineReader
 from codex_py.shell.reading import read_command_line
 
 ENV = {"HOME": "/home/me", "TOOLS": "/opt/tools"}
-FILES = {"/work/deploy.sh": "set -e\ngit push origin main\n", "/work/clean.sh": 'rm -rf build "$tmp"\n'}
+FILES = {"/work/deploy.sh": "set -e\ngit push origin main\n"}
 
 
 def read(script: str) -> CommandLine:
@@ -132,12 +131,6 @@ def test_only_a_plain_line_has_segments() -> None:
 
 def test_scripts_for_further_shells_are_named() -> None:
     assert read("bash -c 'sh -c \"ls\"'; eval pwd").scripts == ('sh -c "ls"', "ls", "pwd")
-
-
-def test_clearing_below_the_directory_in_a_script_file_is_no_danger() -> None:
-    assert find_danger(read("bash clean.sh")) is None
-    assert find_danger(read("rm -rf build")) is not None
-    assert find_danger(read_command_line("bash x", "/work", ENV, {"/work/x": "rm -rf /etc"}.get)) is not None
 
 
 @pytest.mark.parametrize(

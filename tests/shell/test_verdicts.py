@@ -1,4 +1,4 @@
-"""Every verdict of the table in `verdicts.txt`, and that a change of a verdict says why."""
+"""Every verdict of the table in `verdicts.txt`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.shell.dangerous import find_danger
+from codex_py.shell.dangerous import Reach, find_danger
 from codex_py.shell.known_safe import is_known_safe
 from codex_py.shell.reading import read_command_line
 
 HOME = "/home/me"
+REACH = Reach(("/work", "/tmp"), HOME, lambda path: path.startswith(("/work", "/tmp")))
 TABLE = Path(__file__).with_name("verdicts.txt")
 
 
 def verdict_of(script: str) -> str:
     line = read_command_line(script, "/work", {"HOME": HOME})
-    if find_danger(line, HOME):
+    if find_danger(line, REACH):
         return "dangerous"
     return "safe" if line.segments and all(map(is_known_safe, line.segments)) else "unknown"
 
@@ -31,17 +32,7 @@ def sections() -> Iterator[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize(("heading", "scripts"), list(sections()))
 def test_verdicts_are_those_of_the_table(heading: str, scripts: list[str]) -> None:
-    expected = heading.partition(":")[0].split(" -> ")[-1]
-    assert {script: verdict_of(script) for script in scripts} == dict.fromkeys(scripts, expected)
-
-
-def test_what_was_unknown_is_never_safe_now() -> None:
-    changes = [heading for heading, _ in sections() if " -> " in heading]
-    assert changes
-    for heading in changes:
-        change, colon, reason = heading.partition(": ")
-        assert colon and reason
-        assert change in ("dangerous -> unknown", "unknown -> dangerous")
+    assert {script: verdict_of(script) for script in scripts} == dict.fromkeys(scripts, heading)
 
 
 def test_the_table_has_hundreds_of_commands() -> None:

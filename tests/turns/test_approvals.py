@@ -155,7 +155,7 @@ async def test_a_denied_command_runs_once_more_outside_after_a_yes(place: Place,
 async def test_a_dangerous_command_is_asked_about_or_refused(place: Place, approval: ApprovalPolicy) -> None:
     place.write("keep", "x")
     answers = (None,) if approval == "on-request" else ()
-    told = await turn(place, run(1, "ls | xargs rm -f"), answers=answers, approval=approval)
+    told = await turn(place, run(1, "git clean -fdx"), answers=answers, approval=approval)
     assert (place.repo / "keep").exists()
     if approval == "never":
         assert told.outputs[0].startswith("refused: the command is dangerous: ")

@@ -74,16 +74,17 @@ async def test_reading_works(place: Place) -> None:
             " sandbox",
         ),
         (
-            "rm -rf /",
+            "true",
             {},
-            "the command is dangerous: it deletes without asking (`rm -f`); in plan mode nobody is asked: put it into"
-            " the plan",
+            "a rule of the user wants to be asked: look; in plan mode nobody is asked: put it into the plan",
         ),
     ],
 )
 async def test_what_would_be_asked_is_refused_in_the_name_of_plan_mode(
     place: Place, cmd: str, more: dict[str, Any], why: str
 ) -> None:
+    (place.codex_home / "rules").mkdir()
+    (place.codex_home / "rules" / "mine.rules").write_text('prefix_rule(["true"], "prompt", "look")\n')
     asked = call("c1", "exec_command", {"cmd": cmd, "login": False, **more})
     with FakeResponses([asked], [say("I see")]) as model:
         async with watched_session(

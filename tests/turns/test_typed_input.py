@@ -63,7 +63,7 @@ async def test_typing_into_the_sandbox_needs_no_question(place: Place) -> None:
 
 
 async def test_typing_into_a_command_outside_is_asked_about(place: Place) -> None:
-    inputs = ("one\n", "rm -rf \u202ex\n", "one\n", "")
+    inputs = ("one\n", "git clean -fdx \u202ex\n", "one\n", "")
     # It ends when it is looked at, which would otherwise take as long as one waits for silence.
     start = {**CAT, **OUTSIDE, "cmd": "head -n 2; cat gate"}
     asked, told = await typed(place, start, *inputs, answers=("once", "once", None, "session"))
@@ -80,9 +80,9 @@ async def test_typing_into_a_command_outside_is_asked_about(place: Place) -> Non
         ApprovalQuestion(
             id=asked[2].id,
             call_id="c3",
-            command="rm -rf \\u{202e}x\n",
+            command="git clean -fdx \\u{202e}x\n",
             cwd=place.repo,
-            reason=f"it is typed into {where}; it is dangerous: it deletes without asking (`rm -f`)",
+            reason=f"it is typed into {where}; it is dangerous: {IGNORED}",
             outside=True,
         ),
         asked[1].replace(id=asked[3].id, call_id="c4"),
@@ -127,18 +127,19 @@ async def test_where_nobody_is_asked_a_command_that_a_rule_let_out_gets_no_input
     )
 
 
+IGNORED = "it deletes files that no undo brings back (`git clean`)"
 SHELL = {**CAT, "cmd": "PS1= bash --norc --noprofile --noediting"}
 
 
 async def test_what_a_shell_inside_would_run_is_judged_as_any_script(place: Place) -> None:
     asked, told = await typed(
-        place, SHELL, "rm -rf x; echo a$((1+1))\n", "echo b$((1+1))\n", "rm -f y\r", answers=("once", None)
+        place, SHELL, "git clean -qfdx; echo a$((1+1))\n", "echo b$((1+1))\n", "git clean -fx\r", answers=("once", None)
     )
     assert [(question.command, question.outside) for question in asked] == [
-        ("rm -rf x; echo a$((1+1))\n", False),
-        ("rm -f y␍", False),
+        ("git clean -qfdx; echo a$((1+1))\n", False),
+        ("git clean -fx␍", False),
     ]
-    assert asked[0].reason == "what is typed is dangerous: it deletes without asking (`rm -f`)"
+    assert asked[0].reason == f"what is typed is dangerous: {IGNORED}"
     assert "a2\r\n" in told[0]
     assert "b2\r\n" in told[1]
     assert told[2].startswith("input declined by the user")
@@ -157,39 +158,42 @@ async def test_what_a_rule_forbids_cannot_be_typed_into_a_shell(place: Place) ->
 
 
 async def test_where_nobody_can_answer_nothing_dangerous_is_typed_into_a_shell(place: Place) -> None:
-    _, [told] = await typed(place, SHELL, "rm -rf x\n", can_ask=False, sandbox="danger-full-access")
-    assert told.startswith(
-        "refused: what is typed is dangerous: it deletes without asking (`rm -f`); nobody can be asked"
-    )
+    _, [told] = await typed(place, SHELL, "git clean -fdx\n", can_ask=False)
+    assert told.startswith(f"refused: what is typed is dangerous: {IGNORED}; the user can allow it with")
+
+
+async def test_with_full_access_anything_is_typed_into_a_shell(place: Place) -> None:
+    _, [told] = await typed(place, SHELL, "git clean -qfdx; echo a$((1+1))\n", sandbox="danger-full-access")
+    assert "a2\r\n" in told
 
 
 async def test_what_no_shell_reads_is_no_command(place: Place) -> None:
-    asked, [told] = await typed(place, CAT, "rm -rf x\n")
+    asked, [told] = await typed(place, CAT, "git clean -fdx\n")
     assert asked == []
-    assert told.endswith("rm -rf x\r\nrm -rf x\r\n")
+    assert told.endswith("git clean -fdx\r\ngit clean -fdx\r\n")
 
 
 @pytest.mark.parametrize(
     "pieces",
     [
-        ("rm -r", "f x; echo a\n"),
-        ("r", "m -f x\r"),
-        ("rm \\\n", "-f x\n"),
-        ("rm -rz", "\x7ff x\n"),
-        ("ls\x15rm", " -f x\n"),
-        ("rm ls", "\x17-f x\n"),
-        ("\x1b[200~rm", " -f x\x1b[201~\n"),
+        ("git clean -f", "x; echo a\n"),
+        ("g", "it clean -fx\r"),
+        ("git clean \\\n", "-fx\n"),
+        ("git clean -fz", "\x7fx\n"),
+        ("ls\x15git clean", " -fx\n"),
+        ("git clean ls", "\x17-fx\n"),
+        ("\x1b[200~git clean", " -fx\x1b[201~\n"),
     ],
 )
 async def test_a_line_that_is_typed_in_pieces_is_judged_whole(place: Place, pieces: tuple[str, ...]) -> None:
     asked, told = await typed(place, SHELL, *pieces, answers=(None,))
-    assert [question.reason for question in asked] == [
-        "what is typed is dangerous: it deletes without asking (`rm -f`)"
-    ]
+    assert [question.reason for question in asked] == [f"what is typed is dangerous: {IGNORED}"]
     assert len([one for one in told if one.startswith("input declined by the user")]) == 1
 
 
-@pytest.mark.parametrize("pieces", [("rm -r", "\x03echo -f x\n"), ("rm -", "\x15echo -f\n"), ("rm\n", "-f\n")])
+@pytest.mark.parametrize(
+    "pieces", [("git clean -f", "\x03echo -x\n"), ("git clean ", "\x15echo -fx\n"), ("git clean\n", "-fx\n")]
+)
 async def test_what_was_taken_back_or_ended_is_no_part_of_the_next_line(place: Place, pieces: tuple[str, ...]) -> None:
     asked, _ = await typed(place, SHELL, *pieces)
     assert asked == []

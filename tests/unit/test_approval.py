@@ -15,7 +15,7 @@ from codex_py.protocol.policy import (
     SandboxPolicy,
     WorkspaceWrite,
 )
-from codex_py.shell.reader import Danger
+from codex_py.shell.dangerous import Danger
 from codex_py.tools.approval import (
     NO_SANDBOX,
     AskVerdict,
@@ -38,6 +38,7 @@ READS = CommandFacts((LS,), safe=(LS,))
 UNKNOWN = CommandFacts((TEST,))
 SHAPED = CommandFacts(None, hidden=(TEST,))
 DANGEROUS = CommandFacts((("rm", "-f", "x"),), danger=Danger("it deletes"))
+STOPPED = DANGEROUS.replace(danger=Danger("it deletes", is_stopped=True))
 LEAVING = CommandFacts((TEST,), escalated=True, justification="may I?")
 LEAVING_UNTOLD = CommandFacts((TEST,), escalated=True)
 
@@ -74,15 +75,17 @@ def verdict(
         (UNKNOWN, {"untrusted": ASK, "on-request": RUN, "on-failure": RUN, "never": RUN}),
         (SHAPED, {"untrusted": ASK, "on-request": RUN, "on-failure": RUN, "never": RUN}),
         (DANGEROUS, {"untrusted": ASK, "on-request": ASK, "on-failure": ASK, "never": REFUSE}),
+        (STOPPED, {"untrusted": ASK, "on-request": ASK, "on-failure": ASK, "never": RUN}),
     ],
-    ids=["reads", "unknown", "not plain", "dangerous"],
+    ids=["reads", "unknown", "not plain", "dangerous", "stopped"],
 )
 @pytest.mark.parametrize("policy", POLICIES)
 def test_without_rules_the_policy_decides(
     policy: ApprovalWord, facts: CommandFacts, expected: dict[str, str], sandbox: SandboxPolicy
 ) -> None:
     assert verdict(facts, policy, sandbox) == expected[policy]
-    alone = REFUSE if expected[policy] == ASK else expected[policy]
+    is_stopped = facts == STOPPED and policy != "untrusted"
+    alone = RUN if is_stopped else REFUSE if expected[policy] == ASK else expected[policy]
     assert verdict(facts, policy, sandbox, can_ask=False) == alone
 
 
@@ -139,7 +142,7 @@ def test_an_allowed_command_that_wants_out_still_asks() -> None:
 def test_a_refusal_says_why_and_that_nobody_can_be_asked() -> None:
     refused = decide_command(DANGEROUS, RuleBook(), policy="never", sandbox=ReadOnly(), can_ask=True)
     assert isinstance(refused, RefuseVerdict)
-    assert "dangerous: it deletes; nobody can be asked under the approval policy `never`" in refused.reason
+    assert "dangerous: it deletes; the user can allow it with `-s danger-full-access`" in refused.reason
     forbidding = PrefixRule((("rm",),), "forbidden", "use trash instead")
     refused = decide_command(DANGEROUS, RuleBook((forbidding,)), policy="on-request", sandbox=ReadOnly(), can_ask=True)
     assert refused == RefuseVerdict("command refused: forbidden by a rule of the user: use trash instead")
