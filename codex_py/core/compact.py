@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from codex_py.context.compaction import handoff_request, is_users_own, summary_item
 from codex_py.core.model_pool import ModelPool
@@ -16,6 +16,8 @@ from codex_py.core.sampling import retried, retry_event
 from codex_py.errors import ModelError
 from codex_py.model.client import Completed, ItemDone, Prompt, TurnState
 from codex_py.model.error_bodies import TOO_LONG
+from codex_py.model.failures import FILTERED
+from codex_py.model.retry import Retry
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.protocol.items import Message, ResponseItem, exchange_of
@@ -101,8 +103,12 @@ def _short(content: object) -> Any:
 _TRIGGER: Final = b'{"type":"compaction_trigger"}'
 _COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
 # How much of the weight goes when a request did not fit: little at first, then half of what is left.
-_SHARES: Final = (0.1, 0.2, 0.4)
+_SHARES: Final = (0.2, 0.4)
 _LAST_SHARE: Final = 0.5
+MAX_REQUESTS: Final = 8
+_MAX_SUMMARY_BYTES: Final = 128 * 1024
+# Failures that a shorter history does not help against: the turn's own request would meet them too.
+_OF_PROVIDER: Final = frozenset({"auth", "quota", "rate_limit", "overloaded", "network", "budget", "timeout", "config"})
 
 
 class CompactionRequest(Value):
@@ -125,19 +131,32 @@ class Handover(Value):
     """
 
     items: tuple[ResponseItem, ...]
-    how: CompactionWay
+    how: CompactionWay | Literal["cut"]
     users: tuple[ResponseItem, ...] | None = None
     summary: str = ""
     cost: RequestCost | None = None
 
 
+def gives_no_summary(error: ModelError) -> bool:
+    """Whether the model failed to write a summary, though its provider works: asking for it again would not help."""
+    return not error.unreachable and error.failure not in _OF_PROVIDER
+
+
 class Compactor:
-    """Asks for handovers. `warn` is called when the provider's own way has failed and the model is asked instead."""
+    """Asks for handovers, in at most `MAX_REQUESTS` requests a turn.
+
+    `warn` is called when the provider's own way has failed and the model is asked instead.
+    """
 
     def __init__(self, model: ModelPool, emit: Callable[[events.Event], None], warn: Callable[[str], None]) -> None:
         self._model = model
         self._emit = emit
         self._warn = warn
+        self._left = MAX_REQUESTS
+
+    def begin_turn(self) -> None:
+        """Allow the requests of another turn."""
+        self._left = MAX_REQUESTS
 
     async def hand_over(self, request: CompactionRequest) -> Handover:
         """One handover. Raises `ModelError` when the model has not given one either."""
@@ -155,21 +174,31 @@ class Compactor:
     ) -> Handover:
         """Ask; while the request itself is too long, ask again without the oldest items.
 
-        Where the newest one alone is too long, its texts are cut.
+        Where the newest one alone is too long, its texts are cut. A model that writes no summary is asked once more,
+        about the newer half.
         """
         shares = iter(_SHARES)
-        is_cut = False
+        is_cut = is_second = False
+        whole = len(request.items)
         while True:
+            if self._left == 0:
+                raise ModelError(f"{MAX_REQUESTS} requests for a summary brought none", retryable=False)
+            self._left -= 1
             try:
-                return await retried(
+                handover = await retried(
                     partial(ask, request),
                     self._model.retry_budget(request.prompt.provider),
-                    lambda error, retry: self._emit(retry_event(error, retry)),
+                    self._note_retry,
                 )
             except ModelError as error:
-                if error.code != TOO_LONG:
+                is_summary = ask == self._local and gives_no_summary(error)
+                if error.code != TOO_LONG and (is_second or not is_summary):
                     raise
-                left = without_oldest(request.items, next(shares, _LAST_SHARE))
+                is_second = is_second or error.code != TOO_LONG
+                share = next(shares, _LAST_SHARE) if error.code == TOO_LONG else _LAST_SHARE
+                left = without_oldest(request.items, share)
+                if not left and error.code != TOO_LONG:
+                    raise
                 if not left:
                     if is_cut:
                         raise
@@ -177,21 +206,32 @@ class Compactor:
                     left = with_short_texts(request.items)
                     self._warn("the end of the conversation was too long to be summed up whole: its texts were cut")
                 request = request.replace(items=tuple(left))
+            else:
+                if len(request.items) < whole:
+                    self._warn(
+                        f"only the newest {len(request.items)} of {whole} items of the conversation were summed up"
+                    )
+                return handover
+
+    def _note_retry(self, error: ModelError, retry: Retry) -> None:
+        if error.code == FILTERED:
+            raise error
+        self._emit(retry_event(error, retry))
 
     async def _local(self, request: CompactionRequest) -> Handover:
         question = handoff_request(request.prompt_text, request.focus)
+        # All that comes before the question is that of the turn's requests, tools too, so that a prompt cache has it.
         prompt = request.prompt.replace(
-            input=_encoded([*request.items, question]),
-            tools=b"[]",
-            parallel_tool_calls=False,
-            output_schema=None,
-            kind="compaction",
+            input=_encoded([*request.items, question]), output_schema=None, kind="compaction"
         )
+        # A call in the answer is not run: it ends in no history.
         items, cost = await self._answer(prompt)
         answers = [view.text for item in items if isinstance(view := item.view(), Message) and view.role == "assistant"]
         summary = answers[-1].strip() if answers else ""
         if not summary:
             raise ModelError("the model wrote no summary", retryable=False)
+        if len(summary.encode("utf-8", "surrogatepass")) > _MAX_SUMMARY_BYTES:
+            raise ModelError("the summary that the model wrote is too long", retryable=False)
         return Handover((summary_item(summary),), "local", summary=summary, cost=cost)
 
     async def _in_band(self, request: CompactionRequest) -> Handover:
@@ -213,7 +253,7 @@ class Compactor:
         if first is None:
             raise ModelError(f"expected a compaction item, got none among {len(output)} items", retryable=False)
         # The host's own messages are sent again, so the server's copy of them goes.
-        retained = [item for item in output[:first] if not _is_of_host(item)]
+        retained = [item for item in output[:first] if not is_of_host(item)]
         has_user_message = any(is_users_own(item) for item in retained)
         return Handover(
             (*(() if has_user_message else retained), *output[first:]),
@@ -236,7 +276,8 @@ class Compactor:
         return items, cost
 
 
-def _is_of_host(item: ResponseItem) -> bool:
+def is_of_host(item: ResponseItem) -> bool:
+    """Whether an item is a message of the host, such as context and skills, which is sent again after a compaction."""
     view = item.view()
     return isinstance(view, Message) and view.role != "assistant" and not is_users_own(item)
 

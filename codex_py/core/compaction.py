@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.core.compact import CompactionRequest, Compactor, Handover
+from codex_py.core.compact import CompactionRequest, Compactor, Handover, gives_no_summary
 from codex_py.core.compact_survivors import is_of_model, last_plan, new_history, work_state_of
 from codex_py.core.context_tracker import ContextTracker
+from codex_py.core.cut_history import cut_history
 from codex_py.core.history import History
 from codex_py.core.model_pool import ModelPool
 from codex_py.core.sampling import prompt_for
@@ -20,9 +21,10 @@ from codex_py.core.turn_context import ModelSettings, TurnContext
 from codex_py.core.work_log import WorkLog, WorkState
 from codex_py.errors import ModelError
 from codex_py.protocol import events
-from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.items import ResponseItem, message
 from codex_py.protocol.usage import BUDGET_REACHED, CompactionReason, CompactionWay, RequestCost, TokenUsage
 from codex_py.protocol.value import Value
+from codex_py.text.tokens import BYTES_PER_TOKEN, estimate_tokens
 
 # A request that does not fit is answered by a compaction, and once more by a harsher one.
 _MAX_REFUSALS: Final = 2
@@ -67,6 +69,7 @@ class Compaction:
         # Below so many tokens it is not tried again: it did not help, or failed.
         self._floor = 0
         self._reliefs = 0
+        self._compactor = Compactor(services.model, services.emit, self._warn)
 
     def restore(self, usage: TokenUsage, covered: int, work_state: object) -> None:
         """Go on from an earlier run, whose items the history has taken over; `usage` counts the first `covered`."""
@@ -78,6 +81,7 @@ class Compaction:
     def begin_turn(self) -> None:
         """Forget the skills of the turn before."""
         self._turn_skills = ()
+        self._compactor.begin_turn()
 
     def note_skills(self, items: Sequence[ResponseItem]) -> None:
         """Note `<skill>` messages of the running turn, each once."""
@@ -145,7 +149,7 @@ class Compaction:
         """
         if previous is not None:
             try:
-                await self.compact(turn.replace(settings=previous), reason)
+                await self.compact(turn.replace(settings=previous), reason, needs_summary=True)
             except ModelError as error:
                 self._warn(
                     f"`{previous.model}` could not compact the conversation: {error}; `{turn.settings.model}` is asked"
@@ -180,11 +184,18 @@ class Compaction:
             ).counted_as(error.failure or "context_length") from error
 
     async def compact(
-        self, turn: TurnContext, reason: CompactionReason, *, focus: str = "", mid_turn: bool = False
+        self,
+        turn: TurnContext,
+        reason: CompactionReason,
+        *,
+        focus: str = "",
+        mid_turn: bool = False,
+        needs_summary: bool = False,
     ) -> None:
         """Replace the history. Until that, at the very end, everything stays as it was: it may be interrupted.
 
-        Raises `ModelError` when nothing came that could take the place of the history.
+        Where the model writes no summary, the history is cut, unless it `needs_summary`. Raises `ModelError` when
+        nothing came that could take the place of the history.
         """
         services = self._services
         trigger = "manual" if reason == "user_requested" else "auto"
@@ -194,7 +205,13 @@ class Compaction:
             raise ModelError(f"a PreCompact hook does not let it: {refusal}", retryable=False)
         before = self._fill(turn.settings).total
         services.emit(events.CompactionStarted(reason, before))
-        handover = await self._hand_over(turn, focus, before)
+        try:
+            handover = await self._hand_over(turn, focus, before)
+        except ModelError as error:
+            is_due = reason != "user_requested" or is_too_full(self._fill(turn.settings), turn.settings)
+            if needs_summary or not is_due or not gives_no_summary(error):
+                raise
+            handover = self._cut(turn.settings, error)
         self._replace(turn, handover, mid_turn=mid_turn)
         after = self._fill(turn.settings).total
         services.note_cost(handover.cost, after)
@@ -204,7 +221,6 @@ class Compaction:
     async def _hand_over(self, turn: TurnContext, focus: str, tokens: int) -> Handover:
         """What the history is replaced by: of the model for compactions, and where that fails of the turn's own."""
         services = self._services
-        compactor = Compactor(services.model, services.emit, self._warn)
 
         def request(summarized: TurnContext, way: CompactionWay) -> CompactionRequest:
             prompt = prompt_for(summarized, services.history, services.tools(), tokens=tokens)
@@ -213,17 +229,32 @@ class Compaction:
         other = services.summary_turn(turn)
         if other != turn:
             try:
-                return await compactor.hand_over(request(other, "local"))
+                return await self._compactor.hand_over(request(other, "local"))
             except ModelError as error:
                 if error.code == BUDGET_REACHED:
                     raise
                 own = turn.settings.model
                 self._warn(f"`{other.settings.model}` could not compact the conversation: {error}; `{own}` is asked")
         way = self._way or services.model.compaction_of(turn.settings.provider)
-        handover = await compactor.hand_over(request(turn, way))
-        # What did not work once is not tried again.
-        self._way = handover.how
+        handover = await self._compactor.hand_over(request(turn, way))
+        if handover.how != "cut":
+            # What did not work once is not tried again.
+            self._way = handover.how
         return handover
+
+    def _cut(self, settings: ModelSettings, error: ModelError) -> Handover:
+        """The history without its oldest parts, in place of a summary that the model has not written."""
+        fill = self._fill(settings)
+        goal = (compaction_limit(settings.context_window, settings.auto_compact_tokens) or fill.total) // 2
+        history = self._services.history
+        fixed = max(0, fill.total - estimate_tokens(history.weight_since(0)))
+        # A second compaction in a row has to leave less.
+        tokens = max(goal - fixed, goal // 4) // (4 if self._reliefs == _MAX_REFUSALS else 1)
+        cut = cut_history(history.items, tokens * BYTES_PER_TOKEN)
+        what = cut.left_out or "nothing more could be"
+        self._warn(f"the model wrote no summary of the conversation ({error}); left out instead: {what}")
+        note = message("developer", f"The conversation grew too long, and the host left out of it: {what}.")
+        return Handover((*cut.items, note), "cut", users=(), summary=f"left out: {what}")
 
     def _replace(self, turn: TurnContext, handover: Handover, *, mid_turn: bool) -> None:
         services = self._services

@@ -313,16 +313,15 @@ class CompactionStarted(Value):
 
 
 class ContextCompacted(Value):
-    """The history was replaced. The tokens are estimates of the next request, before and after. `how`: the model wrote
-    a summary (`local`), or the provider made an item of its own (`remote`, `in-band`); `summary` is empty where that
-    cannot be read.
-    """
+    """The history was replaced. The tokens are estimates of the next request, before and after."""
 
     before_tokens: int
     after_tokens: int
-    how: CompactionWay
+    how: CompactionWay | Literal["cut"]
+    """`local`: a summary by the model; `remote`, `in-band`: an item by the provider; `cut`: parts were left out."""
     reason: CompactionReason
     summary: str = ""
+    """Empty where it cannot be read."""
 
 
 class ItemRecorded(Value):

@@ -109,7 +109,7 @@ def test_what_was_said_is_there_once_after_a_compaction_before_it(place: Place) 
 
 
 def test_a_compaction_that_fails_is_a_failed_run(place: Place) -> None:
-    with FakeResponses([say("one")], [say("")]) as model:
+    with FakeResponses([say("one")], [say("")], [say("")]) as model:
         place.use_model(model.base_url)
         run(place, "exec", "first")
         ended = run(place, "exec", "resume", "--last", "/compact")

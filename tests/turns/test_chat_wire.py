@@ -193,7 +193,7 @@ async def test_the_schema_of_the_answer(place: Place) -> None:
 async def test_a_summary_makes_room(place: Place) -> None:
     def summary(request: Any) -> Any:
         model.forget_prefix()
-        assert "tools" not in request.body
+        assert request.body["tools"] == model.bodies[0]["tools"]
         return answer("what was done")
 
     with FakeChat(answer("one", reasoning="hm"), summary, answer("two")) as model:

@@ -70,8 +70,9 @@ async def test_a_full_history_is_compacted_before_the_next_turn(place: Place) ->
             ended = await watched.say("third")
     asked, after = model.requests[2], model.requests[3]
     assert asked.compacts
-    assert asked.body["tools"] == []
-    assert asked.body["parallel_tool_calls"] is False
+    # What comes before the question is what the prompt cache has.
+    assert asked.body["tools"] == model.requests[1].body["tools"]
+    assert asked.input_bytes.startswith(model.requests[1].input_bytes[:-1])
     assert kinds(asked)[:-1] == [*kinds(model.requests[1]), "assistant one"]
     assert asked.input[-1]["role"] == "user"
     assert kinds(after) == [CONTEXT[0], "user #", "user first", "user <conversation_summary>", "user second"]
@@ -326,19 +327,19 @@ async def test_what_does_not_fit_even_compacted_is_one_error(place: Place) -> No
 
 async def test_a_compaction_that_fails_lets_the_turn_go_on_while_it_fits(place: Place) -> None:
     nearly = completed(tokens(250_000, 10))
-    with FakeResponses([say("one"), nearly], api_error(400, "no"), [say("two")]) as model:
+    with FakeResponses([say("one"), nearly], api_error(401, "no"), [say("two")]) as model:
         async with watched_session(place, model) as watched:
             await watched.say("first")
             ended = await watched.say("second")
     assert isinstance(ended, events.TurnCompleted)
     assert kinds(model.requests[2]) == [*CONTEXT, "user first", "assistant one", "user second"]
     [warning] = watched.of(events.Warned)
-    assert warning.message.startswith("compacting the conversation failed: 400 Bad Request: no")
+    assert warning.message.startswith("compacting the conversation failed: 401 Unauthorized: no")
 
 
 async def test_a_compaction_that_fails_ends_the_turn_when_it_does_not_fit(place: Place) -> None:
     with FakeResponses(
-        [say("one"), FULL], api_error(400, "no"), api_error(400, "no"), [say("sum")], [say("2")]
+        [say("one"), FULL], api_error(401, "no"), api_error(401, "no"), [say("sum")], [say("2")]
     ) as model:
         async with watched_session(place, model) as watched:
             await watched.say("first")
@@ -347,13 +348,13 @@ async def test_a_compaction_that_fails_ends_the_turn_when_it_does_not_fit(place:
             ended = await watched.say("fourth")
     assert isinstance(failed_turn, events.TurnFailed)
     assert "300,0" in failed_turn.message
-    assert "compacting it failed: 400 Bad Request: no" in failed_turn.message
+    assert "compacting it failed: 401 Unauthorized: no" in failed_turn.message
     assert isinstance(again, events.TurnFailed)
     assert isinstance(ended, events.TurnCompleted)
 
 
-async def test_an_empty_summary_is_none(place: Place) -> None:
-    with FakeResponses([say("one")], [say("  ")], [say("two")]) as model:
+async def test_the_user_keeps_the_whole_history_where_a_summary_was_only_asked_for(place: Place) -> None:
+    with FakeResponses([say("one")], [say("  ")], [say("")], [say("two")]) as model:
         async with watched_session(place, model) as watched:
             await watched.say("first")
             await watched.session.submit(Compact())
@@ -361,6 +362,7 @@ async def test_an_empty_summary_is_none(place: Place) -> None:
             await watched.say("second")
     assert isinstance(failed_turn, events.TurnFailed)
     assert failed_turn.message == "the model wrote no summary"
+    assert kinds(model.requests[3]) == [*CONTEXT, "user first", "assistant one", "user second"]
 
 
 async def test_an_interrupt_leaves_the_history_as_it_was(place: Place) -> None:

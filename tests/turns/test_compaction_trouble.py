@@ -17,7 +17,11 @@ from tests.support.fake_responses import (
     api_error,
     call,
     completed,
+    failed,
     hang,
+    incomplete,
+    item,
+    reasoning,
     repeat,
     say,
     status,
@@ -62,7 +66,7 @@ async def test_what_the_user_said_is_kept_when_the_compaction_before_it_is_inter
 
 
 async def test_what_the_user_said_is_kept_when_the_compaction_before_it_fails(place: Place) -> None:
-    with FakeResponses([say("one"), FULL], api_error(400, "no"), [say("sum")], [say("three")]) as model:
+    with FakeResponses([say("one"), FULL], api_error(401, "no"), [say("sum")], [say("three")]) as model:
         async with watched_session(place, model) as watched:
             await watched.say("first")
             assert isinstance(await watched.say("second"), events.TurnFailed)
@@ -103,8 +107,9 @@ async def test_a_history_that_no_request_can_hold_is_one_error(place: Place) -> 
             await watched.say("first")
             ended = await watched.say("second")
     assert isinstance(ended, events.TurnFailed)
-    assert "compacting it failed: 400 Bad Request: too long" in ended.message
-    assert len(model.requests) < 10
+    assert ended.message.endswith(", even compacted: 400 Bad Request: too long")
+    assert len([request for request in model.requests if request.compacts]) <= 8
+    assert len(model.requests) < 15
 
 
 @pytest.mark.parametrize(
@@ -157,3 +162,80 @@ async def test_an_output_that_fills_a_compacted_history_again_is_no_fault_of_the
     assert [request.compacts for request in model.requests] == [False, True, False, True, False]
     assert watched.of(events.Warned) == []
     assert isinstance(ended, events.TurnCompleted)
+
+
+REFUSAL = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot."}]}
+NO_SUMMARIES: dict[str, list[Any] | Answer] = {
+    "nothing": [completed()],
+    "empty": [say("")],
+    "blanks": [say(" \n ")],
+    "refusal": [item(REFUSAL)],
+    "content filter": [say("half"), incomplete("content_filter")],
+    "cut off": [say("half"), incomplete("max_output_tokens")],
+    "call": [call("z", "exec_command", {"cmd": "touch called"})],
+    "unknown call": [call("z", "no_such_tool", {})],
+    "reasoning": [reasoning("B")],
+    "too long": [say("word " * 40_000)],
+    "refused request": api_error(400, "bad request"),
+    "failed": [failed("invalid_prompt", "no")],
+}
+
+
+@pytest.mark.parametrize("answer", NO_SUMMARIES.values(), ids=NO_SUMMARIES)
+async def test_a_session_goes_on_when_the_model_writes_no_summary(place: Place, answer: list[Any] | Answer) -> None:
+    work = [shell("c1", "head -c 3000 /dev/zero | tr '\\0' x")]
+    script = [work, [say("one"), FULL], answer, answer, [say("two")], [say("three")]]
+    with FakeResponses(*script) as model:
+        async with watched_session(place, model) as watched:
+            await watched.say("first")
+            second = await watched.say("second")
+            third = await watched.say("third")
+    assert [type(second), type(third)] == [events.TurnCompleted, events.TurnCompleted]
+    assert [request.compacts for request in model.requests] == [False, False, True, True, False, False]
+    # The second attempt is shorter, and nothing that a summary calls is run.
+    assert len(model.requests[3].input) < len(model.requests[2].input)
+    assert not (place.repo / "called").exists()
+    [cut] = watched.of(events.ContextCompacted)
+    assert (cut.how, cut.reason) == ("cut", "context_limit")
+    [warning] = [event.message for event in watched.of(events.Warned) if "no summary" in event.message]
+    assert "left out instead" in warning
+    own = [text for text in model.requests[4].texts("user") if not text.startswith("<")]
+    assert own == ["first", "second"]
+    assert model.requests[5].window == 1
+
+
+async def test_outputs_go_first_and_then_the_oldest_turns(place: Place) -> None:
+    """In a small window, with a model that never writes a summary; each cut is said, and no turn fails."""
+    long = "head -c 12000 /dev/zero | tr '\\0' x"
+
+    def answer(request: Request) -> Stream:
+        if request.compacts:
+            return [say("")]
+        last = request.input[-1]
+        return (
+            [say("done " * 800)] if last["type"] == "function_call_output" else [shell(f"c{len(model.requests)}", long)]
+        )
+
+    with FakeResponses(repeat(answer)) as model:
+        async with watched_session(place, model, "model_context_window = 20000") as watched:
+            ended = [await watched.say(f"message {number}") for number in range(12)]
+    assert {type(event) for event in ended} == {events.TurnCompleted}
+    cuts = [event.summary for event in watched.of(events.ContextCompacted)]
+    assert cuts and all(cut.startswith("left out: ") and "tool output" in cut for cut in cuts)
+    assert any("turn" in cut for cut in cuts)
+    own = [text for text in model.requests[-1].texts("user") if not text.startswith("<")]
+    assert (own[0], own[-1]) == ("message 0", "message 11")
+    assert max(len(request.raw) for request in model.requests if not request.compacts) < 20_000 * 4
+    after = model.requests[-1]
+    assert any(text.startswith("The conversation grew too long") for text in after.texts("developer"))
+
+
+async def test_the_users_own_words_ask_for_a_summary_at_the_end_of_the_unchanged_request(place: Place) -> None:
+    with FakeResponses([say("one"), FULL], [say("sum")], [say("two")]) as model:
+        async with watched_session(place, model, 'compact_prompt = "Sum it up in five lines."') as watched:
+            await watched.say("first")
+            await watched.say("second")
+    before, asked = model.requests[:2]
+    assert asked.input_bytes.startswith(before.input_bytes[:-1])
+    assert asked.texts("user")[-1] == "Sum it up in five lines."
+    assert asked.part("tools") == before.part("tools")
