@@ -6,31 +6,23 @@ The runs are jobs of the engine of this machine, as the tasks of a batch are: on
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.batch.engine import Engine, Job
 from codex_py.batch.local_engine import open_local_engine
-from codex_py.batch.records import read_object
-from codex_py.config.keys import toml_value
+from codex_py.batch.skill_judge import QUIET, ExecRunner, judge_run
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.errors import CodexError, UserError
-from codex_py.paths import opened_directory, replace_private
-from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
-from codex_py.services.skill_judge import judge_run
 from codex_py.services.work_directory import work_directory
 from codex_py.skills.eval_results import ARMS, Arm, EvalResult, EvalRun
 from codex_py.skills.evals import EVALS, EvalCase
 from codex_py.skills.model import Skill
-from codex_py.skills.tree import MAX_FILE_BYTES, FileMode, TreeRefused, list_tree, read_file
-from codex_py.text.files import FileRefused, os_reason, read_trusted
 
 # For a run that a model would never end.
 _MAX_SECONDS: Final = 1800
@@ -71,7 +63,7 @@ async def run_evals(plan: EvalPlan, report: Callable[[EvalRun], None]) -> EvalRe
                 eval_run = EvalRun(case, arm, failure="not run: the budget is used up")
             else:
                 share = None if left is None else left / plan.jobs
-                eval_run = await _run_case(engine, plan, EvalRun(case, arm), share)
+                eval_run = await _run_case(ExecRunner(engine), plan, EvalRun(case, arm), share)
                 left = None if left is None else left - eval_run.usd
             report(eval_run)
             return eval_run
@@ -84,34 +76,32 @@ async def run_evals(plan: EvalPlan, report: Callable[[EvalRun], None]) -> EvalRe
     return EvalResult(tuple(task.result() for task in tasks))
 
 
-async def _run_case(engine: Engine, plan: EvalPlan, eval_run: EvalRun, usd: float | None) -> EvalRun:
+async def _run_case(exec_: ExecRunner, plan: EvalPlan, eval_run: EvalRun, usd: float | None) -> EvalRun:
     # In the temporary directory nothing of the project or of the skill's own evaluations can be read by chance.
     top = await asyncio.to_thread(lambda: Path(tempfile.mkdtemp(prefix="codex-py-eval-")).resolve())
+    workspace = top / "work"
     try:
         # The skill itself lies where no run, this one or another, can change it.
         with ExitStack() as cleanup:
-            case, workspace = eval_run.case, top / "work"
-            await asyncio.to_thread(_prepare, workspace, case)
+            await asyncio.to_thread(_prepare, workspace, eval_run.case)
             copy = await asyncio.to_thread(_copy_skill, plan, cleanup) if eval_run.arm == "with" else None
             limits = [f"--max-seconds={_MAX_SECONDS}", *([f"--max-usd={usd:.9f}"] if usd is not None else [])]
             limits += ["--max-requests=1"] if plan.triggers else []
             began = time.monotonic()
-            result = await _run_exec(engine, case, _configure(plan, workspace, copy), limits)
-            seconds = time.monotonic() - began
-        usage, cost = as_object(result.get("usage")), result.get("cost_usd")
-        skills = [str(as_object(skill).get("path")) for skill in as_list(result.get("skills"))]
+            result = await exec_.run(eval_run.case.prompt, _configure(plan, workspace, copy), limits)
         eval_run = eval_run.replace(
-            used=copy is not None and str(copy / "SKILL.md") in skills,
-            tokens=int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0)),
-            seconds=seconds,
-            usd=float(cost) if isinstance(cost, int | float) else 0.0,
+            used=copy is not None and str(copy / "SKILL.md") in result.skills,
+            tokens=result.tokens,
+            seconds=time.monotonic() - began,
+            usd=result.usd,
             # The one request of `--triggers` uses its budget up.
-            failure="" if plan.triggers and result.get("code") == "budget" else str(result.get("message") or ""),
-            answer=str(result.get("answer") or ""),
+            failure="" if plan.triggers and result.code == "budget" else result.message,
+            answer=result.answer,
         )
         if eval_run.failure or plan.triggers:
             return eval_run
-        return await judge_run(eval_run, plan.config, workspace, None if usd is None else max(usd - eval_run.usd, 0.0))
+        left = None if usd is None else max(usd - eval_run.usd, 0.0)
+        return await judge_run(eval_run, plan.config, workspace, left, exec_)
     except CodexError as error:
         hint = getattr(error, "hint", None)
         return eval_run.replace(failure=f"{error}{f'; {hint}' if hint else ''}")
@@ -119,60 +109,24 @@ async def _run_case(engine: Engine, plan: EvalPlan, eval_run: EvalRun, usd: floa
         await asyncio.to_thread(shutil.rmtree, top, ignore_errors=True)
 
 
-async def _run_exec(engine: Engine, case: EvalCase, config: ConfigRequest, limits: Sequence[str]) -> dict[str, Any]:
-    """Run a case; give back its `result.json`, with a message if it failed."""
-    profile = ("--profile", config.profile) if config.profile else ()
-    flags = (f"{key}={toml_value(value)}" for key, value in config.flags.items())
-    overrides = tuple(f"--config={text}" for text in (*config.overrides, *flags))
-    # Commands of the run can write to the temporary directories.
-    with work_directory(config.home / "cache" / "evals") as top:
-        replace_private(top / "prompt", case.prompt.encode())
-        own = ("--ephemeral", "--skip-git-repo-check", "--artifacts", str(top), "-C", str(config.cwd))
-        arguments = ("exec", *own, *profile, *overrides, *limits, "-")
-        status = await engine.run(Job(arguments, config.cwd, top / "prompt", top / "log"), None)
-        result = read_object(top / "result.json")
-    return (
-        result if result.get("message") or not status else {**result, "message": f"the run ended with status {status}"}
-    )
-
-
 def _prepare(workspace: Path, case: EvalCase) -> None:
     """Make the workspace with the files a case starts from. Raises `UserError`."""
     try:
         workspace.mkdir(mode=0o700)
         for name, content in case.files.items():
-            for inner, mode, raw in _start_files(content):
-                _write(workspace / name / inner, mode, raw)
-    except (TreeRefused, FileRefused) as error:
-        raise UserError(f"cannot write the files of `{case.name}`: {error}") from None
+            target = workspace / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, str):
+                target.write_bytes(content.encode("utf-8", "surrogateescape"))
+            elif content.is_dir():
+                # A link could lead out of the skill, and the next file through it out of the workspace.
+                if link := next((path for path in content.rglob("*") if path.is_symlink()), None):
+                    raise OSError(f"`{link}` is a link")
+                shutil.copytree(content, target, dirs_exist_ok=True)
+            else:
+                shutil.copy(content, target)
     except OSError as error:
-        raise UserError(f"cannot write the files of `{case.name}`: {os_reason(error)}") from error
-
-
-def _start_files(content: str | Path) -> Iterator[tuple[str, FileMode, bytes]]:
-    """The path of each file below the one that is named, its mode, and its content. Raises what reading raises."""
-    if isinstance(content, str):
-        yield "", "100644", content.encode("utf-8", "surrogateescape")
-    elif content.is_dir():
-        for file in list_tree(content):
-            yield file.path, file.mode, read_file(content, file)
-    elif (head := read_trusted(content, MAX_FILE_BYTES)) is not None:
-        if head.size > MAX_FILE_BYTES:
-            raise FileRefused(f"`{content.name}` is too large")
-        mode: FileMode = "100755" if os.access(content, os.X_OK) else "100644"
-        yield "", mode, head.raw
-
-
-def _write(path: Path, mode: FileMode, raw: bytes) -> None:
-    """Write a file through no link: another file of the skill may have put one there."""
-    with opened_directory(path.parent, []) as directory:
-        if mode == "120000":
-            os.symlink(os.fsdecode(raw), path.name, dir_fd=directory)
-            return
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(path.name, flags, 0o755 if mode == "100755" else 0o644, dir_fd=directory)
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(raw)
+        raise UserError(f"cannot write the files of `{case.name}`: {error}") from error
 
 
 def _copy_skill(plan: EvalPlan, cleanup: ExitStack) -> Path:
@@ -201,13 +155,7 @@ def _configure(plan: EvalPlan, workspace: Path, copy: Path | None) -> ConfigRequ
     roots = [*before.config.skills.extra_user_roots, *([str(copy.parent)] if copy else [])]
     rules: list[dict[str, str | bool]] = [{"path": str(plan.skill.canonical_path), "enabled": False}]
     rules += [{"path": str(copy / "SKILL.md"), "enabled": True}] if copy else []
-    flags: dict[str, Any] = {
-        "skills.extra_user_roots": roots,
-        "skills.config": rules,
-        "skills.ledger": False,
-        "notify": [],
-        "approval_policy": "never",
-    }
+    flags: dict[str, Any] = {"skills.extra_user_roots": roots, "skills.config": rules, **QUIET}
     if before.origins["sandbox_mode"].layer_type == "defaults":
         flags["sandbox_mode"] = "workspace-write"
     return base.replace(flags={**base.flags, **flags})

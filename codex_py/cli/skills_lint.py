@@ -94,7 +94,10 @@ def _check_spec(path: Path) -> Sequence[LintFinding]:
 
 
 def _front_matter(path: Path) -> str:
-    block = split_frontmatter(path.read_text("utf-8", "replace")) if is_file(path) else None
+    try:
+        block = split_frontmatter(path.read_text("utf-8", "replace"))
+    except OSError:
+        return ""
     return block.yaml if block else ""
 
 

@@ -15,12 +15,14 @@ from codex_py.cli.typer_command import Json, Overrides, Profile
 from codex_py.core.build import OFFLINE_PROVIDER
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.usage import describe_usd
-from codex_py.skills.eval_results import ARMS, EvalResult, EvalRun, Interval, mean
+from codex_py.skills.eval_results import ARMS, EvalResult, EvalRun, mean
 from codex_py.skills.evals import MAX_RUNS, Check, read_evals
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
 _SHOWN: Final = 60
+# The rows of the table: title, key, and form of its numbers.
+_ROWS: Final = (("pass rate", "pass_rate", ".0%"), ("tokens", "tokens", ",.0f"), ("seconds", "seconds", ".1f"))
 
 
 def test_skill(
@@ -107,24 +109,11 @@ def _notes(result: EvalResult) -> Iterator[str]:
 def _object(plan: EvalPlan, result: EvalResult) -> dict[str, Any]:
     """The object of `--json`."""
     runs = result.eval_runs
-    head: dict[str, Any] = {"skill": plan.skill.name, "path": str(plan.skill.path), "activation": result.activation}
-    if not plan.triggers:
-        for arm in ARMS:
-            judged, verdicts = result.judged(arm), result.verdicts(arm)
-            head[arm] = {
-                "runs": len(judged),
-                "judged": len(verdicts),
-                "passed": sum(verdicts),
-                "pass_rate": mean(verdicts),
-                "tokens": mean([eval_run.tokens for eval_run in judged]),
-                "seconds": _rounded(mean([eval_run.seconds for eval_run in judged]), 3),
-            }
-        head["difference"] = {
-            name: interval and {key: _rounded(value, 4) for key, value in interval._asdict().items()}
-            for name, interval in _differences(result).items()
-        }
     return {
-        **head,
+        "skill": plan.skill.name,
+        "path": str(plan.skill.path),
+        "activation": result.activation,
+        **({} if plan.triggers else _figures(result)),
         "tokens": sum(eval_run.tokens for eval_run in runs),
         "usd": round(sum(eval_run.usd for eval_run in runs), 6),
         "failed": sum(bool(eval_run.failure) for eval_run in runs),
@@ -132,12 +121,26 @@ def _object(plan: EvalPlan, result: EvalResult) -> dict[str, Any]:
     }
 
 
-def _differences(result: EvalResult) -> dict[str, Interval | None]:
-    return {
+def _figures(result: EvalResult) -> dict[str, Any]:
+    """The figures of both arms, and their differences; None where nothing could be judged."""
+    figures: dict[str, Any] = {}
+    for arm in ARMS:
+        judged, verdicts = result.judged(arm), result.verdicts(arm)
+        figures[arm] = {
+            "runs": len(judged),
+            "judged": len(verdicts),
+            "passed": sum(verdicts),
+            "pass_rate": mean(verdicts),
+            "tokens": mean([eval_run.tokens for eval_run in judged]),
+            "seconds": mean([round(eval_run.seconds, 3) for eval_run in judged]),
+        }
+    differences = {
         "pass_rate": result.rate_difference(),
         "tokens": result.mean_difference(lambda eval_run: eval_run.tokens),
         "seconds": result.mean_difference(lambda eval_run: eval_run.seconds),
     }
+    figures["difference"] = {name: interval and interval._asdict() for name, interval in differences.items()}
+    return figures
 
 
 def _run_object(eval_run: EvalRun) -> dict[str, Any]:
@@ -178,29 +181,18 @@ def _print_result(plan: EvalPlan, result: EvalResult) -> None:
     activation = "-" if result.activation is None else f"{result.activation:.0%}"
     print(f"activation: {activation} ({', '.join(parts) or 'nothing could be judged'})")
     if not plan.triggers:
-        print("", *aligned(list(_table(result))), sep="\n")
+        print("", *aligned(list(_table(_figures(result)))), sep="\n")
     if spent := sum(eval_run.usd for eval_run in result.eval_runs):
         print(f"\ncost: {describe_usd(spent)}")
 
 
-def _table(result: EvalResult) -> Iterator[tuple[str, ...]]:
+def _table(figures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     yield "", "WITH", "WITHOUT", "DIFFERENCE", "95 % INTERVAL"
-    differences = _differences(result)
-    rates = [result.verdicts(arm) for arm in ARMS]
-    shown = [f"{sum(rate) / len(rate):.0%} ({sum(rate)} of {len(rate)})" if rate else "-" for rate in rates]
-    yield "pass rate", *shown, *_interval(differences["pass_rate"], "{:+.0%}")
-    tokens = [mean([eval_run.tokens for eval_run in result.judged(arm)]) for arm in ARMS]
-    yield "tokens", *map("{:,.0f}".format, tokens), *_interval(differences["tokens"], "{:+,.0f}")
-    seconds = [mean([eval_run.seconds for eval_run in result.judged(arm)]) for arm in ARMS]
-    yield "seconds", *map("{:.1f}".format, seconds), *_interval(differences["seconds"], "{:+.1f}")
-
-
-def _interval(interval: Interval | None, form: str) -> tuple[str, str]:
-    if interval is None:
-        return "-", "-"
-    bounds = f"{form.format(interval.low)} to {form.format(interval.high)}" if interval.low is not None else "-"
-    return form.format(interval.value), bounds
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)
+    for title, key, form in _ROWS:
+        arms = [figures[arm] for arm in ARMS]
+        cells = ["-" if arm[key] is None else f"{arm[key]:{form}}" for arm in arms]
+        if key == "pass_rate":
+            cells = [f"{cell} ({arm['passed']} of {arm['judged']})" for cell, arm in zip(cells, arms, strict=True)]
+        difference = figures["difference"][key] or dict.fromkeys(("value", "low", "high"))
+        value, low, high = ("-" if number is None else f"{number:+{form}}" for number in difference.values())
+        yield title, *cells, value, low if low == "-" else f"{low} to {high}"

@@ -159,6 +159,15 @@ def test_a_model_that_fails_is_no_failed_check(place: Place) -> None:
     assert (ended.status, found["failed"], found["activation"], found["with"]["pass_rate"]) == (1, 2, None, None)
     assert "2 of 2 runs count in no rate: " in ended.err
     assert "no such model" in ended.err
+    shown, _ = run_test(place, "lint", play=lambda _: api_error(400, "no such model"))
+    assert (shown.status, [line.split() for line in shown.out.splitlines()[4:]]) == (
+        1,
+        [
+            ["pass", "rate", "-", "(0", "of", "0)", "-", "(0", "of", "0)", "-", "-"],
+            ["tokens", *"----"],
+            ["seconds", *"----"],
+        ],
+    )
 
 
 def test_a_run_that_dies_takes_no_other_with_it(place: Place) -> None:

@@ -9,23 +9,28 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from codex_py.batch.engine import Engine, Job
+from codex_py.batch.records import read_object
+from codex_py.config.keys import toml_value
 from codex_py.config.load import ConfigRequest, load_config
-from codex_py.core.build import OFFLINE_PROVIDER, SessionRequest, open_session
 from codex_py.errors import CodexError
-from codex_py.protocol import events
-from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.ops import TextInput, UserTurn
-from codex_py.protocol.usage import BudgetLimits
+from codex_py.paths import replace_private
+from codex_py.protocol.encoding import as_list, as_object, encode_json
+from codex_py.protocol.value import Value
 from codex_py.services.single_command import SandboxCommand, SingleCommand
+from codex_py.services.work_directory import work_directory
 from codex_py.skills.eval_results import CheckResult, EvalRun
 from codex_py.skills.evals import Check, EvalCase
 from codex_py.text.files import FileRefused, read_inside
 from codex_py.text.sanitize import sanitize_line
 
+# Settings of every session of a test.
+QUIET: Final[dict[str, Any]] = {"skills.ledger": False, "notify": [], "approval_policy": "never"}
+_OFFLINE: Final = "offline"
 _COMMAND_SECONDS: Final = 120.0
 _MAX_BYTES: Final = 1024 * 1024
 _MAX_DETAIL: Final = 300
@@ -35,7 +40,7 @@ _SEARCH: Final = (
     "import re, sys; pattern, _, text = sys.stdin.buffer.read().decode().partition(chr(0));"
     " sys.exit(0 if re.search(pattern, text, re.MULTILINE) else 3)"
 )
-_JUDGE_SECONDS: Final = 300.0
+_JUDGE_SECONDS: Final = 300
 _MAX_ANSWER: Final = 16 * 1024
 _MAX_FILES: Final = 20
 _MAX_LISTED: Final = 200
@@ -57,7 +62,51 @@ _TASK: Final = (
 )
 
 
-async def judge_run(run: EvalRun, config: ConfigRequest, workspace: Path, usd: float | None) -> EvalRun:
+class ExecResult(Value):
+    """The part of an `exec` run's `result.json` that is looked at."""
+
+    code: str
+    message: str
+    """Why the run failed."""
+    answer: str
+    skills: tuple[str, ...]
+    """The paths of the used skills."""
+    tokens: int
+    usd: float
+
+
+class ExecRunner:
+    """Runs prompts with `codex-py exec`, each in a process of its own."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def run(self, prompt: str, config: ConfigRequest, options: Sequence[str]) -> ExecResult:
+        """Run one prompt in the directory of a configuration."""
+        profile = ("--profile", config.profile) if config.profile else ()
+        flags = (f"{key}={toml_value(value)}" for key, value in config.flags.items())
+        overrides = tuple(f"--config={text}" for text in (*config.overrides, *flags))
+        # Commands of the run can write to the temporary directories.
+        with work_directory(config.home / "cache" / "evals") as top:
+            replace_private(top / "prompt", prompt.encode())
+            own = ("--ephemeral", "--skip-git-repo-check", "--artifacts", str(top), "-C", str(config.cwd))
+            arguments = ("exec", *own, *profile, *overrides, *options, "-")
+            status = await self._engine.run(Job(arguments, config.cwd, top / "prompt", top / "log"), None)
+            result = read_object(top / "result.json")
+        usage, cost = as_object(result.get("usage")), result.get("cost_usd")
+        return ExecResult(
+            code=str(result.get("code") or ""),
+            message=str(result.get("message") or "") or (f"the run ended with status {status}" if status else ""),
+            answer=str(result.get("answer") or ""),
+            skills=tuple(str(as_object(skill).get("path")) for skill in as_list(result.get("skills"))),
+            tokens=int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0)),
+            usd=float(cost) if isinstance(cost, int | float) else 0.0,
+        )
+
+
+async def judge_run(
+    run: EvalRun, config: ConfigRequest, workspace: Path, usd: float | None, exec_: ExecRunner
+) -> EvalRun:
     """A run with the results of its checks. Judging sentences costs at most `usd`. `config` is that of all sessions."""
     results: list[CheckResult] = []
     for check in run.case.checks:
@@ -72,7 +121,7 @@ async def judge_run(run: EvalRun, config: ConfigRequest, workspace: Path, usd: f
                 detail = "" if run.used == (check.text == "used") else f"the skill was {'' if run.used else 'not '}used"
         results.append(CheckResult(check, not detail, sanitize_line(detail)[:_MAX_DETAIL]))
     run = run.replace(checks=tuple(results))
-    return await _judge_sentences(run, config, workspace, usd) if run.case.expectations else run
+    return await _judge_sentences(run, config, workspace, usd, exec_) if run.case.expectations else run
 
 
 async def _run_command(command: str, config: ConfigRequest) -> str:
@@ -109,45 +158,25 @@ def _search(subject: str, pattern: str, text: str) -> str:
     return "" if ended.returncode == 0 else f"{subject} does not match `{pattern}`"
 
 
-async def _judge_sentences(run: EvalRun, config: ConfigRequest, workspace: Path, usd: float | None) -> EvalRun:
-    """Ask the configured model about the sentences of a case; never raises for what the model does."""
+async def _judge_sentences(
+    run: EvalRun, config: ConfigRequest, workspace: Path, usd: float | None, exec_: ExecRunner
+) -> EvalRun:
+    """Ask the configured model about the sentences of a case."""
     directory = workspace.parent / "judge"
     directory.mkdir(mode=0o700, exist_ok=True)
-    flags: dict[str, Any] = {
-        "skills.only": [],
-        "skills.include_instructions": False,
-        "skills.ledger": False,
-        "notify": [],
-    }
-    try:
-        config = config.replace(flags={**config.flags, **flags, "sandbox_mode": "read-only"}, cwd=directory)
-        loaded = load_config(config)
-        if loaded.config.model_provider == OFFLINE_PROVIDER:
-            return run.replace(unjudged="the offline model cannot judge")
-        request = SessionRequest(
-            loaded=loaded,
-            home=config.home,
-            cwd=directory,
-            env=config.env,
-            originator="codex_exec",
-            approval="never",
-            ephemeral=True,
-            # The second is for an answer that does not fit the schema.
-            limits=BudgetLimits(usd=usd, requests=2, seconds=_JUDGE_SECONDS),
-        )
-        seen: list[events.Event] = []
-        async with open_session(request) as session:
-            session.subscribe(seen.append)
-            await session.submit(UserTurn((TextInput("\n".join(_material(run, workspace))),), _SCHEMA))
-    except CodexError as error:
-        return run.replace(unjudged=str(error))
-    # Each report is of the whole session so far.
-    spent = next((event.costs.session.usd for event in seen[::-1] if isinstance(event, events.UsageReported)), 0.0)
-    end = next((event for event in seen[::-1] if isinstance(event, events.TurnCompleted | events.TurnFailed)), None)
-    run = run.replace(usd=run.usd + spent)
-    if not isinstance(end, events.TurnCompleted):
-        return run.replace(unjudged=end.message if end else "the turn was interrupted")
-    checks = _read_verdicts(run.case, end.last_message or "")
+    flags: dict[str, Any] = {"skills.only": [], "skills.include_instructions": False, "sandbox_mode": "read-only"}
+    config = config.replace(flags={**config.flags, **QUIET, **flags}, cwd=directory)
+    if load_config(config).config.model_provider == _OFFLINE:
+        return run.replace(unjudged="the offline model cannot judge")
+    replace_private(directory / "schema", encode_json(_SCHEMA))
+    # The second request is for an answer that does not fit the schema.
+    limits = [f"--max-seconds={_JUDGE_SECONDS}", "--max-requests=2", f"--output-schema={directory / 'schema'}"]
+    limits += [] if usd is None else [f"--max-usd={usd:.9f}"]
+    result = await exec_.run("\n".join(_material(run, workspace)), config, limits)
+    run = run.replace(usd=run.usd + result.usd)
+    if result.message:
+        return run.replace(unjudged=result.message)
+    checks = _read_verdicts(run.case, result.answer)
     unjudged = "" if checks else "the model gave no verdict for each sentence"
     return run.replace(checks=(*run.checks, *checks), unjudged=unjudged)
 
