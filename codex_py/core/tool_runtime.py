@@ -17,14 +17,14 @@ from codex_py.core.secrets import environment_rules, key_names
 from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import ToolError
-from codex_py.process.env import withheld_by_value
+from codex_py.process.env import WithheldEnv, withheld_by_value
 from codex_py.process.manager import ProcessManager
-from codex_py.process.profiles import WithheldEnv
-from codex_py.process.shells import keep_bundled_tools, shell_argv, user_shell
+from codex_py.process.profiles import Profile
+from codex_py.process.shells import argv_without_profile, user_shell
 from codex_py.process.spawn import CommandSpec
 from codex_py.programs import ProbeResults
 from codex_py.protocol.encoding import uuid7
-from codex_py.protocol.events import CommandFinished, CommandOutput, CommandStarted, Event
+from codex_py.protocol.events import CommandFinished, CommandOutput, CommandStarted, Event, Warned
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.status import LiveProcess
@@ -87,9 +87,9 @@ class ToolRuntime(Value):
         `redactor` takes the secrets out of what it prints.
         """
         shell = user_shell(env)
-        argv = shell_argv(shell, keep_bundled_tools(command, shell), login=True)
-        spec = CommandSpec(argv, settings.cwd, env, outside=True, line=command)
-        return await _UserShellCommand(spec, redactor, emit, stop).run(self.processes, settings.model.output_tokens)
+        spec = CommandSpec(argv_without_profile(shell, command), settings.cwd, env, outside=True, line=command)
+        run = _UserShellCommand(shell, spec, redactor, emit, stop)
+        return await run.run(self.processes, settings.model.output_tokens)
 
     def live_processes(self, redact: Callable[[str], str]) -> tuple[LiveProcess, ...]:
         """The commands that still run, the oldest first, as people are shown them; `redact` takes out the secrets."""
@@ -146,8 +146,14 @@ class _UserShellCommand:
     """A command of the user's own, which is killed, or not even started, when `stop` is done."""
 
     def __init__(
-        self, spec: CommandSpec, redactor: Redactor, emit: Callable[[Event], None], stop: asyncio.Future[None]
+        self,
+        shell: str,
+        spec: CommandSpec,
+        redactor: Redactor,
+        emit: Callable[[Event], None],
+        stop: asyncio.Future[None],
     ) -> None:
+        self._shell = shell
         self._spec = spec
         self._redactor = redactor
         self._emit = emit
@@ -172,7 +178,10 @@ class _UserShellCommand:
 
     async def _wait(self, processes: ProcessManager) -> _Ended:
         try:
-            session = await processes.start(self._spec)
+            profile = await self._read_profile(processes)
+            if profile is None:
+                return _Ended("[stopped by the user]", None)
+            session = await processes.start(profile.apply(self._spec))
         except ToolError as error:
             return _Ended(str(error), 127)
         self._stop.add_done_callback(lambda _: session.kill())
@@ -189,6 +198,22 @@ class _UserShellCommand:
         if is_stopped:
             return _Ended(f"{output}\n[stopped by the user]".lstrip("\n"), None)
         return _Ended(output, session.exit_code)
+
+    async def _read_profile(self, processes: ProcessManager) -> Profile | None:
+        """The profile of the shell; None when the user stopped the command meanwhile."""
+
+        def warn(message: str) -> None:
+            self._emit(Warned(message))
+
+        reading = asyncio.ensure_future(
+            processes.profiles.read(self._shell, self._spec.replace(line=""), lambda spec: spec, warn)
+        )
+        try:
+            await asyncio.wait((reading, self._stop), return_when=asyncio.FIRST_COMPLETED)
+            return reading.result() if reading.done() else None
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
 
     def _emit_live(self, event: Event) -> None:
         if isinstance(event, CommandOutput) and (shown := self._held.feed(event.text, self._redactor)):

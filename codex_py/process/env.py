@@ -49,6 +49,22 @@ class EnvironmentRules(Value):
     include_only: tuple[str, ...] = ()
 
 
+class WithheldEnv(Value):
+    """The variables that commands must not get: `names`, and those that `rules` exclude by name or value."""
+
+    rules: EnvironmentRules = EnvironmentRules()
+    names: frozenset[str] = frozenset()
+
+    def holds(self, name: str, value: str) -> bool:
+        """Whether commands must not get this variable from a profile."""
+        rules = self.rules
+        if name in self.names or matches_glob(name, rules.exclude):
+            return True
+        if rules.ignore_default_excludes or matches_glob(name, rules.allow):
+            return False
+        return matches_glob(name, DEFAULT_EXCLUDES) or has_credential(value)
+
+
 def tool_environment(
     env: Mapping[str, str],
     rules: EnvironmentRules,
@@ -106,6 +122,14 @@ def with_bundled_tools(path: str) -> str:
     if directory is None or find_executable("rg", path):
         return path
     return f"{path}{os.pathsep}{directory}" if path else str(directory)
+
+
+def front_activated(path: str, env: Mapping[str, str]) -> str:
+    """A `PATH` made by a profile, with the virtual environments that are activated in `env` at its front again."""
+    active = {f"{env[name]}/bin" for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if env.get(name)}
+    front = [directory for directory in env.get("PATH", "").split(os.pathsep) if directory in active]
+    rest = [directory for directory in path.split(os.pathsep) if directory not in front]
+    return os.pathsep.join(dict.fromkeys(front)) + os.pathsep + os.pathsep.join(rest) if front else path
 
 
 def find_executable(name: str, path: str) -> str | None:

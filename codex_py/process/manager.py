@@ -6,7 +6,8 @@ import asyncio
 import os
 
 from codex_py.errors import ToolError
-from codex_py.process.profiles import LoginProfiles, WithheldEnv
+from codex_py.process.env import WithheldEnv
+from codex_py.process.profiles import LoginProfiles
 from codex_py.process.session import RunningCommand
 from codex_py.process.spawn import CommandSpec, start_child
 from codex_py.process.sweep import MARKER, Watchdog, command_marker, kill_marked, marking, new_prefix, set_watch
@@ -24,7 +25,7 @@ class ProcessManager:
     """
 
     def __init__(self, withheld: WithheldEnv | None = None) -> None:
-        self.profiles = LoginProfiles(withheld)
+        self.profiles = LoginProfiles(self.run, withheld)
         self._withheld = withheld
         self._live: dict[int, RunningCommand] = {}
         self._straying: list[RunningCommand] = []
@@ -59,6 +60,20 @@ class ProcessManager:
         spec.close_fds()
         session = RunningCommand(self._free_id(), spec, child, marker=marker)
         self._live[session.id] = session
+        return session
+
+    async def run(self, spec: CommandSpec, seconds: float) -> RunningCommand:
+        """Run a command of the program's own to its end; after `seconds` it is killed. Its output is dropped."""
+        session = await self.start(spec)
+        try:
+            if await session.wait(seconds):
+                return session
+        finally:
+            # A process that it left, such as an agent for keys, lives as long as those of other commands.
+            if session.exit_code is not None:
+                self.forget(session)
+            else:
+                await self.close(session)
         return session
 
     def get(self, session_id: int) -> RunningCommand:
@@ -121,7 +136,6 @@ class ProcessManager:
         if self._watchdog is not None:
             self._watchdog.dismiss()
             self._watchdog = None
-        self.profiles.close()
         await asyncio.gather(*(session.close() for session in sessions))
 
     def _watch_over_daemons(self) -> None:

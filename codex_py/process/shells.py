@@ -10,7 +10,7 @@ from typing import Final
 
 from codex_py.errors import ToolError
 from codex_py.paths import is_directory, is_there
-from codex_py.process.env import bundled_tools, find_executable
+from codex_py.process.env import find_executable
 
 # Runs that one kind of quoting can hold. `^` is kept to the start of a single-quoted run and a backslash out of all of
 # them but double quotes: shells disagree about both.
@@ -83,26 +83,19 @@ def has_posix_syntax(shell: str) -> bool:
     return Path(shell).name in _ASSIGNING
 
 
-def shell_argv(shell: str, script: str, *, login: bool, no_profile: bool = False) -> tuple[str, ...]:
-    """The argument vector that makes `shell` run `script`; `no_profile` is for a login bash that must not read its."""
-    return (shell, *(["--noprofile"] if no_profile else []), "-lc" if login else "-c", script)
+def shell_argv(shell: str, script: str, *, login: bool) -> tuple[str, ...]:
+    """The argument vector that makes `shell` run `script`."""
+    return (shell, "-lc" if login else "-c", script)
 
 
-def keep_bundled_tools(script: str, shell: str) -> str:
-    """`script` with the directory of the bundled `rg` put back at the end of `PATH`, when a login `shell` may lose it.
-
-    Login profiles reset `PATH` (Debian's /etc/profile does). The assignment stays on the script's first line so that
-    the line numbers of the shell's messages remain true. For a shell that assigns in another way it is left as it is.
-    """
-    directory = bundled_tools()
-    if directory is None or not has_posix_syntax(shell) or find_executable("rg", _USUAL_PATH):
-        return script
-    return f'PATH="$PATH":{quote_word(str(directory))}; {script}'
+def argv_without_profile(shell: str, script: str) -> tuple[str, ...]:
+    """The argument vector that makes `shell` run `script` without the files it reads at start: zsh needs `-f`."""
+    return (shell, *(("-f",) if Path(shell).name == "zsh" else ()), "-c", script)
 
 
 def with_fixed_path(script: str, shell: str, path: str) -> str:
     """`script` with `path` as its `PATH`, whatever the profile of the `shell` makes of that; for a shell that assigns.
 
-    The assignment stays on the first line, as in `keep_bundled_tools`.
+    The assignment stays on the script's first line, so that the line numbers of the shell's messages remain true.
     """
     return f"PATH={quote_word(path)}; {script}" if has_posix_syntax(shell) else script

@@ -10,9 +10,15 @@ from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.paths import is_directory, is_there
-from codex_py.process.profiles import ShellStart
 from codex_py.process.session import RunningCommand
-from codex_py.process.shells import find_shell, join_words, keep_bundled_tools, shell_argv, user_shell, with_fixed_path
+from codex_py.process.shells import (
+    argv_without_profile,
+    find_shell,
+    join_words,
+    shell_argv,
+    user_shell,
+    with_fixed_path,
+)
 from codex_py.process.spawn import CommandSpec, on_terminal
 from codex_py.protocol.command import MAX_STARTS
 from codex_py.protocol.events import CommandDetached, CommandFinished, CommandStarted, Warned
@@ -108,7 +114,7 @@ async def _run(
         report = _CommandReporter(within, command.line, workdir)
         while True:
             try:
-                session = await within.processes.start(_command_spec(arguments, command, within))
+                session = await within.processes.start(await _prepare(arguments, command, within))
             except SandboxMissing as error:
                 raise report.refused(error) from error
             except ToolError as error:
@@ -212,7 +218,7 @@ async def _apply(patch: PatchInCommand, arguments: CommandArguments, context: To
     return await apply_patch_text(patch.patch, context, workdir=directory)
 
 
-def _command_spec(arguments: CommandArguments, command: CommandToRun, context: ToolContext) -> CommandSpec:
+async def _prepare(arguments: CommandArguments, command: CommandToRun, context: ToolContext) -> CommandSpec:
     shell, workdir = command.shell, command.workdir
     if not is_directory(workdir):
         reason = "is not a directory" if is_there(workdir) else "does not exist"
@@ -222,27 +228,33 @@ def _command_spec(arguments: CommandArguments, command: CommandToRun, context: T
     script = arguments.cmd
     if context.fixed_path is not None:
         script = with_fixed_path(script, shell, context.fixed_path)
-    elif arguments.login:
-        script = keep_bundled_tools(script, shell)
-    start = context.processes.profiles.start(shell, context.env) if arguments.login else ShellStart(login=False)
-    argv = shell_argv(shell, start.script(script), login=start.login, no_profile=start.no_profile)
+    argv = argv_without_profile(shell, script) if arguments.login else shell_argv(shell, script, login=False)
     spec = CommandSpec(
-        on_terminal(argv) if arguments.tty else tuple(argv),
+        on_terminal(argv) if arguments.tty else argv,
         workdir,
         {**context.env, "CODEX_TOOL_CALL_ID": context.call_id},
-        fds=start.fds,
         tty=arguments.tty,
         outside=isinstance(context.sandbox_policy, DangerFullAccess),
         line=command.line,
         read_only=isinstance(context.sandbox_policy, ReadOnly),
         call_id=context.call_id,
     )
+
+    def wrap(spec: CommandSpec) -> CommandSpec:
+        return context.sandbox.wrap(spec, policy=context.sandbox_policy, cwd=context.cwd)
+
+    def warn(message: str) -> None:
+        context.emit(Warned(message))
+
+    if arguments.login:
+        probe = spec.replace(cwd=context.cwd, tty=False, line="")
+        profile = await context.processes.profiles.read(shell, probe, wrap, warn)
+        spec = profile.apply(spec)
     try:
-        wrapped = context.sandbox.wrap(spec, policy=context.sandbox_policy, cwd=context.cwd)
+        return wrap(spec)
     except BaseException:
         spec.discard()
         raise
-    return wrapped.replace(env=start.environment(wrapped.env))
 
 
 async def _wait(

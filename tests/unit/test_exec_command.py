@@ -111,7 +111,7 @@ async def test_a_shell_that_assigns_in_another_way_reads_the_command_as_it_is(se
     fish = session.cwd / "fish"
     fish.write_text("#!/bin/sh\nprintf '%s|' \"$@\"\n")
     fish.chmod(0o755)
-    assert output_of(await session.call(ExecCommand(), {"cmd": "echo hi", "shell": str(fish)})) == "-lc|echo hi|"
+    assert output_of(await session.call(ExecCommand(), {"cmd": "echo hi", "shell": str(fish)})) == "-c|echo hi|"
 
 
 async def test_the_user_can_rule_login_shells_out(session: Session) -> None:

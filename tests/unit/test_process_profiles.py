@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
-from codex_py.process.env import EnvironmentRules
+from codex_py.process.env import EnvironmentRules, WithheldEnv
 from codex_py.process.manager import ProcessManager
-from codex_py.process.profiles import WithheldEnv
 from tests.unit.command_builders import Session, output_of, reply
 
 PROFILE = r"""
@@ -47,39 +48,33 @@ async def test_a_profile_is_read_once_and_what_it_leaves_is_found_each_time(sess
     assert output_of(await session.exec("echo $QUOTED$GIVEN")) == "given\n"
 
 
-async def test_a_shell_that_does_not_read_the_profile_is_still_a_login_shell(session: Session) -> None:
-    for _ in range(2):
-        assert output_of(await session.exec("shopt login_shell", login=True)) == "login_shell    \ton\n"
+async def test_variables_that_bash_has_no_names_for_stay(session: Session) -> None:
+    session.env |= {"ünï": "1", "a.b": "2"}
+    assert output_of(await session.exec("env -0 | tr '\\0' '\\n' | grep -c '^a.b='", login=True)) == "1\n"
 
 
-async def test_what_a_profile_prints_is_not_in_later_outputs(session: Session) -> None:
-    (session.cwd / ".bash_profile").write_text("echo noise; bash -c 'echo more'\n")
-    session.env |= {"ünï": "1", "a.b": "2"}  # names that bash has no variables for
-    assert await session.exec("echo )", login=True) != reply(")\n")
-    assert output_of(await session.exec("echo out", login=True)) == "out\n"
+async def test_calls_at_once_read_the_profile_once(session: Session) -> None:
+    (session.cwd / ".bash_profile").write_text(PROFILE)
+    await asyncio.gather(*(session.exec("true", login=True) for _ in range(4)))
+    assert _times_read(session) == 1
 
 
-async def test_a_profile_that_was_cut_short_is_read_again(session: Session) -> None:
-    (session.cwd / ".bash_profile").write_text('echo x >> "$HOME/read"; [ -e whole ] || kill -9 $$\n')
-    assert await session.exec("echo out", login=True) == reply("", 137)
-    (session.cwd / "whole").touch()
-    for _ in range(3):
-        assert await session.exec("echo out", login=True) == reply("out\n")
-    assert _times_read(session) == 2
-
-
-async def test_other_shells_and_those_with_a_start_of_their_own_read_theirs_each_time(session: Session) -> None:
-    (session.cwd / ".profile").write_text('echo x >> "$HOME/read"\n')
-    for _ in range(2):
-        assert await session.exec("echo out", login=True, shell="/bin/sh") == reply("out\n")
-    session.env["BASH_ENV"] = str(session.cwd / "missing")
-    for _ in range(2):
-        assert output_of(await session.exec("echo $BASH_ENV", login=True)).endswith("/missing\n")
-    assert _times_read(session) == 4
+async def test_a_command_that_is_stopped_while_the_profile_is_read_leaves_nothing(session: Session) -> None:
+    (session.cwd / ".bash_profile").write_text("[ -e fifo ] && cat fifo\nexport MORE=1\n")
+    os.mkfifo(session.cwd / "fifo")
+    first = asyncio.create_task(session.exec("true", login=True))
+    writer = await asyncio.to_thread(os.open, session.cwd / "fifo", os.O_WRONLY)  # opens once `cat` reads
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    os.close(writer)
+    assert session.processes.live() == []
+    (session.cwd / "fifo").unlink()
+    assert await session.exec("echo $MORE", login=True) == reply("1\n")
 
 
 @pytest.mark.parametrize("also", [{}, {"POSIXLY_CORRECT": "1"}])
-async def test_no_command_holds_what_the_profile_is_told_through(session: Session, also: dict[str, str]) -> None:
+async def test_no_command_holds_the_file_with_functions_of_the_profile(session: Session, also: dict[str, str]) -> None:
     session.env |= also
     for _ in range(2):
         # The fourth is the listing's own.

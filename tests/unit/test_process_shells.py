@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import ToolError
-from codex_py.process.shells import find_shell, join_words, quote_word, shell_argv, user_shell
+from codex_py.process.shells import argv_without_profile, find_shell, join_words, quote_word, shell_argv, user_shell
 
 
 def test_the_users_shell_is_taken_when_it_is_one_we_know(tmp_path: Path) -> None:
@@ -49,6 +49,8 @@ def test_a_shell_that_cannot_run_is_named_in_the_error(name: str, reason: str) -
 def test_login_and_plain_shells_differ_in_one_flag() -> None:
     assert shell_argv("/bin/bash", "x", login=True) == ("/bin/bash", "-lc", "x")
     assert shell_argv("/bin/bash", "x", login=False) == ("/bin/bash", "-c", "x")
+    assert argv_without_profile("/bin/bash", "x") == ("/bin/bash", "-c", "x")
+    assert argv_without_profile("/bin/zsh", "x") == ("/bin/zsh", "-f", "-c", "x")
 
 
 # Each as the reference's event stream shows it.
