@@ -188,9 +188,8 @@ LAZY: Final = {
     # Only for who has a `skills.lock`.
     ("core/build.py", "codex_py.services.skill_trust"),
     # Only where the list is short of skills.
-    ("core/session_skills.py", "codex_py.core.skill_guide"),
-    # Only when the index is filled, or passages are searched.
-    ("core/skill_guide.py", "codex_py.skills.finder"),
+    ("core/session_skills.py", "codex_py.core.skill_finder"),
+    ("core/skill_requests.py", "codex_py.core.skill_finder"),
     ("core/skill_requests.py", "codex_py.core.skill_runs"),
     # Only for who has roles of their own, and when an agent is started or looked for.
     ("subagents/tools.py", "codex_py.subagents.role_files"),

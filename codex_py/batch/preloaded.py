@@ -23,7 +23,7 @@ from codex_py.text.credentials import is_secret
 
 _MODULES: Final = (
     *("codex_py.batch.local_engine", "codex_py.cli.main", "codex_py.cli.exec", "codex_py.cli.exec_runs"),
-    *("codex_py.checkpoints.session", "codex_py.core.resume", "codex_py.core.mentions", "codex_py.core.skill_guide"),
+    *("codex_py.checkpoints.session", "codex_py.core.resume", "codex_py.core.mentions", "codex_py.core.skill_finder"),
     *("codex_py.core.tool_runtime", "codex_py.skills.scan", "codex_py.shell.reading"),
     *(module for module, _ in WIRES.values()),
     *("codex_py.text.frontmatter", "codex_py.tools.patching"),

@@ -163,47 +163,41 @@ def diagnose(
     return 0
 
 
-def rank_skills(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Message to rank the skills for.")],
-    cwd: Cwd = None,
-    overrides: Overrides = None,
-    profile: Profile = None,
-    as_json: Json = False,
-) -> int:
-    """Show which skills fit a text, the best first, and why; the suggested ones are marked."""
-    found = look_here(cwd, overrides, profile)
-    ranked = skill_admin.rank_skills(found, text, print_warnings)
-    view.print_ranking(ranked, as_json=as_json)
-    if not ranked:
-        print_note("no skill fits")
-    return 0
-
-
 def search_skills(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for.")],
-    skill: Annotated[str | None, typer.Option("--skill", metavar="NAME", help="In this skill alone.")] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="K", min=1, max=100, help="At most this many passages.")
-    ] = 10,
+    question: Annotated[str, typer.Argument(metavar="QUERY", help="A message, or what to look for.")],
+    skill: Annotated[str | None, typer.Option("--skill", metavar="NAME", help="Passages of this skill alone.")] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="K", min=1, max=100, help="At most this many results.")] = 10,
     cwd: Cwd = None,
     overrides: Overrides = None,
     profile: Profile = None,
     as_json: Json = False,
 ) -> int:
-    """Find passages in the skills and their references, the best first."""
+    """Show which skills fit a message, the best first, each with its best passage; or the passages of one skill."""
     found = look_here(cwd, overrides, profile)
-    skills = found.catalog.listed()
-    if skill is not None:
+    if skill is None:
+        results = skill_admin.search_skills(found, question)[:limit]
+    else:
         enabled = [entry for entry in choose_skills(found.catalog, skill).skills if found.catalog.is_enabled(entry)]
         if len(enabled) != 1:
             reason = "is switched off" if not enabled else "is the name of several skills: use the path of one"
             raise UserError(f"the skill `{skill}` {reason}")
-        skills = tuple(enabled)
-    passages = skill_admin.search_passages(found, skills, question, limit, print_warnings)
-    view.print_passages(passages, as_json=as_json)
-    if not passages:
+        results = skill_admin.search_skill(found, enabled[0], question, limit)
+    view.print_found(results, as_json=as_json)
+    if not results:
         print_note("nothing found")
     return 0
+
+
+def rank_skills(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A message.")],
+    cwd: Cwd = None,
+    overrides: Overrides = None,
+    profile: Profile = None,
+    as_json: Json = False,
+) -> int:
+    """The old name of `skills search`, until the next release."""
+    print_note("`skills rank` is now `codex-py skills search`")
+    return search_skills(text, cwd=cwd, overrides=overrides, profile=profile, as_json=as_json)
 
 
 def _switch(target: str, cwd: Path | None, *, enabled: bool) -> int:

@@ -15,18 +15,16 @@ from codex_py.cli.console import aligned, print_json, print_rows, print_table
 from codex_py.skills.dependencies import SkillNeed
 from codex_py.skills.doctor import Examination
 from codex_py.skills.lint_references import LintFinding
-from codex_py.skills.matching import RankedMatch
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem
 from codex_py.skills.parse import SkillRefused, read_skill_text
 from codex_py.skills.render import BudgetUse
 from codex_py.skills.rules import SkillSwitch, decisions
-from codex_py.skills.search import FoundPassage
+from codex_py.skills.search_index import FoundSkill
 from codex_py.text.display import first_names
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _MAX_FILES: Final = 200
 _MAX_NAMES: Final = 20
-_MAX_RANKED: Final = 20
 
 
 def print_list(catalog: SkillCatalog, rules: Sequence[SkillSwitch], *, as_json: bool) -> None:
@@ -124,39 +122,27 @@ def finding_object(finding: LintFinding) -> dict[str, Any]:
     }
 
 
-def print_ranking(ranked: Sequence[RankedMatch], *, as_json: bool) -> None:
-    """Print the skills that fit a text, the best first, with the reasons; a star marks those that are suggested."""
-    objects: list[dict[str, Any]] = [
-        {
-            "skill": entry.skill.name,
-            "path": str(entry.skill.path),
-            "scope": entry.skill.scope,
-            "score": round(entry.score, 3),
-            "evidence": round(entry.evidence, 3),
-            "suggested": entry.is_clear,
-            "reasons": list(entry.reasons),
-        }
-        for entry in ranked
-    ]
+def print_found(entries: Sequence[FoundSkill], *, as_json: bool) -> None:
+    """Print skills with their best passages, or the passages of one skill, the best first."""
     if as_json:
-        print_json(objects)
+        print_json(
+            [
+                {
+                    **found._asdict(),
+                    "skill": found.skill.name,
+                    "path": found.path,
+                    "text": found.text(),
+                    "file": str(found.skill.path),
+                    "scope": found.skill.scope,
+                }
+                for found in entries
+            ]
+        )
         return
-    for entry in objects[:_MAX_RANKED]:
-        mark = "*" if entry["suggested"] else " "
-        print(sanitize_line(f"{mark} {entry['score']:8.2f}  {entry['skill']}  {entry['path']}"))
-        for reason in entry["reasons"]:
-            print(sanitize_line(f"{'':12}{reason}"))
-
-
-def print_passages(passages: Sequence[FoundPassage], *, as_json: bool) -> None:
-    """Print passages of skills, the best first."""
-    if as_json:
-        print_json([{**found._asdict(), "skill": found.skill.name, "path": str(found.path)} for found in passages])
-        return
-    for number, passage in enumerate(passages):
-        where = f"{passage.path}:{passage.start_line}-{passage.end_line}"
-        print(("\n" if number else "") + sanitize_line(f"{passage.skill.name}  {where}  {passage.score:.2f}"))
-        print(sanitize(passage.text).rstrip())
+    for number, found in enumerate(entries):
+        where = f"{found.path}:{found.start_line}-{found.end_line}"
+        print(("\n" if number else "") + sanitize_line(f"{found.skill.name}  {where}  {found.score:.3f}"))
+        print(found.text().rstrip())
 
 
 def print_needs(needs: Sequence[SkillNeed], *, as_json: bool) -> None:

@@ -164,8 +164,10 @@ class Skills(ConfigRecord):
         default=(),
     )
     extra_user_roots: tuple[str, ...] = setting(_DIRECTORIES, "more directories of the user's own skills", default=())
-    ranking: _OnOff = setting(_ON_OFF, "keep in a list that is too long what is used or fits here", default="on")
-    suggestions: _OnOff = setting(_ON_OFF, "point the model to skills that a message calls for", default="on")
+    ranking: _OnOff = setting(_ON_OFF, "keep in a list that is too long what was used before", default="on")
+    suggestions: _OnOff = setting(
+        _ON_OFF, "point the model to skills that the list cuts and a message shares words with", default="on"
+    )
     ledger: bool = setting(
         Flag(), "record which skills are used and how it ended, in a file of this machine", default=True
     )

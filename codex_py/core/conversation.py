@@ -353,7 +353,6 @@ class TurnRunner:
                 raise
             self._note_interrupt(turn)
         else:
-            await self._skill_requests.report_trouble()
             self._transcript.turn_completed(turn, last)
             await self._transcript.saved()
             last = without_plan_tags(last) if turn.plan and last is not None else last
@@ -386,7 +385,6 @@ class TurnRunner:
 
     def _note_answer(self, answer: SampleResult) -> None:
         if answer.failure is None:
-            self._skill_requests.start_filling()
             self.compaction.note_response(answer.usage, answer.covered, self.settings.now.model)
         if answer.cost is not None:
             left = self.compaction.counted(self.settings.now.model).total

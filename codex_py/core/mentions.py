@@ -11,11 +11,10 @@ from codex_py.errors import ToolError
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.skills.arguments import find_arguments
-from codex_py.skills.contents import references_item
 from codex_py.skills.dependencies import missing_env_warning, plan_dependencies
-from codex_py.skills.documents import find_files
 from codex_py.skills.inject import fill_body, render_loaded, skill_body, skill_item
 from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.references import find_references, references_item
 from codex_py.skills.roots import link_base
 from codex_py.skills.select import Selection, select_skills
 from codex_py.text.files import FileRefused
@@ -50,7 +49,7 @@ def read_named_skills(
         if injected.item is not None:
             items.append(injected.item)
             read.append(skill)
-            references.append(references_item(skill, find_files(skill, settings.may_read)))
+            references.append(references_item(skill, find_references(skill, settings.may_read)))
     present = settings.env.keys() | settings.withheld_env.keys()
     needs = plan_dependencies(read, env=present, configured_mcp=settings.configured_mcp)
     granted, withheld = _grants(read, settings)

@@ -216,8 +216,8 @@ class Session:
         if self._services.parent_session is None:
             await self._services.model.aclose()
         self._conversation.close()
-        if guide := self._services.skills.guide:
-            await asyncio.to_thread(guide.close)
+        if finder := self._services.skills.finder:
+            await asyncio.to_thread(finder.close)
 
     async def _run_alone(self, turn: Callable[[], Awaitable[None]]) -> None:
         """Run a turn when no other one runs; input that came too late for it begins another turn."""

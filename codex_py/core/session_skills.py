@@ -23,10 +23,10 @@ from codex_py.skills.render import RenderedSkills, render_skills
 from codex_py.skills.roots import PluginSkills, SkillRootsRequest
 from codex_py.skills.rules import SkillSwitch, idle_rules
 from codex_py.skills.service import SkillChecker, SkillService, load_warnings
-from codex_py.skills.usage import TurnLedger, UseWay
+from codex_py.skills.usage import TurnLedger, UseWay, used_first
 
 if TYPE_CHECKING:
-    from codex_py.core.skill_guide import SkillGuide
+    from codex_py.core.skill_finder import SkillFinder
 
 # Finds the skills that a command line uses in a directory.
 SkillUses: TypeAlias = Callable[[str, Path], Sequence[SkillUse]]
@@ -94,10 +94,9 @@ class SkillsToInject(Value):
 class SessionSkills:
     """Skills as they are on disk: an edited one counts on the next turn. Call `refresh` when a turn begins."""
 
-    def __init__(self, settings: SkillSettings, cwd: Path, *, is_clone: bool = False) -> None:
-        self._is_clone = is_clone
+    def __init__(self, settings: SkillSettings, cwd: Path) -> None:
         self.ledger = TurnLedger(settings.ledger_home or settings.roots.home, is_on=settings.keep_ledger)
-        self.guide: SkillGuide | None = None
+        self.finder: SkillFinder | None = None
         self._settings = settings
         self._cwd: Path = cwd
         home = settings.roots.home
@@ -128,7 +127,7 @@ class SessionSkills:
 
     def clone(self) -> SessionSkills:
         """The same skills for another session."""
-        return SessionSkills(self._settings, self._cwd, is_clone=True)
+        return SessionSkills(self._settings, self._cwd)
 
     @property
     def settings(self) -> SkillSettings:
@@ -172,7 +171,7 @@ class SessionSkills:
                 catalog,
                 context_window=settings.context_window,
                 max_tokens=settings.max_tokens,
-                prefer=(lambda skills: self.load_guide().prefer(skills)) if settings.ranking else None,
+                prefer=(lambda skills: used_first(skills, settings.roots.home)) if settings.ranking else None,
             )
         self._used.clear()
         shortened = self._rendered.warnings if settings.include_instructions else ()
@@ -204,23 +203,19 @@ class SessionSkills:
         return settings
 
     @property
-    def is_short(self) -> bool:
-        """Whether the model is sent a list in which a skill is left out, or a description cut."""
-        return self._settings.include_instructions and self._rendered is not None and self._rendered.is_short
+    def hides_descriptions(self) -> bool:
+        """Whether the list that the model is sent leaves a skill out, or cuts a description below 60 characters."""
+        return self._settings.include_instructions and self._rendered is not None and self._rendered.hides_descriptions
 
-    def load_guide(self) -> SkillGuide:
-        """The guide that finds skills missing from the list. Loaded on first use."""
-        if self.guide is None:
-            from codex_py.core.skill_guide import SkillGuide  # only where the list is short of skills
+    def load_finder(self) -> SkillFinder:
+        """Finds skills that the list does not show in full. Loaded on first use."""
+        if self.finder is None:
+            from codex_py.core.skill_finder import SkillFinder  # only where the list is short of skills
 
-            self.guide = SkillGuide(
-                lambda: self._settings.roots,
-                self._settings.may_read,
-                suggests=self._settings.suggestions,
-                keeps_ledger=self._settings.keep_ledger,
-                fills=not self._is_clone,
+            self.finder = SkillFinder(
+                lambda: self._settings.roots, self._settings.may_read, keeps_ledger=self._settings.keep_ledger
             )
-        return self.guide
+        return self.finder
 
     def instructions(self) -> str:
         """The block for the developer message; "" when the model is sent no skill."""
@@ -257,10 +252,10 @@ class SessionSkills:
             return []
         self._used.add(key)
         use = SkillUsed(skill.name, skill.scope, skill.canonical_path, kind)
-        roots, guide = self._settings.roots, self.guide
-        suggested = guide is not None and skill.canonical_path in guide.suggested
+        roots, finder = self._settings.roots, self.finder
+        suggested = finder is not None and skill.canonical_path in finder.suggested
         if suggested and kind != "explicit":
-            way = "natural" if guide is not None and skill.canonical_path in guide.named else "suggested"
+            way = "natural" if finder is not None and skill.canonical_path in finder.named else "suggested"
         self.ledger.note_use(use, way, tokens, project=str(roots.project_root or roots.cwd), suggested=suggested)
         return [use]
 

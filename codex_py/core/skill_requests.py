@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Final, Literal
 
@@ -18,6 +17,7 @@ from codex_py.core.session_skills import MissingVariable, SessionSkills, SkillsT
 from codex_py.core.skill_options import SkillOptionsInForce
 from codex_py.core.tool_runs import ToolRuns
 from codex_py.core.turn_context import texts_of
+from codex_py.errors import CodexError
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import CommandStarted, Event, SkillUsed
 from codex_py.protocol.items import Message, ResponseItem, message
@@ -32,9 +32,7 @@ from codex_py.text.sanitize import sanitize_line
 from codex_py.text.tokens import counted_bytes, estimate_tokens
 from codex_py.tools.spec import SkillCall
 
-# How the table of contents of a skill's references begins.
 _APP_LINK: Final = r"\[\$[A-Za-z0-9_:-]+\][ \t]*\(app://[^)\s]*\)"
-_REFERENCES: Final = b'"<skill_references>'
 
 
 class SkillRequests(Value):
@@ -82,7 +80,7 @@ class SkillRequests(Value):
         await self.provide([requested])
         requested = await self._with_results(requested, texts_of(inputs))
         self._name_linked_connectors(requested)
-        self._suggest(inputs, requested.skills, [skill for fit in named for skill in fit])
+        await self._suggest(inputs, requested.skills, [skill for fit in named for skill in fit])
         self._note(requested, "explicit", ways)
         for item, references in zip(requested.items, requested.references, strict=True):
             self.history.append(item, *([references] if references else []))
@@ -106,55 +104,49 @@ class SkillRequests(Value):
         ]
         return [fit for fit in found if fit]
 
-    def _suggest(self, inputs: Sequence[UserInput], requested: Sequence[Skill], named: Sequence[Skill]) -> None:
-        """Append what points the model to skills for a message: those it names in words, and those its list lacks."""
+    async def _suggest(self, inputs: Sequence[UserInput], requested: Sequence[Skill], named: Sequence[Skill]) -> None:
+        """Append what points the model to skills for a message: those it names in words, and those its list cuts."""
         texts, rendered = texts_of(inputs), self.skills.rendered
-        if not (texts and rendered and (named or self.skills.is_short)):
+        if not (texts and rendered and (named or self.skills.hides_descriptions)):
             return
-        guide = self.skills.load_guide()
-        files, project = self.compaction.files_edited(), Path(guide.project)
-        text = "\n".join(texts)
+        finder, catalog = self.skills.load_finder(), self.skills.catalog
         injected = {skill.canonical_path for skill in requested}
-        item, suggested = guide.suggest(
-            self.skills.catalog,
-            text if self.skills.is_short else "",
-            shares=rendered.report.shares,
-            items=self.history.items,
-            named=[skill for skill in named if skill.canonical_path not in injected],
-            may_suggest=lambda skill: (
-                skill.canonical_path not in injected and fits_paths(skill.options.paths, text, files, project)
-            ),
-        )
-        if item is not None:
+        injected |= _load_finder().loaded_skills(catalog.listed(), self.history.items)
+        named = [skill for skill in named if skill.canonical_path not in injected]
+        found: Sequence[Skill] = ()
+        if self.skills.hides_descriptions and self.skills.settings.suggestions:
+            shown = {
+                share.skill.canonical_path
+                for share in rendered.report.shares
+                if share.listed and share.shown == share.length
+            }
+            files, project, text = self.compaction.files_edited(), Path(finder.project), "\n".join(texts)
+
+            def may_suggest(skill: Skill) -> bool:
+                is_new = skill.canonical_path not in injected and skill.canonical_path not in shown
+                return is_new and fits_paths(skill.options.paths, text, files, project)
+
+            try:
+                found = await asyncio.to_thread(finder.find, catalog, text, may_suggest)
+            except CodexError as error:
+                self.listeners.warn_once(str(error))
+        if named or found:
+            item, suggested = finder.suggest(found, named)
             self.history.append(item)
-        for event in suggested:
-            self.listeners.emit(event)
-
-    async def report_trouble(self) -> None:
-        """Say once why skills cannot be searched."""
-        if (guide := self.skills.guide) and (trouble := await asyncio.to_thread(guide.take_trouble)):
-            self.listeners.warn_once(trouble)
-
-    def start_filling(self) -> None:
-        """Bring the search index up to date, where there is something to search for."""
-        if guide := self.skills.guide:
-            guide.start_filling(self.skills.catalog)
+            for event in suggested:
+                self.listeners.emit(event)
 
     async def search(self, query: str, skill: str | None, limit: int) -> str:
         """The answer of the tool `skill_search`. Raises `ToolError`."""
         catalog, mentions = self.skills.catalog, _load_mentions().mentions
         found = mentions.for_a_model(mentions.find_skill(catalog, skill)) if skill else None
-        return await asyncio.to_thread(self.skills.load_guide().search, catalog, query, found, limit)
+        return await asyncio.to_thread(self.skills.load_finder().search, catalog, query, found, limit)
 
     def is_searchable(self) -> bool:
-        """Whether the model is offered that tool: skills are left out, or one it has had from the start has references.
-
-        What is loaded later changes no tools: they stand before everything else that a prompt cache serves.
-        """
-        if self.skills.is_short and self.skills.rendered and self.skills.rendered.leaves_out:
-            return True
-        opening = takewhile(lambda item: not item.is_of_model, self.history.items)
-        return any(_REFERENCES in item.encoded for item in opening)
+        """Whether the model is offered that tool: its list hides skills, or a skill has more to read than its text."""
+        return self.skills.hides_descriptions or any(
+            skill.has_references and skill.scope != "system" for skill in self.skills.catalog.listed()
+        )
 
     async def use(self, call: SkillCall) -> str:
         """A skill that the model asks for by its name, as the output of that call, with what it lacks provided.
@@ -285,6 +277,13 @@ def _open_name(fit: Sequence[Skill]) -> str:
 
 def _may_name_a_skill(item: UserInput) -> bool:
     return isinstance(item, SkillInput) or (isinstance(item, TextInput) and "$" in item.text)
+
+
+def _load_finder():
+    """Import the module that searches skills."""
+    from codex_py.core import skill_finder  # only where the list is short of skills
+
+    return skill_finder
 
 
 def _load_mentions():

@@ -97,7 +97,8 @@ class ToolRuns:
     ) -> None:
         self._services = services
         self.skills = skills
-        self._searches_skills = False
+        # Decided before the first request: tools stand before everything that a prompt cache serves.
+        self._searches_skills: bool | None = None
         self._own = services.registry
         self._registry = self._joined()
         self._secrets = secrets
@@ -135,6 +136,8 @@ class ToolRuns:
             self._services.checkpoints.begin_turn(turn)
         self._granted = None
         self._repeated.restart()
+        if self._searches_skills is None:
+            self._searches_skills = self.skills().is_searchable()
         self.join()
 
     def warm_up(self, policy: SandboxPolicy, cwd: Path) -> asyncio.Task[ToolRuntime]:
@@ -143,11 +146,9 @@ class ToolRuns:
         return self._load_once(policy, cwd)
 
     def join(self) -> None:
-        """Show the model what has come since: tools of MCP servers, and the search among skills where it needs one."""
+        """Show the model the tools of MCP servers that have come since."""
         for message in self._services.mcp.clients.join_tools():
             self._emit(events.Warned(message))
-        # Once shown it stays, as the tools of servers do.
-        self._searches_skills = self._searches_skills or self.skills().is_searchable()
         self._registry = self._joined()
 
     async def report_after(self, work: Awaitable[R]) -> R:

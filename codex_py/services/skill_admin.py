@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from codex_py.config.entries import SkillSelector, set_skill_rule
@@ -18,14 +17,11 @@ from codex_py.errors import UserError
 from codex_py.model.providers import resolve_provider
 from codex_py.services.skill_trust import lock_check
 from codex_py.skills.bundled import sync_bundled
-from codex_py.skills.finder import fill_index, find_passages
-from codex_py.skills.index import IndexUnavailable
-from codex_py.skills.matching import RankedMatch, SkillMatcher
 from codex_py.skills.model import Skill, SkillCatalog
-from codex_py.skills.priors import read_past, repository_words
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.skills.search import FoundPassage
+from codex_py.skills.search_index import FoundSkill, SearchIndex, SearchUnavailable
 from codex_py.skills.service import SkillService
+from codex_py.skills.usage import count_uses
 
 __all__ = ["Skill", "SkillAdmin", "look_at_skills", "named", "switch_skills", "window_for"]
 
@@ -84,66 +80,27 @@ def named(skills: Sequence[Skill]) -> str:
     return f"`{name}` ({skills[0].scope})" if len(skills) == 1 else f"{len(skills)} skills called `{name}`"
 
 
-def rank_skills(admin: SkillAdmin, text: str, warn: Callable[[str], object]) -> list[RankedMatch]:
-    """The skills the model may choose that fit a text, the best first.
+def search_skills(admin: SkillAdmin, text: str, skills: Sequence[Skill] | None = None) -> list[FoundSkill]:
+    """The skills that fit a text, the best first, of those the model may choose by default. Raises `UserError`."""
+    searched = admin.catalog.listed() if skills is None else tuple(skills)
+    uses = count_uses(admin.request.home)
+    return _search(admin, lambda index: index.rank(searched, text, uses=uses))
 
-    `warn` gets a line where the index cannot be kept. Where there can be none, names and descriptions are ranked.
-    """
-    skills = admin.catalog.listed()
+
+def search_skill(admin: SkillAdmin, skill: Skill, text: str, limit: int) -> list[FoundSkill]:
+    """The passages of one skill that fit a text, the best first. Raises `UserError`."""
+    return _search(admin, lambda index: index.passages(skill, text, limit))
+
+
+def _search(admin: SkillAdmin, work: Callable[[SearchIndex], list[FoundSkill]]) -> list[FoundSkill]:
+    may_read = _read_check(admin)
+    index = SearchIndex(admin.request.home / "cache" / "skills", may_read)
     try:
-        fill_index(_stored_index(admin), skills, _read_check(admin))
-    except IndexUnavailable as error:
-        with _spare_index(error, warn) as directory:
-            with suppress(IndexUnavailable):
-                fill_index(directory, skills, _read_check(admin))
-            return _rank(admin, directory, skills, text)
-    return _rank(admin, _stored_index(admin), skills, text)
-
-
-def search_passages(
-    admin: SkillAdmin,
-    skills: Sequence[Skill],
-    question: str,
-    limit: int,
-    warn: Callable[[str], object] | None = None,
-) -> list[FoundPassage]:
-    """Passages of some skills, the best first. Raises `UserError` where there can be no index.
-
-    Where it cannot be kept one is made for this search alone, and `warn` gets a line; without `warn` that is an error.
-    """
-    search = partial(find_passages, skills=skills, question=question, limit=limit, may_read=_read_check(admin))
-    try:
-        return search(_stored_index(admin))
-    except IndexUnavailable as error:
-        if warn is None:
-            raise UserError(f"skills cannot be searched: {error}") from error
-        with _spare_index(error, warn) as directory:
-            try:
-                return search(directory)
-            except IndexUnavailable as trouble:
-                raise UserError(f"skills cannot be searched: {trouble}") from trouble
-
-
-def _rank(admin: SkillAdmin, directory: Path, skills: Sequence[Skill], text: str) -> list[RankedMatch]:
-    project = admin.sources.project_root
-    past = read_past(admin.request.home, str(project or admin.sources.cwd))
-    matcher = SkillMatcher(directory, skills, past, repository_words(project))
-    try:
-        return matcher.rank(text)
+        return [found for found in work(index) if may_read(Path(found.path))]
+    except SearchUnavailable as error:
+        raise UserError(str(error)) from error
     finally:
-        matcher.close()
-
-
-@contextmanager
-def _spare_index(error: IndexUnavailable, warn: Callable[[str], object]) -> Generator[Path]:
-    """A directory for an index that is not kept, because the stored one cannot be used."""
-    warn(f"the search index cannot be kept, so this command makes its own: {error}")
-    with TemporaryDirectory(prefix="codex-py-", ignore_cleanup_errors=True) as directory:
-        yield Path(directory)
-
-
-def _stored_index(admin: SkillAdmin) -> Path:
-    return admin.request.home / "cache" / "skills"
+        index.close()
 
 
 def _read_check(admin: SkillAdmin) -> Callable[[Path], bool]:

@@ -115,6 +115,7 @@ class Skill(NamedTuple):
     `name` is the whole name, `namespace:base` for a skill of a plugin. `path` is the `SKILL.md` as reached from its
     root, `canonical_path` the same file with all links resolved. `allow_implicit` is false for a skill that is not
     listed for the model but may be mentioned; `user_invocable` is false for one a front end should not offer.
+    `has_references` says that it has a directory `references`, or that its text links to another Markdown file.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Skill(NamedTuple):
     user_invocable: bool = True
     allowed_tools: tuple[str, ...] = ()
     options: SkillOptions = NO_OPTIONS
+    has_references: bool = False
 
     @property
     def scope(self) -> SkillScope:

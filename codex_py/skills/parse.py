@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from codex_py.errors import CodexError
+from codex_py.paths import is_file
 from codex_py.skills.metadata import (
     Metadata,
     MetadataRefused,
@@ -42,6 +43,7 @@ MAX_DESCRIPTION_CHARS: Final = 1024
 MAX_TOOLS_CHARS: Final = 4096
 _TEXT_KEYS: Final = frozenset({"name", "description", "short-description"})
 _Fields: TypeAlias = tuple[str | None, str | None, str | None]
+_MARKDOWN_LINK: Final = r"\]\((?:\./)?([\w][^)\s#:]*\.md)[)#\s]"
 # A tool's name with what it is limited to: `Bash(git add:*)`.
 _TOOL: Final = r"[^\s,()]+(?:\([^()]*\))?"
 
@@ -209,7 +211,8 @@ def read_record(found: FoundFile, inside: Path | None) -> SkillRecord:
     """Read what was found; never raises. Files of a project are read only from `inside` it."""
     try:
         directory = found.path.rpartition("/")[0].rpartition("/")[2]
-        skill = parse_skill(read_skill_text(found.real, inside), directory)
+        text = read_skill_text(found.real, inside)
+        skill = parse_skill(text, directory)
         name = qualified_name(found.namespace, skill.name)
     except SkillRefused as error:
         return SkillRecord(found, str(error))
@@ -231,7 +234,14 @@ def read_record(found: FoundFile, inside: Path | None) -> SkillRecord:
         remark=skill.remark,
         metadata_remark=metadata_remark,
         options=None if skill.options == SkillOptions() else skill.options,
+        links_to_files=_links_to_files(text, Path(found.real).parent),
     )
+
+
+def _links_to_files(text: str, directory: Path) -> bool:
+    """Whether a skill links to another Markdown file below its directory."""
+    links = (link[1] for link in re.finditer(_MARKDOWN_LINK, text) if ".." not in link[1].split("/"))
+    return any(is_file(directory / link) for link in links if not link.endswith("SKILL.md"))
 
 
 def sources(found: FoundFile) -> tuple[str, ...]:

@@ -52,12 +52,13 @@ def _stat(path: str) -> Stamp:
 
 
 class FoundFile(NamedTuple):
-    """One `SKILL.md`: its path as reached from the root, and its real path; whether `agents` lies beside it."""
+    """One `SKILL.md`: its path as reached from the root, its real path; whether the other directories are beside it."""
 
     path: str
     real: str
     namespace: str | None = None
     has_agents: bool = False
+    has_references: bool = False
 
 
 class InterfaceText(NamedTuple):
@@ -76,6 +77,7 @@ class SkillRecord(NamedTuple):
 
     `description` is cut to what the list can show; `ours` is false for a skill made for other programs only;
     `remark` is what was ignored in `SKILL.md`, `metadata_remark` why `agents/openai.yaml` was ignored.
+    `links_to_files` says that the text links to another Markdown file of the skill.
     """
 
     file: FoundFile
@@ -92,6 +94,7 @@ class SkillRecord(NamedTuple):
     remark: str = ""
     metadata_remark: str = ""
     options: SkillOptions | None = None
+    links_to_files: bool = False
 
 
 class Scan(Value):
@@ -122,6 +125,7 @@ def skill_of(record: SkillRecord, root: SkillRoot) -> Skill:
         record.user_invocable,
         record.allowed_tools,
         record.options or NO_OPTIONS,
+        record.file.has_references or record.links_to_files,
     )
 
 
@@ -158,7 +162,7 @@ def _icon(text: str | None, directory: Path, plugin_root: Path | None) -> Path |
     return lexical if lexical.is_relative_to(plugin_root / "assets") else None
 
 
-_FORMAT: Final = b"codex-py skills 4"
+_FORMAT: Final = b"codex-py skills 5"
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _MAX_FILES: Final = 64
 # By place; the first field has no default.

@@ -29,6 +29,8 @@ _INTRO: Final = (
 _ALIAS_INTRO: Final = f"{_INTRO} A file begins with the alias of a skill root: put that directory in its place."
 
 _MAX_DESCRIPTION: Final = 1024
+# So many characters of a description say what a skill is for.
+_CLEAR: Final = 60
 _OWN_TAG: Final = r"(?i)<(?=/?\s*skills_instructions)"
 
 
@@ -71,14 +73,9 @@ class RenderedSkills(Value):
     report: BudgetUse
 
     @property
-    def leaves_out(self) -> bool:
-        """Whether a skill is not in the list at all."""
-        return any(not share.listed for share in self.report.shares)
-
-    @property
-    def is_short(self) -> bool:
-        """Whether a skill is left out, or its description is cut."""
-        return any(not share.listed or share.shown < share.length for share in self.report.shares)
+    def hides_descriptions(self) -> bool:
+        """Whether a skill is left out, or its description is cut below 60 characters."""
+        return any(not share.listed or share.shown < min(share.length, _CLEAR) for share in self.report.shares)
 
 
 class _Layout(Value):

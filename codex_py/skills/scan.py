@@ -101,7 +101,7 @@ class _Search:
         self._found.stamps[directory.path] = stamp(directory.path)
         children: list[tuple[str, bool]] = []
         skill: os.DirEntry[str] | None = None
-        has_agents = has_manifest = False
+        has_manifest = False
         try:
             with os.scandir(directory.path) as entries:
                 for entry in entries:
@@ -113,10 +113,8 @@ class _Search:
                         has_manifest = has_manifest or name in MANIFEST_DIRECTORIES
                     elif entry.is_dir(follow_symlinks=False):
                         children.append((name, False))
-                        has_agents = has_agents or name == "agents"
                     elif entry.is_symlink():
                         children.append((name, True))
-                        has_agents = has_agents or name == "agents"
                     if self._entries > MAX_ENTRIES:
                         break
         except OSError as error:
@@ -124,7 +122,7 @@ class _Search:
             return
         namespace = self._namespace(directory, has_manifest=has_manifest)
         if skill is not None:
-            self._add_file(directory, skill, namespace=namespace, has_agents=has_agents)
+            self._add_file(directory, skill, namespace, {name for name, _ in children})
         self._enqueue(directory, children)
 
     def _namespace(self, directory: Directory, *, has_manifest: bool) -> str | None:
@@ -135,7 +133,7 @@ class _Search:
         return self._namespaces.of(directory.real)
 
     def _add_file(
-        self, directory: Directory, entry: os.DirEntry[str], *, namespace: str | None, has_agents: bool
+        self, directory: Directory, entry: os.DirEntry[str], namespace: str | None, children: set[str]
     ) -> None:
         path, real = f"{directory.path}/{SKILL_FILE}", f"{directory.real.rstrip('/')}/{SKILL_FILE}"
         if sanitize_line(path) != path:
@@ -152,7 +150,7 @@ class _Search:
                 return
         if real not in self._seen_files:
             self._seen_files.add(real)
-            self._found.files.append(FoundFile(path, real, namespace, has_agents))
+            self._found.files.append(FoundFile(path, real, namespace, "agents" in children, "references" in children))
 
     def _enqueue(self, directory: Directory, children: list[tuple[str, bool]]) -> None:
         if directory.depth == MAX_DEPTH:

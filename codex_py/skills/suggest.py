@@ -10,40 +10,46 @@ from codex_py.skills.model import Skill
 from codex_py.text.sanitize import sanitize_line
 
 SUGGESTIONS: Final = "skill_suggestions"
+MAX_SUGGESTED: Final = 8
 
-MAX_BYTES: Final = 2500
+_MAX_BYTES: Final = 1600
 # Characters of each description, tried in this order.
-_LENGTHS: Final = (480, 320, 220, 150, 100, 70)
-_INTRO: Final = (
-    "Skills that may fit what the user writes next, found by its words. The list of skills does not show them in full. "
-    "Read the file of one that fits before you begin; ignore the others."
+_LENGTHS: Final = (160, 130, 100, 80, 60)
+_FOUND: Final = (
+    "Skills that may fit the user's next message, found by its words. Read the file of one that fits before you begin; "
+    "ignore the others."
 )
+_BY_NAME: Final = "Skills that the user's next message names in words. Read the file of each before you begin."
+_BOTH: Final = f"{_FOUND} The first are named in the message."
 NAMED: Final = " [named by the user]"
 
 
 def suggestion_item(skills: Sequence[Skill], named: frozenset[str] = frozenset()) -> tuple[ResponseItem, int]:
-    """A developer message of at most 2,500 bytes with the first skills, at least one; and how many they are.
+    """A developer message of at most 1,600 bytes with the first skills, at least one; and their number.
 
-    `named` are the paths of those that the user named.
+    `named` are the paths of the skills that the user named, which come first.
     """
-    for count in range(len(skills), 0, -1):
+    for count in range(min(len(skills), MAX_SUGGESTED), 0, -1):
         for length in _LENGTHS:
-            item = _item(skills[:count], length, named)
-            if len(item.encoded) <= MAX_BYTES:
-                return item, count
-    return _item(skills[:1], 0, named), 1
+            text = _text(skills[:count], length, named)
+            if len(text.encode("utf-8", "replace")) <= _MAX_BYTES:
+                return message("developer", text), count
+    return message("developer", _text(skills[:1], 0, named)), 1
 
 
-def _item(skills: Sequence[Skill], length: int, named: frozenset[str]) -> ResponseItem:
+def _text(skills: Sequence[Skill], length: int, named: frozenset[str]) -> str:
+    is_named = [str(skill.canonical_path) in named for skill in skills]
+    intro = _BY_NAME if all(is_named) else _BOTH if any(is_named) else _FOUND
     lines = [
-        f"- {one_line(skill.name)}{NAMED if str(skill.canonical_path) in named else ''}: "
-        f"{shortened(one_line(skill.description), length)} (file: {one_line(str(skill.path))})"
-        for skill in skills
+        f"- {one_line(skill.name)}{NAMED if mark else ''}: {shortened(one_line(skill.description), length)}"
+        f" (file: {one_line(str(skill.path))})"
+        for skill, mark in zip(skills, is_named, strict=True)
     ]
-    return message("developer", "\n".join([f"<{SUGGESTIONS}>", _INTRO, *lines, f"</{SUGGESTIONS}>"]))
+    return "\n".join([f"<{SUGGESTIONS}>", intro, *lines, f"</{SUGGESTIONS}>"])
 
 
 def shortened(text: str, length: int) -> str:
+    """The text, or its beginning with an ellipsis."""
     return text if len(text) <= length else f"{text[: max(0, length - 1)].rstrip()}…"
 
 

@@ -6,9 +6,10 @@ import contextlib
 import fcntl
 import os
 import stat
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, BinaryIO, Final, Literal, TypeAlias, get_args
 
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, timestamp
@@ -24,7 +25,10 @@ from codex_py.protocol.events import (
     TurnInterrupted,
     TurnStarted,
 )
+from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.value import Value
+from codex_py.skills.budget import Preference
+from codex_py.skills.model import Skill
 from codex_py.text.files import read_lines
 from codex_py.text.tokens import estimate_tokens
 
@@ -33,6 +37,7 @@ LEDGER: Final = "skills-usage.jsonl"
 OLDER_LEDGER: Final = "skills-usage.1.jsonl"
 
 _USES: Final = ("explicit", "read", "script")
+_NEAREST: Final[tuple[SkillScope, ...]] = ("repo", "user", "admin", "system")
 # Two files of this size are less than 5 MB.
 _MAX_BYTES: Final = 2_400_000
 # The ranking of skills looks no further back.
@@ -83,15 +88,6 @@ class UseDetails(Value):
     turn: str = ""
     way: UseWay = "model"
     tokens: int = 0
-
-
-class LedgerUse(NamedTuple):
-    """One use: the day it was on as `2026-01-31`, the project it was in, and whether the skill had been suggested."""
-
-    path: str
-    day: str
-    project: str
-    suggested: bool
 
 
 def record_use(
@@ -271,16 +267,25 @@ def read_usage(home: Path) -> tuple[SkillUsage, ...]:
     return tuple(sorted(found.values(), key=lambda usage: (usage.last_used, usage.path), reverse=True))
 
 
-def read_uses(home: Path) -> Iterator[LedgerUse]:
-    """The uses on record one by one, the oldest first; no more than the newest 1 MiB of lines."""
+def count_uses(home: Path) -> Counter[str]:
+    """The uses on record by path, of the newest 1 MiB of lines."""
+    counts: Counter[str] = Counter()
     sizes = {name: _size(home / name) for name in (OLDER_LEDGER, LEDGER)}
     older = max(0, _RECENT_BYTES - sizes[LEDGER])
     for name, most in ((OLDER_LEDGER, older), (LEDGER, _RECENT_BYTES)):
         for entry in _entries(home / name, most, skip=max(0, sizes[name] - most)) if most else ():
-            path, at, project = entry.get("path"), entry.get("at"), entry.get("project")
-            if isinstance(path, str) and isinstance(at, str) and entry.get("kind") in _USES:
-                where = project if isinstance(project, str) else ""
-                yield LedgerUse(path, at[:10], where, entry.get("suggested") is True)
+            path = entry.get("path")
+            if isinstance(path, str) and entry.get("kind") in _USES:
+                counts[path] += 1
+    return counts
+
+
+def used_first(skills: Sequence[Skill], home: Path) -> Preference:
+    """The order in which skills keep their place in a list that is too long: by use, then the nearest scope first."""
+    uses = count_uses(home)
+    counts = [uses[str(skill.canonical_path)] for skill in skills]
+    order = sorted(range(len(skills)), key=lambda at: (-counts[at], _NEAREST.index(skills[at].scope), at))
+    return Preference(tuple(order), sum(map(bool, counts)))
 
 
 def read_entries(home: Path) -> Iterator[dict[str, Any]]:

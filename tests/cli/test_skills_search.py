@@ -1,13 +1,14 @@
-"""`skills rank` and `skills search`: what scripts get, whatever state the index is in, and what no document can do."""
+"""`skills search`: what scripts get, whatever state the index is in, and what no document can do."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.support.process import run
 from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, skill_text
 
 INVOICE = "Draw up a bill for a customer. Use when somebody has to be charged for work that was done."
+INDEX = "skills.sqlite"
 QUERY = "charge the customer, make a bill for the work"
 
 
@@ -44,65 +46,71 @@ def listed(place: Place, *arguments: str) -> list[dict[str, Any]]:
     return json.loads(ended.stdout)
 
 
-def test_rank_says_which_skill_fits_and_why(place: Place, skills: Path) -> None:
-    first = listed(place, "rank", QUERY)[0]
-    assert list(first) == ["skill", "path", "scope", "score", "evidence", "suggested", "reasons"]
-    assert (first["skill"], first["path"], first["scope"], first["suggested"]) == (
-        "zz-invoice",
-        str(skills),
-        "user",
-        True,
-    )
-    assert "its name or description has `customer`, `bill`" in first["reasons"][0] or "`bill`" in first["reasons"][0]
-    assert "scope user" in first["reasons"]
-    # What stands there is shown, not only what was written.
-    [found] = [entry for entry in listed(place, "rank", "a bill for a buyer") if entry["skill"] == "zz-invoice"]
-    assert "`customer` for `buyer`" in found["reasons"][0]
+def test_search_gives_the_skills_that_fit_each_with_its_best_passage(place: Place, skills: Path) -> None:
+    first = listed(place, "search", QUERY)[0]
+    assert list(first) == ["skill", "path", "start_line", "end_line", "score", "text", "file", "scope"]
+    assert (first["skill"], first["file"], first["scope"]) == ("zz-invoice", str(skills), "user")
+    [found] = listed(place, "search", "percent for printed books")
+    assert (found["file"], found["path"]) == (str(skills), str(skills.parent / "rates.md"))
+    assert (found["start_line"], found["end_line"]) == (1, 8)
+    assert "Seven percent" in found["text"]
+    assert len(listed(place, "search", "garden bill meals books", "--limit", "1")) == 1
+    shown = run(place, "skills", "search", "percent for printed books")
+    assert shown.out.splitlines()[0].startswith(f"zz-invoice  {skills.parent / 'rates.md'}:1-8  ")
 
 
-def test_a_name_of_two_parts_is_found_in_small_letters_too(place: Place, skills: Path) -> None:
-    add_skill(own_root(place), "outpost", skill_text("outpost", "Answer issues on GitHub and LinkedIn."))
-    for written in ("github", "GitHub", "Github", "linkedin", "LinkedIn"):
-        assert [entry["skill"] for entry in listed(place, "rank", f"who wrote to us on {written}?")] == ["outpost"]
+def test_the_old_name_of_search_answers_and_names_the_new_one(place: Place, skills: Path) -> None:
+    ended = run(place, "skills", "rank", QUERY, "--json")
+    assert (ended.status, json.loads(ended.stdout)) == (0, listed(place, "search", QUERY))
+    assert ended.err.splitlines() == ["`skills rank` is now `codex-py skills search`"]
 
 
-def test_the_ending_of_a_word_makes_no_other_word_of_it(place: Place, skills: Path) -> None:
-    add_skill(own_root(place), "shutters", skill_text("shutters", "Measure custom shutters, and let in light."))
-    assert [entry["skill"] for entry in listed(place, "rank", "a letter to the customer")] == ["zz-invoice"]
-
-
-def test_an_index_that_cannot_be_kept_is_made_for_one_command(place: Place, skills: Path) -> None:
+def make_unwritable(place: Place) -> None:
     # A file instead of the directory: whoever runs the tests, nothing can be written there.
-    (place.codex_home / "cache").mkdir(exist_ok=True)
-    (place.codex_home / "cache" / "skills").write_text("")
+    cache = place.codex_home / "cache"
+    cache.mkdir(exist_ok=True)
+    (cache / "skills").write_text("")
+
+
+def make_damaged(place: Place) -> None:
+    index = place.codex_home / "cache/skills" / INDEX
+    listed(place, "search", QUERY)
+    content = index.read_bytes()
+    index.write_bytes(content[:5000] + b"\xff" * (len(content) - 5000))
+
+
+@pytest.mark.parametrize("damage", [make_unwritable, make_damaged])
+def test_an_index_that_cannot_be_used_is_made_in_memory(
+    place: Place, skills: Path, damage: Callable[[Place], None]
+) -> None:
+    damage(place)
     for arguments, path in (
-        (("rank", QUERY), skills),
-        # Only the text of the skill says so, which is in the index alone.
-        (("rank", "round it to cents"), skills),
-        (("search", "percent for printed books"), skills.parent / "rates.md"),
-        (("search", "printed books", "--skill", "zz-invoice"), skills.parent / "rates.md"),
+        ((QUERY,), skills),
+        # Only the text of the skill says so.
+        (("round it to cents",), skills),
+        (("percent for printed books",), skills.parent / "rates.md"),
+        (("printed books", "--skill", "zz-invoice"), skills.parent / "rates.md"),
     ):
-        ended = run(place, "skills", *arguments, "--json")
-        assert (ended.status, json.loads(ended.stdout)[0]["path"]) == (0, str(path))
-        [warning] = ended.err.splitlines()
-        assert warning.startswith("warning: the search index cannot be kept, so this command makes its own: ")
+        ended = run(place, "skills", "search", *arguments, "--json")
+        assert (ended.status, json.loads(ended.stdout)[0]["path"], ended.err) == (0, str(path), "")
 
 
-def test_rank_says_how_often_a_skill_was_used_and_when(place: Place, skills: Path) -> None:
+def test_an_index_that_another_process_locks_is_made_in_memory(place: Place, skills: Path) -> None:
+    before = listed(place, "search", QUERY)
+    with closing(sqlite3.connect(place.codex_home / "cache/skills" / INDEX, isolation_level=None)) as database:
+        database.execute("BEGIN EXCLUSIVE")
+        assert listed(place, "search", QUERY) == before
+        database.execute("ROLLBACK")
+
+
+def test_of_skills_that_fit_alike_the_used_one_comes_first(place: Place, skills: Path) -> None:
+    for name in ("harbour-a", "harbour-b"):
+        add_skill(own_root(place), name, skill_text(name, "Look after ships."))
+    assert [found["skill"] for found in listed(place, "search", "ships")] == ["harbour-a", "harbour-b"]
     with FakeResponses([say("done")]) as model:
         place.use_model(model.base_url, NO_BUNDLED)
-        assert run(place, "exec", "use $zz-invoice").status == 0
-    assert "used 1 time, 1 here, last today" in listed(place, "rank", QUERY)[0]["reasons"]
-
-
-def test_search_gives_passages_by_their_lines(place: Place, skills: Path) -> None:
-    first = listed(place, "search", "percent for printed books")[0]
-    assert list(first) == ["skill", "path", "start_line", "end_line", "score", "text"]
-    assert (first["skill"], first["path"]) == ("zz-invoice", str(skills.parent / "rates.md"))
-    assert (first["start_line"], first["end_line"]) == (1, 7)
-    assert "Seven percent" in first["text"]
-    assert listed(place, "search", "printed books", "--skill", "garden") == []
-    assert len(listed(place, "search", "garden bill meals books", "--limit", "1")) == 1
+        assert run(place, "exec", "use $harbour-b").status == 0
+    assert [found["skill"] for found in listed(place, "search", "ships")] == ["harbour-b", "harbour-a"]
 
 
 def add_rules_for_travel(skills: Path) -> None:
@@ -112,7 +120,7 @@ def add_rules_for_travel(skills: Path) -> None:
     (skills.parent / "receipts.md").write_text("# Receipts\n\nVerification of receipts: they are kept for ten years.\n")
 
 
-def test_a_passage_comes_with_its_neighbours_each_once(place: Place, skills: Path) -> None:
+def test_a_passage_has_at_most_forty_lines_and_no_line_is_in_two(place: Place, skills: Path) -> None:
     filler = "".join(f"Line {number} is about gardening.\n" for number in range(8))
     sections = "".join(f"## Part {number}\n\n{filler}\n" for number in range(12))
     (skills.parent / "rates.md").write_text(f"# Rates\n\n{sections}## Stamps\n\nPay postage for parcels.\n\n{sections}")
@@ -124,51 +132,11 @@ def test_a_passage_comes_with_its_neighbours_each_once(place: Place, skills: Pat
     assert all(last < first for (_, last), (first, _) in pairwise(spans))
 
 
-@pytest.mark.parametrize(
-    ("text", "fits"),
-    [("sell my car", True), ("vendre le reste, car il ne me sert plus", False), ("Auto und Car", True)],
-)
-def test_a_word_without_meaning_in_one_language_counts_in_a_text_of_another(
-    place: Place, skills: Path, text: str, fits: bool
-) -> None:
-    add_skill(own_root(place), "wheels", skill_text("wheels", "Choose a car."))
-    assert [entry["skill"] for entry in listed(place, "rank", text) if entry["skill"] == "wheels"] == ["wheels"] * fits
-
-
-@pytest.mark.parametrize(
-    ("text", "fits"), [("what will the charge be for this?", False), ("quelle est la charge de ce serveur ?", True)]
-)
-def test_a_word_of_two_languages_is_translated_in_the_other_one_only(
-    place: Place, skills: Path, text: str, fits: bool
-) -> None:
-    add_skill(own_root(place), "scales", skill_text("scales", "Measure the load of a machine."))
-    assert [entry["skill"] for entry in listed(place, "rank", text) if entry["skill"] == "scales"] == ["scales"] * fits
-
-
-def test_of_all_skills_the_passage_that_fits_best_comes_first(place: Place, skills: Path) -> None:
-    add_rules_for_travel(skills)
-    found = listed(place, "search", "keep receipts")
-    assert [Path(entry["path"]).name for entry in found[:2]] == ["receipts.md", "all.md"]
-    assert found[0]["score"] > found[1]["score"] > 0
-
-
 def test_of_one_skill_the_passage_that_fits_best_comes_first(place: Place, skills: Path) -> None:
     add_rules_for_travel(skills)
-    found = listed(place, "search", "how are the receipts verified?", "--skill", "zz-invoice")
+    found = listed(place, "search", "verifications of receipts", "--skill", "zz-invoice")
     assert [Path(entry["path"]).name for entry in found[:2]] == ["receipts.md", "all.md"]
     assert found[0]["score"] > found[1]["score"] > 0
-
-
-def test_in_one_skill_other_endings_of_a_word_are_found(place: Place, skills: Path) -> None:
-    add_rules_for_travel(skills)
-    found = listed(place, "search", "verified", "--skill", "zz-invoice")
-    assert [(Path(entry["path"]).name, entry["start_line"]) for entry in found] == [("receipts.md", 1)]
-
-
-def test_in_one_skill_a_reference_comes_before_the_same_words_in_its_instructions(place: Place, skills: Path) -> None:
-    (skills.parent / "tax.md").write_text("# Tax\n\nRound to cents.\n")
-    found = listed(place, "search", "tax in cents", "--skill", "zz-invoice")
-    assert [Path(entry["path"]).name for entry in found] == ["tax.md", "SKILL.md"]
 
 
 def test_a_skill_with_thousands_of_passages_is_searched_in_the_index(place: Place, skills: Path) -> None:
@@ -182,13 +150,13 @@ def test_a_skill_with_thousands_of_passages_is_searched_in_the_index(place: Plac
 
 def test_words_are_found_whatever_stands_beside_them(place: Place, skills: Path) -> None:
     (skills.parent / "rates.md").write_text(
-        "# Rates\n\nMahnung—Zahlung, “ledger”→invoiceRow, snake_case, café, ÜBERWEISUNG… 先做数据库迁移。\n"
-        + "A" * 5000
+        "# Rates\n\nMahnung—Zahlung, “ledger”→invoiceRow, snake_case, café, ÜBERWEISUNG…\n"
+        f"先做数据库迁移。請求書を作る、결제하다。\n{'A' * 5000}"
     )
-    asked = ("Zahlung", "ledger", "invoice row", "row", "snake", "cafe", "Überweisung", "数据库迁移")
+    asked = "Zahlung|ledger|invoiceRow|snake|cafe|Überweisung|数据库迁移|迁移|請求書|作る|결제".split("|")
     for scope in ((), ("--skill", "zz-invoice")):
         found = {text: [Path(entry["path"]).name for entry in listed(place, "search", text, *scope)] for text in asked}
-        assert all("rates.md" in names for names in found.values()), (scope, found)
+        assert all(names == ["rates.md"] for names in found.values()), (scope, found)
 
 
 def test_a_changed_reference_is_found_as_it_is_now(place: Place, skills: Path) -> None:
@@ -198,74 +166,61 @@ def test_a_changed_reference_is_found_as_it_is_now(place: Place, skills: Path) -
     assert listed(place, "search", "lighthouse")[0]["start_line"] == 1
 
 
-def test_a_skill_that_is_off_or_only_for_people_is_neither_ranked_nor_found(place: Place, skills: Path) -> None:
+def test_a_skill_that_is_off_or_only_for_people_is_not_found(place: Place, skills: Path) -> None:
     add_metadata(skills, "policy:\n  allow_implicit_invocation: false\n")
-    assert "zz-invoice" not in [entry["skill"] for entry in listed(place, "rank", QUERY)]
+    assert "zz-invoice" not in [entry["skill"] for entry in listed(place, "search", QUERY)]
     assert listed(place, "search", "printed books") == []
     assert run(place, "skills", "disable", "garden").status == 0
-    assert listed(place, "rank", "garden through the year") == []
+    assert listed(place, "search", "garden through the year") == []
 
 
-def test_the_files_of_the_index_are_for_the_user_alone(place: Place, skills: Path) -> None:
-    listed(place, "rank", QUERY)
+def test_the_files_of_the_index_are_for_the_user_alone_and_those_of_earlier_versions_go(
+    place: Place, skills: Path
+) -> None:
     cache = place.codex_home / "cache/skills"
-    files = [path for path in cache.iterdir() if path.name.startswith("search.")]
-    assert {path.name for path in files} >= {"search.sqlite", "search.digest"}
-    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    cache.mkdir(parents=True)
+    for name in ("search.sqlite", "search.sqlite-wal", "search.sqlite-shm", "search.lock", "search.digest"):
+        (cache / name).write_text("old")
+    listed(place, "search", QUERY)
+    files = [path for path in cache.iterdir() if path.suffix != ".json"]
+    assert [(path.name, path.stat().st_mode & 0o777) for path in files] == [(INDEX, 0o600)]
 
 
-@pytest.mark.parametrize("name", ["search.sqlite", "search.digest"])
 @pytest.mark.parametrize("content", [b"", b"no index", b"SQLite format 3\0" + b"\xff" * 4096])
-def test_a_damaged_index_is_built_anew(place: Place, skills: Path, name: str, content: bytes) -> None:
-    before = listed(place, "rank", QUERY)
-    (place.codex_home / "cache/skills" / name).write_bytes(content)
-    assert listed(place, "rank", QUERY)[0]["skill"] == before[0]["skill"] == "zz-invoice"
-    assert listed(place, "search", "printed books")
+def test_a_damaged_index_is_built_anew(place: Place, skills: Path, content: bytes) -> None:
+    before = listed(place, "search", QUERY)
+    index = place.codex_home / "cache/skills" / INDEX
+    index.write_bytes(content)
+    assert listed(place, "search", QUERY) == before
+    assert listed(place, "search", QUERY) == before
+    assert index.read_bytes().startswith(b"SQLite format 3\0") and index.stat().st_size > 5000
 
 
-@pytest.mark.parametrize("damage", ["garbage", "another version", "of other skills", "a false offset", "a lost end"])
-def test_a_digest_that_cannot_be_used_is_written_again(place: Place, skills: Path, damage: str) -> None:
-    listed(place, "rank", QUERY)
-    digest = place.codex_home / "cache/skills/search.digest"
-    whole = digest.read_bytes()
-    others = {
-        "garbage": b"garbage",
-        "another version": whole.replace(b"skill digest ", b"skill digest 9", 1),
-        "of other skills": whole.replace(b"/zz-invoice/", b"/zz-zzzzzzz/", 1),
-        "a false offset": re.sub(rb"(?<=\nbill )\d", lambda digit: b"9" if digit[0] != b"9" else b"8", whole),
-        # As a machine that loses power leaves the blocks of a file that were not written yet.
-        "a lost end": whole[:-64] + bytes(64),
-    }
-    assert others[damage] != whole
-    digest.write_bytes(others[damage])
-    listed(place, "rank", QUERY)
-    assert digest.read_bytes() == whole
-
-
-def test_a_session_mends_a_digest_that_is_damaged(place: Place, skills: Path) -> None:
-    top = add_more_than_the_list_holds(place)
-    digest = place.codex_home / "cache/skills/search.digest"
-    steps = [step for turn in (1, 2) for step in ([call(f"c{turn}", "skill_search", {"query": QUERY})], [say("done")])]
-    with FakeResponses(*steps, excuse={"threads"}) as model:
-        place.use_model(model.base_url, top)
-        assert run(place, "exec", "hello").status == 0
-        whole = digest.read_bytes()
-        digest.write_bytes(whole[:-64] + bytes(64))
-        assert run(place, "exec", "hello").status == 0
-    assert digest.read_bytes() == whole
+def test_an_index_that_is_mostly_unused_is_begun_again(place: Place, skills: Path) -> None:
+    before = listed(place, "search", QUERY)
+    index = place.codex_home / "cache/skills" / INDEX
+    with closing(sqlite3.connect(index)) as database, database:
+        database.execute("INSERT INTO section(id, skill) VALUES(100000, 99)")
+        database.execute("DELETE FROM section WHERE id = 100000")
+        database.execute("INSERT INTO section(id, skill) VALUES(100001, 99)")
+    assert listed(place, "search", QUERY) == before
+    with closing(sqlite3.connect(index)) as database:
+        assert database.execute("SELECT max(id) < 100 FROM section").fetchone() == (1,)
 
 
 def test_several_processes_share_the_index(place: Place, skills: Path) -> None:
-    argv = [sys.executable, "-m", "codex_py.cli.main", "skills", "rank", QUERY, "--json"]
+    for number in range(40):
+        add_skill(own_root(place), f"museum-{number:02}", skill_text(f"museum-{number:02}", f"Guard museum {number}."))
+    argv = [sys.executable, "-m", "codex_py.cli.main", "skills", "search", QUERY, "--json"]
     started = [
-        subprocess.Popen(argv, cwd=place.repo, env=place.env, stdout=subprocess.PIPE, text=True) for _ in range(3)
+        subprocess.Popen(argv, cwd=place.repo, env=place.env, stdout=subprocess.PIPE, text=True) for _ in range(6)
     ]
     answers = [process.communicate()[0] for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0]
-    assert {json.loads(answer)[0]["skill"] for answer in answers} == {"zz-invoice"}
-    with sqlite3.connect(place.codex_home / "cache/skills/search.sqlite") as database:
-        assert database.execute("SELECT count(*), count(DISTINCT path) FROM skill").fetchone() == (3, 3)
-    database.close()
+    assert [process.returncode for process in started] == [0] * 6
+    assert len(set(answers)) == 1 and json.loads(answers[0])[0]["skill"] == "zz-invoice"
+    with closing(sqlite3.connect(place.codex_home / "cache/skills" / INDEX)) as database:
+        # Each was indexed by one of them, once.
+        assert database.execute("SELECT count(*), max(id) FROM skill").fetchone() == (43, 43)
 
 
 @pytest.fixture
@@ -311,19 +266,25 @@ def test_without_fts5_a_session_says_so_once_and_works(without_fts5: Place, skil
         without_fts5.use_model(model.base_url, top)
         ended = started(without_fts5, "exec", QUERY)
     assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
-    assert len([line for line in ended.stderr.splitlines() if "no such module: fts5" in line]) == 1
+    assert (
+        len([line for line in ended.stderr.splitlines() if line.startswith("warning: skills cannot be searched: ")])
+        == 1
+    )
 
 
-def test_without_a_place_for_the_index_a_session_says_so_once_and_works(place: Place, skills: Path) -> None:
-    cache = place.codex_home / "cache/skills"
-    cache.parent.mkdir(exist_ok=True)
-    cache.write_text("not a directory")
+@pytest.mark.parametrize("damage", [make_unwritable, make_damaged])
+def test_a_session_that_cannot_use_the_index_suggests_all_the_same(
+    place: Place, skills: Path, damage: Callable[[Place], None]
+) -> None:
+    damage(place)
+    top = add_more_than_the_list_holds(place)
     with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, f"{NO_BUNDLED}[skills]\nmax_context_tokens = 60\n")
+        place.use_model(model.base_url, top)
         ended = run(place, "exec", QUERY)
     assert ended.status == 0 and ended.out == "done\n"
-    assert ended.err.count("skills cannot be searched: ") == 1
-    assert [text for text in model.requests[0].texts("developer") if "zz-invoice" in text]
+    assert "skills cannot be searched" not in ended.err
+    [text] = [text for text in model.requests[0].texts("developer") if text.startswith("<skill_suggestions>")]
+    assert text.splitlines()[2].startswith("- zz-invoice: ")
 
 
 def test_what_was_suggested_is_part_of_the_last_json_event(place: Place, skills: Path) -> None:
@@ -353,11 +314,10 @@ def test_of_a_skill_no_more_than_the_caps_is_indexed(place: Place, skills: Path)
         for word in ("firstword", "lastword", "binaryword", "deepword", "outsideword")
     }
     assert found == {"firstword": True, **dict.fromkeys(("lastword", "binaryword", "deepword", "outsideword"), False)}
-    with sqlite3.connect(place.codex_home / "cache/skills/search.sqlite") as database:
-        (stored,) = database.execute("SELECT count(*) FROM chunk WHERE file LIKE '%many-%'").fetchone()
-    database.close()
+    with closing(sqlite3.connect(place.codex_home / "cache/skills" / INDEX)) as database:
+        (stored,) = database.execute("SELECT count(*) FROM section WHERE file LIKE '%many-%'").fetchone()
     assert 0 < stored <= 200
-    assert (place.codex_home / "cache/skills/search.sqlite").stat().st_size < 3_000_000
+    assert (place.codex_home / "cache/skills" / INDEX).stat().st_size < 3_000_000
 
 
 HOSTILE = {
@@ -368,18 +328,14 @@ HOSTILE = {
 }
 
 
-def test_a_hostile_document_neither_wins_nor_crashes_nor_stalls(place: Place, skills: Path) -> None:
+def test_a_hostile_document_neither_crashes_nor_stalls(place: Place, skills: Path) -> None:
     for name, description in HOSTILE.items():
-        # The last passage of it has 31 words, the first of them cut.
         body = "charge customer work " * 10_039 if name == "repeated" else "Nothing."
         add_skill(own_root(place), name, f"---\nname: {name}\ndescription: {json.dumps(description)}\n---\n{body}\n")
     (own_root(place) / "syntax" / "binary.md").write_bytes(b"\0\xff" * 5000)
     (own_root(place) / "syntax" / "huge.md").write_text("word " * 400_000)
-    assert listed(place, "rank", QUERY)[0]["skill"] == "zz-invoice"
-    add_skill(own_root(place), "stuffed", skill_text("stuffed", "bill customer " * 20))
-    assert listed(place, "rank", "a bill for the customer")[0]["skill"] == "zz-invoice"
-    assert "always-first" not in [entry["skill"] for entry in listed(place, "rank", "fix the failing parser")]
-    assert "repeated" not in [entry["skill"] for entry in listed(place, "search", "charge customer work")]
+    assert "zz-invoice" in [entry["skill"] for entry in listed(place, "search", QUERY)[:2]]
+    assert "always-first" not in [entry["skill"] for entry in listed(place, "search", "fix the failing parser")]
     for query in ('"', "' OR 1=1 --", "name:* OR NEAR(", "\u200b", "*", "a" * 100_000, "{x} : y"):
-        assert isinstance(listed(place, "rank", query), list)
+        assert isinstance(listed(place, "search", query), list)
         assert isinstance(listed(place, "search", query), list)

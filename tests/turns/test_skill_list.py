@@ -90,7 +90,9 @@ async def test_descriptions_are_shortened_evenly_and_the_user_is_told(place: Pla
     # 160 tokens without 86 for the table of roots and 28 for the lines alone: 46 are shared out, by characters.
     shown = {"a": 60, "b": 8, "c": 60, "d": 56}
     lines = [f"- {name}: {'x' * count} (file: r0/{name}/SKILL.md)" for name, count in shown.items()]
-    assert request.body == whole_body(place, request, user("hi"), skills=skill_list(*lines, roots=(root,)))
+    assert request.body == whole_body(
+        place, request, user("hi"), skills=skill_list(*lines, roots=(root,)), more_tools=[SEARCH]
+    )
     assert talked.warnings == [
         "3 skill descriptions were shortened for the model, by 124 of 300 characters: the list of skills has a budget "
         f"of 160 tokens; {TO_MAKE_ROOM}"

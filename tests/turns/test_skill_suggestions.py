@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 import pytest
 
 from codex_py.protocol import events
@@ -68,25 +71,78 @@ async def test_a_skill_that_is_left_out_is_suggested_before_the_message_that_cal
 @pytest.mark.parametrize(
     "message",
     [
+        "bill pls",
         "the customer column is missing when we print the bill, see `BillWriter.print` in src/bills/writer.py",
         "rename charge_customer to bill_customer in src/work.py",
-        "TypeError: charge() missing 1 required argument: 'customer'\n  at make_bill (src/bill.ts:14)",
     ],
 )
-async def test_talk_about_code_brings_no_suggestion_whatever_it_is_about(place: Place, message: str) -> None:
+async def test_a_short_message_and_talk_about_code_bring_what_shares_a_word_with_them(
+    place: Place, message: str
+) -> None:
     add_many(place)
     add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE))
+    requests, _ = await talked(place, TIGHT, message)
+    assert suggestions(requests[0])[0].splitlines()[2].startswith("- zz-invoice: ")
+
+
+@pytest.mark.parametrize(
+    "message", ["hello", "what can you do for me?", "kannst du mir bitte helfen? was soll das", "帮我一下", "!?", "👍"]
+)
+async def test_a_message_that_shares_only_words_without_meaning_brings_no_suggestion(
+    place: Place, message: str
+) -> None:
+    add_many(place)
+    text = "What can you do for me? Was soll das, kannst du mir bitte. 帮我一下"
+    add_skill(own_root(place), "zz-words", skill_text("zz-words", text))
     requests, _ = await talked(place, TIGHT, message)
     assert suggestions(requests[0]) == []
 
 
-async def test_what_was_suggested_is_not_suggested_again_and_every_request_extends_the_one_before(place: Place) -> None:
+async def test_a_word_of_two_chinese_characters_finds_its_skill(place: Place) -> None:
+    add_many(place)
+    add_skill(own_root(place), "zz-pictures", skill_text("zz-pictures", "生成图片、图像和插画。"))
+    add_skill(own_root(place), "zz-bills", skill_text("zz-bills", "为客户开具发票。"))
+    requests, _ = await talked(place, TIGHT, "请帮我画一张图片", "给这位客户开发票")
+    first, second = [suggestions(request)[-1].splitlines() for request in requests]
+    assert [line.partition(":")[0] for line in first[2:-1]] == ["- zz-pictures"]
+    assert second[2].startswith("- zz-bills: ")
+
+
+async def test_a_message_brings_at_most_eight_skills_in_sixteen_hundred_bytes(place: Place) -> None:
+    for number in range(40):
+        about = f"Look after the harbour number {number}: " + "ships and cranes and cargo " * 12
+        add_skill(own_root(place), f"harbour-{number:02}", skill_text(f"harbour-{number:02}", about))
+    requests, _ = await talked(place, TIGHT, "look after the harbour")
+    [text] = suggestions(requests[0])
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert 5 <= len(lines) <= 8
+    assert len(text.encode()) <= 1600
+    assert all(60 <= len(re.findall(r": (.*) \(file", line)[0]) <= 160 for line in lines)
+
+
+async def test_a_suggestion_comes_with_each_message_that_it_fits_until_its_text_is_there(place: Place) -> None:
     add_many(place)
     add_skill(own_root(place), "zz-invoice", skill_text("zz-invoice", INVOICE))
-    requests, _ = await talked(place, TIGHT, "charge the customer, make a bill", "make a bill for the other customer")
-    first, second = requests
-    assert suggestions(first) == suggestions(second) != []
-    assert second.input_bytes.startswith(first.input_bytes[:-1])
+    requests, _ = await talked(
+        place, TIGHT, "charge the customer", "bill the customer", "$zz-invoice now", "a bill for the next customer"
+    )
+    assert [len(suggestions(request)) for request in requests] == [1, 2, 2, 2]
+    for before, after in pairwise(requests):
+        assert after.input_bytes.startswith(before.input_bytes[:-1])
+
+
+async def test_a_skill_whose_whole_description_is_in_the_list_is_not_suggested(place: Place) -> None:
+    root = own_root(place)
+    for number in range(4):
+        add_skill(
+            root, f"zz-long-{number}", skill_text(f"zz-long-{number}", f"Charge a customer, part {number}. " * 20)
+        )
+    add_skill(root, "aa-short", skill_text("aa-short", "Charge it."))
+    settings = f"{NO_BUNDLED}\n[skills]\nmax_context_tokens = 160\n"
+    requests, _ = await talked(place, settings, "charge the customer")
+    assert "- aa-short: Charge it. (file: " in texts(requests[0], "developer")[0]
+    names = re.findall(r"^- (\S+): ", suggestions(requests[0])[0], re.MULTILINE)
+    assert sorted(names) == [f"zz-long-{number}" for number in range(4)]
 
 
 async def test_suggestions_can_be_switched_off(place: Place) -> None:
@@ -111,7 +167,33 @@ async def test_a_list_that_fits_brings_neither_suggestions_nor_the_search(place:
     requests, _ = await talked(place, NO_BUNDLED, "charge the customer, make a bill")
     assert suggestions(requests[0]) == []
     assert "skill_search" not in tool_names(requests[0])
-    assert not (place.codex_home / "cache/skills/search.sqlite").exists()
+    assert not (place.codex_home / "cache/skills/skills.sqlite").exists()
+
+
+@pytest.mark.parametrize("has_references", [False, True])
+async def test_the_search_is_offered_where_a_skill_has_more_to_read_than_its_text(
+    place: Place, has_references: bool
+) -> None:
+    path = add_skill(own_root(place), "tax", skill_text("tax", body="See [the rates](./rates.md) and [it](gone.md)."))
+    requests, _ = await talked(place, NO_BUNDLED, "hello")
+    assert "skill_search" not in tool_names(requests[0])
+    if has_references:
+        (path.parent / "references").mkdir()
+    else:
+        (path.parent / "rates.md").write_text("# Rates")
+        path.write_text(path.read_text() + "\n")
+    requests, _ = await talked(place, NO_BUNDLED, "hello", "thanks")
+    assert [tool_names(request)[-1] for request in requests] == ["skill_search", "skill_search"]
+
+
+async def test_the_search_is_offered_from_the_first_request_on_or_never(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("hello")
+            path = add_skill(own_root(place), "tax")
+            (path.parent / "references").mkdir()
+            await watched.say("$tax")
+    assert tool_names(model.requests[0]) == tool_names(model.requests[1])
 
 
 async def test_what_is_used_here_keeps_its_place_and_description_in_a_list_that_is_short(place: Place) -> None:

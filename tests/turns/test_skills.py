@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from codex_py.protocol.ops import ReloadSkills
-from tests.support.bodies import GOLDEN, SEARCH, developer, injected, references, said, skill_list, user, whole_body
+from tests.support.bodies import GOLDEN, developer, injected, references, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
 from tests.support.session import watched_session
@@ -32,7 +32,7 @@ async def test_the_bundled_skills_are_installed_listed_first_and_can_be_named(pl
     listed = skill_list(*BUNDLED, "- lint: does things (file: r1/lint/SKILL.md)", roots=(system, lint.parents[1]))
     contents = references(tour, "- references/hard-cases.md (1,551 bytes) When the map is not enough")
     given = [injected(tour), contents, user("$repo-tour")]
-    assert talked.last.body == whole_body(place, talked.last, *given, skills=listed, more_tools=[SEARCH])
+    assert talked.last.body == whole_body(place, talked.last, *given, skills=listed)
     assert (talked.warnings, [use.scope for use in talked.uses]) == ([], ["system"])
 
 
@@ -53,7 +53,7 @@ async def test_another_programs_system_skills_stay_and_ours_stand_beside_them(pl
     contents = talked.last.body["input"][-2]
     assert contents["content"][0]["text"].startswith("<skill_references>\nReferences of the skill `skill-creator` in ")
     given = [injected(creator), contents, user("use $skill-creator")]
-    assert talked.last.body == whole_body(place, talked.last, *given, skills=listed, more_tools=[SEARCH])
+    assert talked.last.body == whole_body(place, talked.last, *given, skills=listed)
     assert everything_in(foreign) == before
     assert talked.warnings == []
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from codex_py.skills.natural import find_named, own_words, without_parts
@@ -13,7 +11,6 @@ NAMES = (
     " pull-request unit-tests dark-mode health-check feature-flag error-handling database-migration acme:release-notes"
     " acme:sync-work refactor explain typescript docker-build security-audit data-quality xlsx pdf"
 ).split()
-ORDINARY = Path(__file__).parents[2] / "scripts" / "ranking"
 
 
 def named(text: str, *names: str) -> list[tuple[str, ...]]:
@@ -146,20 +143,6 @@ def test_a_name_beside_a_word_for_using_it_is_named(text: str, name: str) -> Non
 )
 def test_what_is_quoted_asked_denied_or_part_of_something_else_names_nothing(text: str) -> None:
     assert named(text) == []
-
-
-def test_ordinary_messages_name_nothing() -> None:
-    messages = [
-        line for file in ("ordinary.txt", "ordinary_judged.txt") for line in (ORDINARY / file).read_text().splitlines()
-    ]
-    assert len(messages) >= 200
-    assert [text for text in messages if find_named(text, NAMES)] == []
-
-
-def test_messages_written_to_look_like_names_rarely_name_anything() -> None:
-    messages = (ORDINARY / "ordinary_names.txt").read_text().splitlines()
-    named = [text for text in messages if find_named(text, NAMES)]
-    assert len(named) * 200 <= len(messages) >= 350, named
 
 
 def test_one_name_that_fits_two_skills_stays_open() -> None:

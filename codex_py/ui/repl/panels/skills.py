@@ -15,7 +15,7 @@ from codex_py.config.load import ConfigRequest
 from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UserError
 from codex_py.paths import short_path
-from codex_py.services.skill_admin import SkillAdmin, look_at_skills, search_passages, switch_skills, window_for
+from codex_py.services.skill_admin import SkillAdmin, look_at_skills, search_skills, switch_skills, window_for
 from codex_py.skills.doctor import Examination, examine
 from codex_py.skills.model import Skill
 from codex_py.skills.render import SkillShare
@@ -28,7 +28,7 @@ from codex_py.ui.repl.panels.picker import PickerAction, PickerPanel
 _ON: Final = "[x]"
 _OFF: Final = "[ ]"
 _BROKEN: Final = " ! "
-_MAX_PASSAGES: Final = 30
+_MAX_FOUND: Final = 30
 
 
 class SkillFile(NamedTuple):
@@ -222,10 +222,8 @@ class SkillsPanel(PickerPanel[SkillFile]):
         admin = self._overview.admin
         # Without an index the names and descriptions are all that is searched.
         with suppress(UserError):
-            found = await asyncio.to_thread(search_passages, admin, admin.catalog.skills, text, _MAX_PASSAGES)
-            skills = dict.fromkeys(passage.skill.path for passage in found)
-            by_path = {skill.path: skill for skill in admin.catalog.skills}
-            self.add_found(text, [SkillFile(path, by_path[path]) for path in skills])
+            found = await asyncio.to_thread(search_skills, admin, text, admin.catalog.skills)
+            self.add_found(text, [SkillFile(entry.skill.path, entry.skill) for entry in found[:_MAX_FOUND]])
             get_app().invalidate()
 
     def _verb(self) -> str:
