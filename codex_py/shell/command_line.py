@@ -5,16 +5,29 @@ Read with tree-sitter's Bash grammar and never run: what depends on running it i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
-from codex_py.shell.words import Word, Words, program_name, texts_of
+Words: TypeAlias = tuple[str, ...]
 
-ReadFile = Callable[[str], str | None]
+ReadFile: TypeAlias = Callable[[str], str | None]
 """The text of a script file by its absolute path; None for what is no script of a shell, or cannot be read."""
 
-MAX_SCRIPT_BYTES: Final = 1024 * 1024
 _MAX_OPTIONS: Final = 32
+# What GNU's tools are called next to a system's own, without the `g`.
+_GNU: Final = frozenset("cp dd env find install mv nice nohup rm sed stdbuf tar tee time timeout xargs".split())
+
+
+class Word(NamedTuple):
+    """A word of a command; `text` is None when only running the script would tell it.
+
+    The shell may yet turn a pattern into several words: `*`, `?`, `[…]`, `{a,b}`. A stream is a `<(…)`: a file whose
+    content is the `text`.
+    """
+
+    text: str | None
+    is_pattern: bool = False
+    is_stream: bool = False
 
 
 class Redirect(NamedTuple):
@@ -25,29 +38,25 @@ class Redirect(NamedTuple):
 
 
 class Input(NamedTuple):
-    """What a command finds at its standard input: a known text, a file, or what `programs` print."""
+    """What a command finds at its standard input, where it is known: a text or a file."""
 
     text: str | None = None
     file: Word | None = None
-    programs: Words = ()
 
 
 class ShellCommand(NamedTuple):
     """A command of a command line; `words` are never empty.
 
-    `directory` is where it runs, None when that is unknown. `env` are the assignments before it. `is_guess` says that
-    the words only may be a command, as those behind `docker exec -it x`. `in_file` says that it stands in a script file
-    that the line names, `gets_names` that what runs it adds file names to its words.
+    `directory` is where it runs, None when that is unknown. `is_guess` says that the words only may be a command, as
+    those behind `docker exec -it x`, `in_file` that it stands in a script file that the line names.
     """
 
     words: tuple[Word, ...]
     directory: str | None
-    env: tuple[tuple[str, Word], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     input: Input = Input()
     is_guess: bool = False
     in_file: bool = False
-    gets_names: bool = False
 
     @property
     def program(self) -> str:
@@ -66,15 +75,12 @@ class CommandLine(NamedTuple):
     `commands` are all commands found anywhere in it, in order: those in pipelines, loops, substitutions,
     here-documents for shells, `bash -c "…"`, behind `sudo` and its like, and in script files it names.
     `segments` are the words of each command of a plain line, one of literal words joined by `&&`, `||`, `;` and `|`;
-    None for any other. `scripts` are the scripts handed to further shells. `is_complete` is false where something could
-    not be read. `forks_itself` says that a function in it calls itself twice.
+    None for any other. `scripts` are the scripts handed to further shells.
     """
 
     commands: tuple[ShellCommand, ...]
     segments: tuple[Words, ...] | None = None
     scripts: Words = ()
-    is_complete: bool = True
-    forks_itself: bool = False
     reads_files: bool = False
 
     def every_reading(self) -> tuple[Words, ...]:
@@ -83,6 +89,17 @@ class CommandLine(NamedTuple):
         for command in self.commands:
             found |= dict.fromkeys(without_options(command.texts))
         return tuple(found)
+
+
+def program_name(words: Sequence[Word]) -> str:
+    """The name of the program that words start, without its directory; empty when it is not known."""
+    name = (words[0].text or "").rpartition("/")[2].lower() if words else ""
+    return name[1:] if name[:1] == "g" and name[1:] in _GNU else name
+
+
+def texts_of(words: Sequence[Word]) -> Words:
+    """The texts of words; those that are not known are empty."""
+    return tuple("" if word.is_stream else word.text or "" for word in words)
 
 
 def without_options(texts: Words) -> list[Words]:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from codex_py.shell.command_line import CommandLine, ShellCommand, without_options
-from codex_py.shell.words import Words
+from codex_py.shell.command_line import CommandLine, ShellCommand, Words, without_options
 
 
 class Reach(NamedTuple):
@@ -139,7 +138,8 @@ def _git(texts: Words, reach: Reach) -> Iterator[Danger]:
 
 def _publication(name: str, texts: Words, reach: Reach) -> Iterator[Danger]:
     word = "upload" if name == "twine" else "publish"
-    if texts[1:2] == (word,) or (name, *texts[1:3]) == ("yarn", "npm", word):
+    words = [text for text in texts[1:] if not text.startswith("+")]  # `cargo +nightly`
+    if words[:1] == [word] or (name, *words[:2]) == ("yarn", "npm", word):
         yield Danger(f"it publishes a package (`{name} {word}`)", not reach.has_network)
 
 

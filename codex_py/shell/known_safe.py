@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from codex_py.shell.words import Words
+from codex_py.shell.command_line import Words
 
 # No argument of these makes them write a file or start a program.
 _ANY_ARGUMENTS: Final = frozenset(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from codex_py.shell.command_line import CommandLine, ReadFile
 
 _MAX_FILE_BYTES: Final = 64 * 1024
+_MAX_REMEMBERED: Final = 8
 _SHELL_LINE: Final = rb"#![^\n]*\b(?:ba|da|k|mk|z)?sh\b"
 
 
@@ -30,9 +31,6 @@ def read_script_file(path: str) -> str | None:
     if head is None or b"\0" in head.raw or (head.raw.startswith(b"#!") and not re.match(_SHELL_LINE, head.raw)):
         return None
     return head.raw.decode("utf-8", "replace")
-
-
-_MAX_REMEMBERED: Final = 8
 
 
 class CommandLineReader:

@@ -9,27 +9,24 @@ from typing import Final, NamedTuple
 
 from tree_sitter import Node
 
-from codex_py.shell.command_line import MAX_SCRIPT_BYTES, CommandLine, Input, ReadFile, Redirect, ShellCommand
-from codex_py.shell.expansion import Expander, ShellState
+from codex_py.shell.command_line import CommandLine, Input, ReadFile, Redirect, ShellCommand, Word
 from codex_py.shell.runners import (
-    NAME_PASSERS,
-    SHELLS,
     commands_in_arguments,
     guess_commands,
     reads_script_from_input,
     script_file,
     scripts_in_arguments,
 )
-from codex_py.shell.syntax import parse_bash, plain_segments, text_of
-from codex_py.shell.words import Word, printed_text
+from codex_py.shell.syntax import Expander, ShellState, parse_bash, plain_segments, printed_text, text_of
 
+_MAX_SCRIPT_BYTES: Final = 1024 * 1024
 _MAX_DEPTH: Final = 150
 _MAX_NESTED: Final = 8
 _MAX_SCRIPTS: Final = 64
 _MAX_COMMANDS: Final = 2000
 _MAX_STEPS: Final = 30_000
 _MAX_ROUGH: Final = 8 * 1024
-_MAX_INNER_BYTES: Final = 2 * MAX_SCRIPT_BYTES
+_MAX_INNER_BYTES: Final = 2 * _MAX_SCRIPT_BYTES
 _MAX_LOOP_VALUES: Final = 64
 _MAX_FILES: Final = 4
 _WRITES: Final = frozenset((">", ">>", ">|", "&>", "&>>"))
@@ -41,8 +38,6 @@ _SUBSTITUTIONS: Final = ("command_substitution", "process_substitution")
 # Blanks in disguise.
 _BLANKS: Final = re.compile(r"\$IFS\b|\$\{IFS\}")
 _KEYWORDS: Final = frozenset(("!", "do", "elif", "else", "if", "then", "time", "until", "while"))
-_DOCUMENT: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n((?:.*?\n)??)\s*\2\b", re.DOTALL)
-_NAMES: Final = re.compile(r"\w+")
 _SEPARATORS: Final = re.compile(r"[;|&\n(){}]+")
 
 
@@ -51,19 +46,13 @@ def read_command_line(
 ) -> CommandLine:
     """The commands of a command line that would start in `directory` with `env`.
 
-    Takes time in proportion to its length; what is over the limits is left out and makes it incomplete. `read_file`
-    gives the script files that the line names; without it they are not read.
+    Takes time in proportion to its length; what is over the limits is left out. `read_file` gives the script files that
+    the line names; without it they are not read.
     """
     walk = _Walk(env, read_file)
     walk.read_script(text, ShellState(directory, {}), nested=0)
-    return CommandLine(
-        tuple(walk.commands),
-        plain_segments(text, walk.parse),
-        tuple(dict.fromkeys(walk.scripts)),
-        walk.is_complete,
-        walk.forks_itself,
-        walk.files > 0,
-    )
+    scripts = tuple(dict.fromkeys(walk.scripts))
+    return CommandLine(tuple(walk.commands), plain_segments(text, walk.parse), scripts, walk.files > 0)
 
 
 class _Around(NamedTuple):
@@ -79,8 +68,6 @@ class _Walk:
     def __init__(self, env: Mapping[str, str], read_file: ReadFile | None) -> None:
         self.commands: list[ShellCommand] = []
         self.scripts: list[str] = []
-        self.is_complete = True
-        self.forks_itself = False
         self.files = 0
         self._env = env
         self._read_file = read_file
@@ -96,26 +83,23 @@ class _Walk:
     def parse(self, text: str) -> Node | None:
         """The syntax tree of a script, each made once."""
         if text not in self._trees:
-            self._trees[text] = parse_bash(text, MAX_SCRIPT_BYTES)
+            self._trees[text] = parse_bash(text, _MAX_SCRIPT_BYTES)
         return self._trees[text]
 
     def read_script(self, text: str, state: ShellState, *, nested: int) -> None:
         # A loop around `bash -c "…"` must not read the same script again and again.
         self._bytes_left -= len(text)
         if nested > _MAX_NESTED or self._bytes_left < 0 or self._scripts_left < 0:
-            self.is_complete = False
             return
         if nested and not state.in_file:
             self.scripts.append(text.strip())
         self._scripts_left -= 1
         root = self.parse(_BLANKS.sub(" ", text))
         if root is None:
-            self.is_complete = False
             return
         outer, self._nested = self._nested, nested
         self._visit(root, state, 0, _Around())
         if root.has_error:
-            self.is_complete = False
             self._read_roughly(text, state)
         self._nested = outer
 
@@ -125,11 +109,7 @@ class _Walk:
         if text in self._roughly_read:
             return
         self._roughly_read.add(text)
-        for document in _DOCUMENT.finditer(text):
-            line = text[text.rfind("\n", 0, document.start()) + 1 : document.start()] + document[3]
-            if not SHELLS.isdisjoint(_NAMES.findall(line)):
-                self.read_script(document[4], state.copy(), nested=self._nested + 1)
-        for piece in _SEPARATORS.split(_DOCUMENT.sub(r"\3", text))[:_MAX_SCRIPTS]:
+        for piece in _SEPARATORS.split(text)[:_MAX_SCRIPTS]:
             try:
                 words = shlex.split(piece)
             except ValueError:
@@ -142,7 +122,6 @@ class _Walk:
     def _visit(self, node: Node, state: ShellState, depth: int, around: _Around) -> None:
         self._steps += 1
         if depth > _MAX_DEPTH or self._steps > _MAX_STEPS or len(self.commands) >= _MAX_COMMANDS:
-            self.is_complete = False
             return
         match node.type:
             case "command":
@@ -157,7 +136,7 @@ class _Walk:
             case "for_statement":
                 self._read_loop(node, state, depth, around)
             case "function_definition":
-                self._read_function(node, state, depth)
+                self._visit_children(node, state.copy(), depth, _Around())
             case "subshell" | "command_substitution" | "process_substitution":
                 self._visit_children(node, state.copy(), depth, around)
             case _:
@@ -176,11 +155,9 @@ class _Walk:
                 body = [text_of(part) for part in child.named_children if part.type == "heredoc_body"]
                 input_ = Input("".join(body))
                 behind += [part for part in child.named_children if not part.type.startswith("heredoc_")]
-                redirected = [part for part in behind if part.type == "file_redirect"]
-                for part in redirected:
-                    self._redirection(part, state, redirects)
-                # `cat <<E > f; sh f` is taken for more words of the redirection.
-                self.is_complete = self.is_complete and all(len(part.named_children) == 1 for part in redirected)
+                for part in behind:
+                    if part.type == "file_redirect":
+                        self._redirection(part, state, redirects)
             elif child.type in ("herestring_redirect", "file_redirect"):
                 self._visit_inside(child, state, depth)
                 input_ = self._redirection(child, state, redirects) or input_
@@ -206,24 +183,21 @@ class _Walk:
         is_cut = before is not None and before.type == "ERROR" and text_of(before).endswith("<<")
         target = self._expander.word(targets[0], state)
         if node.type == "herestring_redirect" or is_cut:
-            return Input(target.text, programs=target.printed_by)
+            return Input(target.text)
         operator = next((child.type for child in node.children if not child.is_named), ">")
         if operator != "<":
             redirects.append(Redirect(operator, target))
             return None
         if targets[0].type == "process_substitution":
-            return Input(target.text, programs=target.printed_by)
+            return Input(target.text)
         return Input(file=target)
 
     def _read_pipeline(self, stages: list[Node], state: ShellState, depth: int, around: _Around) -> None:
-        programs: tuple[str, ...] = ()
         for stage in stages:
             before = len(self.commands)
             self._visit(stage, state.copy(), depth + 1, around)
             added = self.commands[before:]
-            programs += tuple(command.program for command in added)
-            text = _output(added[0]) if len(added) == 1 else None
-            around = _Around(Input(text, programs=programs), around.redirects)
+            around = _Around(Input(_output(added[0]) if len(added) == 1 else None), around.redirects)
 
     def _read_loop(self, node: Node, state: ShellState, depth: int, around: _Around) -> None:
         name = ""
@@ -240,64 +214,42 @@ class _Walk:
                 if child.type == "do_group":
                     self._visit(child, state, depth + 1, around)
 
-    def _read_function(self, node: Node, state: ShellState, depth: int) -> None:
-        name = text_of(node.named_children[0])
-        before = len(self.commands)
-        self._visit_children(node, state.copy(), depth, _Around())
-        calls = sum(command.texts[0] == name for command in self.commands[before:])
-        self.forks_itself = self.forks_itself or calls > 1
-
-    def _assign(self, node: Node, state: ShellState) -> tuple[str, Word] | None:
+    def _assign(self, node: Node, state: ShellState) -> None:
         parts = node.named_children
-        if not parts or parts[0].type != "variable_name":
-            return None
-        value = self._expander.word(parts[1], state) if len(parts) > 1 else Word("")
-        # The shell expands no pattern here, but where the variable is used.
-        state.shell_env[text_of(parts[0])] = value = value._replace(is_pattern=False)
-        return text_of(parts[0]), value
+        if parts and parts[0].type == "variable_name":
+            value = self._expander.word(parts[1], state) if len(parts) > 1 else Word("")
+            # The shell expands no pattern here, but where the variable is used.
+            state.shell_env[text_of(parts[0])] = value._replace(is_pattern=False)
 
     def _read_command(self, node: Node, state: ShellState, depth: int, around: _Around) -> None:
         words: list[Word] = []
-        env: list[tuple[str, Word]] = []
         input_, redirects = around.input, list(around.redirects)
         for child in node.named_children[:_MAX_WORDS]:
             match child.type:
                 case "variable_assignment":
-                    assigned = self._assign(child, state.copy())
-                    env += [assigned] if assigned else []
+                    pass  # of the command's own environment
                 case "herestring_redirect" | "file_redirect":
                     input_ = self._redirection(child, state, redirects) or input_
                 case _:
                     words += self._split(child, state)[: _MAX_WORDS - len(words)]
-        self.is_complete = self.is_complete and node.named_child_count <= _MAX_WORDS
         self._visit_inside(node, state, depth)
         # A variable that is not known may hold nothing, as in `$SUDO rm`.
-        while len(words) > 1 and words[0].text is None and not words[0].printed_by:
+        while len(words) > 1 and words[0].text is None:
             words = words[1:]
         if words:
-            command = ShellCommand(
-                tuple(words),
-                state.directory,
-                tuple(env),
-                tuple(redirects),
-                input_,
-                in_file=state.in_file,
-                gets_names=state.gets_names,
-            )
+            command = ShellCommand(tuple(words), state.directory, tuple(redirects), input_, in_file=state.in_file)
             self._add(command, state)
 
     def _add(self, command: ShellCommand, state: ShellState) -> None:
         """Keep a command, and read what it runs."""
         if len(self.commands) >= _MAX_COMMANDS:
-            self.is_complete = False
             return
         self.commands.append(command)
         words = command.words
-        gets_names = command.gets_names or command.program in NAME_PASSERS or state.gets_names
         # What comes to `xargs` is names, and no script of a shell that it starts.
-        input_ = Input() if command.program in NAME_PASSERS else command.input
+        input_ = Input() if command.program in ("parallel", "xargs") else command.input
         for inner in commands_in_arguments(words):
-            self._add(command._replace(words=tuple(inner), input=input_, gets_names=gets_names), state)
+            self._add(command._replace(words=tuple(inner), input=input_), state)
         for guess in guess_commands(words):
             self.commands.append(command._replace(words=tuple(guess), is_guess=True))
         self._note_written(command, state)
@@ -314,21 +266,17 @@ class _Walk:
         text = _output(command)
         if not text:
             return
-        redirected = [
-            (redirect.target.text, redirect.operator) for redirect in command.redirects if redirect.operator in _WRITES
-        ]
-        operands = [(word.text, ">") for word in command.words[1:] if command.program == "tee"]
-        for name, operator in (*redirected, *operands):
-            path = state.resolve(name) if name else None
+        operands = [Redirect(">", word) for word in command.words[1:] if command.program == "tee"]
+        for operator, target in (*command.redirects, *operands):
+            path = state.resolve(target.text) if target.text and operator in _WRITES else None
             if path:
                 before = self._written.get(path, "") if operator == ">>" else ""
                 self._written[path] = f"{before}{text}\n"
 
     def _read_scripts(self, command: ShellCommand, state: ShellState) -> None:
         inner = state if command.program in ("eval", "source", ".") else state.copy()
-        inner.gets_names = inner.gets_names or command.gets_names
         texts = [script.text for script in scripts_in_arguments(command.words)]
-        if reads_script_from_input(command.words) and command.program.rstrip("0123456789.") not in ("python", "node"):
+        if reads_script_from_input(command.words):
             texts.append(command.input.text)
         for text in texts:
             if text:

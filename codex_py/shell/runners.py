@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import dropwhile, pairwise, takewhile
+from itertools import dropwhile, pairwise
 from typing import Final
 
-from codex_py.shell.words import Word, program_name, texts_of
+from codex_py.shell.command_line import Word, program_name, texts_of
 
 SHELLS: Final = frozenset(("ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "sh", "tcsh", "zsh"))
-INTERPRETERS: Final = frozenset(("python", "perl", "ruby", "node", "php", "lua", "osascript"))
 # Programs that run the command in their arguments, with the options of theirs that take a word.
 PREFIXES: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(("builtin", "busybox", "command", "coproc", "nohup", "setsid", "toybox", "unshare"), frozenset()),
@@ -30,12 +29,9 @@ PREFIXES: Final[Mapping[str, frozenset[str]]] = {
         "-I -n -P -L -d -a -E -s --max-args --max-procs --delimiter --arg-file --max-chars --process-slot-var".split()
     ),
 }
-# They add file names to the command they run.
-NAME_PASSERS: Final = frozenset(("fd", "fdfind", "find", "parallel", "xargs"))
 # Programs that look for files, with their options that run a command on what was found.
 FINDERS: Final[Mapping[str, frozenset[str]]] = {
-    "fd": frozenset(("-x", "-X", "--exec", "--exec-batch")),
-    "fdfind": frozenset(("-x", "-X", "--exec", "--exec-batch")),
+    **dict.fromkeys(("fd", "fdfind"), frozenset(("-x", "-X", "--exec", "--exec-batch"))),
     "find": frozenset(("-exec", "-execdir", "-ok", "-okdir")),
 }
 # Programs that run a command somewhere in their arguments, with too many options of their own to know them all.
@@ -59,9 +55,9 @@ _SCRIPT_OPTIONS: Final[Mapping[str, str]] = {
 # Who allows one of these for good allows everything: they run what their arguments say.
 RUNS_ARGUMENTS: Final = frozenset(
     {
-        *(*SHELLS, *INTERPRETERS, *PREFIXES, *WRAPPERS, *FINDERS, *_SCRIPT_OPTIONS),
-        *("pypy", "py", "deno", "bun", "pwsh", "powershell", "git", "eval", "make", "awk", "sed", "tee"),
-        *("ansible", "concurrently", "sem", "vagrant"),
+        *(*SHELLS, *PREFIXES, *WRAPPERS, *FINDERS, *_SCRIPT_OPTIONS),
+        *"python perl ruby node php lua osascript pypy py deno bun pwsh powershell git eval make awk sed tee".split(),
+        *"ansible concurrently sem vagrant".split(),
     }
     # Their own subcommands are what most agreements are about.
     - {"npm", "pnpm", "yarn"}
@@ -109,9 +105,8 @@ def scripts_in_arguments(words: Sequence[Word]) -> Iterator[Word]:
         # `git rebase --exec 'make test'`, `git submodule foreach 'git status'`.
         yield from (word for option, word in pairwise(rest) if option.text in _GIT_SCRIPTS and " " in (word.text or ""))
     if name == "eval":
-        texts = [word.text for word in rest]
-        source = next((word.printed_by for word in rest if word.text is None), ())
-        yield Word(None, printed_by=source) if None in texts else Word(" ".join(texts_of(rest)))
+        if all(word.text is not None for word in rest):
+            yield Word(" ".join(texts_of(rest)))
     elif name.removesuffix(".exe") in SHELLS:
         position = _script_position(rest)
         if position is not None and position < len(rest):
@@ -141,7 +136,7 @@ def script_file(words: Sequence[Word]) -> str | None:
 
 
 def reads_script_from_input(words: Sequence[Word]) -> bool:
-    """Whether a program takes the script, or program, that it runs from its standard input."""
+    """Whether a program is a shell that reads the script it runs from its standard input."""
     name, rest = program_name(words), texts_of(words[1:])
     if name in ("at", "batch"):
         return "-f" not in rest
@@ -150,10 +145,6 @@ def reads_script_from_input(words: Sequence[Word]) -> bool:
     if name in SHELLS:
         operand = _operand(words[1:])
         return "-s" in rest or operand is None or operand in _OWN_INPUT
-    if name.rstrip("0123456789.") in INTERPRETERS:
-        return all(
-            word in ("-u", "-B", "-E", "-I", "-s", "-w", "-q") for word in takewhile(lambda word: word != "-", rest)
-        )
     return False
 
 

@@ -17,8 +17,7 @@ from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill, SkillCatalog
 
 if TYPE_CHECKING:
-    from codex_py.shell.command_line import CommandLine, ShellCommand
-    from codex_py.shell.words import Word
+    from codex_py.shell.command_line import CommandLine, ShellCommand, Word
 
 _READERS: Final = frozenset(("cat", "sed", "head", "tail", "less", "more", "bat", "awk", "rg"))
 _RUNNERS: Final = r"(?:python(?:3(?:\.\d+)?)?|bash|zsh|sh|node|deno|ruby|perl|pwsh|source|\.)"
@@ -174,7 +173,7 @@ def _alternatives(word: Word) -> list[Word]:
             ]
         else:
             done.append(text)
-    return [word._replace(text=text, is_pattern=any(char in "*?[" for char in text), printed_by=()) for text in done]
+    return [word._replace(text=text, is_pattern=any(char in "*?[" for char in text)) for text in done]
 
 
 def _absolute(word: Word, directory: str | None) -> str | None:

@@ -21,10 +21,10 @@ from codex_py.protocol.policy import (
 )
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, AskUser, approval_reply
 from codex_py.protocol.value import Value
+from codex_py.shell.command_line import Words
 from codex_py.shell.dangerous import Danger
 from codex_py.shell.known_safe import BUILTINS
 from codex_py.shell.runners import RUNS_ARGUMENTS
-from codex_py.shell.words import Words
 from codex_py.tools.rules import PrefixRule, RuleBook, rule_line, strictest
 
 

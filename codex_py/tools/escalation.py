@@ -18,10 +18,9 @@ from codex_py.process.named_files import named_files
 from codex_py.programs import ProgramFinder
 from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
 from codex_py.sandbox.policy import is_writable
-from codex_py.shell.command_line import CommandLine
+from codex_py.shell.command_line import CommandLine, Words
 from codex_py.shell.dangerous import Danger, Reach, find_danger
 from codex_py.shell.known_safe import BUILTINS
-from codex_py.shell.words import Words
 from codex_py.text.display import first_names
 from codex_py.text.sanitize import sanitize_line
 from codex_py.tools.rules import RuleBook
@@ -76,7 +75,8 @@ def find_danger_here(line: CommandLine, context: ToolContext) -> Danger | None:
         return any(Path(path).is_relative_to(root) for root in paths)
 
     has_network = isinstance(policy, WorkspaceWrite) and policy.network_access is True
-    return find_danger(line, Reach(paths or (real_path(cwd),), context.env.get("HOME", ""), can_write, has_network))
+    home = context.env.get("HOME", "")
+    return find_danger(line, Reach(paths or (real_path(cwd),), home and real_path(home), can_write, has_network))
 
 
 _MAX_SHOWN: Final = 3

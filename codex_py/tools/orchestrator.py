@@ -19,8 +19,8 @@ from codex_py.protocol.events import CommandFinished, Warned
 from codex_py.protocol.policy import DangerFullAccess
 from codex_py.protocol.questions import ApprovalMissing, ApprovalQuestion, ApprovalReply, ApprovalScope
 from codex_py.protocol.value import Value
+from codex_py.shell.command_line import Words
 from codex_py.shell.known_safe import BUILTINS, is_known_safe
-from codex_py.shell.words import Words
 from codex_py.text.sanitize import sanitize_command, sanitize_line
 from codex_py.tools.approval import (
     Approvals,

@@ -21,7 +21,7 @@ from codex_py.protocol.value import Value
 from codex_py.text.nearest import did_you_mean
 
 if TYPE_CHECKING:
-    from codex_py.shell.words import Words
+    from codex_py.shell.command_line import Words
 
 Decision: TypeAlias = Literal["allow", "prompt", "forbidden"]
 STRICTNESS: Final[tuple[Decision, ...]] = ("allow", "prompt", "forbidden")
