@@ -86,34 +86,31 @@ def hostile_session_line(_: Program) -> float:
 
 
 def large_event(_: Program) -> float:
-    from codex_py.model.answer import SseParser
+    from tests.unit.test_model_sse import parse
 
-    parser = SseParser()
     chunks = [b"data: ", *[b"x" * 65536] * 800, b"\n\n"]
-    return cpu(lambda: [parser.feed(chunk) for chunk in chunks])
+    return cpu(lambda: parse(*chunks))
 
 
 def large_answer(_: Program, event: Callable[[str], dict[str, Any]], wire: str) -> float:
     """A text of 50 MB in one event, from its bytes to the text in memory."""
     import json
 
-    from codex_py.model.answer import SseParser
     from codex_py.model.wires.chat_answer import ChatDecoder
     from codex_py.model.wires.messages_answer import MessagesDecoder
     from codex_py.model.wires.tools import ToolTable
+    from tests.unit.test_model_sse import parse
 
-    parser = SseParser()
     decoder = (
         ChatDecoder(ToolTable(), lambda _: False) if wire == "chat" else MessagesDecoder(ToolTable(), lambda _: False)
     )
     if wire == "messages":
-        decoder.decode(b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}')
+        decoder.decode('{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}')
     body = b"data: " + json.dumps(event("word \n" * (50 * 1024 * 1024 // 7))).encode() + b"\n\n"
 
     def read() -> None:
-        for at in range(0, len(body), 65536):
-            for data in parser.feed(body[at : at + 65536]):
-                assert decoder.decode(data)
+        [data] = parse(*(body[at : at + 65536] for at in range(0, len(body), 65536)))
+        assert decoder.decode(data)
 
     return cpu(read)
 

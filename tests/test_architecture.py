@@ -142,18 +142,15 @@ COMMAND_LINES: Final = {
     ("cli/skills_install.py", "install_skills"),
 }
 
-# What happens while a module is imported, and has to: httpx is imported without its own command line, an interrupt
-# ends the console script before there is anything to tell, and the library's fork server can only import.
-AT_IMPORT: Final = {"batch/preloaded.py", "cli/entry.py", "model/proxied.py"}
+# What happens while a module is imported, and has to: an interrupt ends the console script before there is anything to
+# tell, and the library's fork server can only import.
+AT_IMPORT: Final = {"batch/preloaded.py", "cli/entry.py"}
 
 # Imports that wait for their first use: (module, what it imports there).
 LAZY: Final = {
     # Only where a login is kept elsewhere than in its file, or can be renewed.
     ("auth/login_store.py", "keyring"),
     ("core/model_setup.py", "codex_py.auth.renewal"),
-    # Only behind a proxy, and for https.
-    ("model/http.py", "codex_py.model.proxied"),
-    ("model/http.py", "certifi"),
     # Only where the caller asks for a form of the answer.
     ("core/answer_schema.py", "jsonschema"),
     # Only with --offline.

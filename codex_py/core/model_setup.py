@@ -18,8 +18,8 @@ from codex_py.errors import ConfigError, LoginNeeded
 from codex_py.model.catalog import ModelFacts, facts_for, read_catalog
 from codex_py.model.client import ModelClient
 from codex_py.model.credentials import Credentials
-from codex_py.model.http_client import HttpModelClient
 from codex_py.model.model_list import LocalChoice, choose_local_model
+from codex_py.model.provider_client import ProviderClient
 from codex_py.model.providers import HOSTED, Provider, resolve_provider
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import is_uuid
@@ -207,7 +207,7 @@ def connect_model(
         from codex_py.auth.renewal import LoginContext, find_renewal  # a key needs no renewal
 
         renewal = find_renewal(credentials, LoginContext(provider, env, home, rules))
-    return HttpModelClient(
+    return ProviderClient(
         provider,
         credentials,
         originator=originator,

@@ -1,6 +1,6 @@
 """What the core asks of a model and what comes back: a prompt, the events of the answer, and the client between them.
 
-These are the same for every provider and every wire. The HTTP side is in `http_client.py` and `wires/`.
+These are the same for every provider and every wire. The HTTP side is in `provider_client.py` and `wires/`.
 """
 
 from __future__ import annotations

@@ -5,14 +5,15 @@ Text from outside is bounded, on one line and without control characters.
 
 from __future__ import annotations
 
-import errno
 import math
 import re
-import ssl
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Any, Final, Self
+
+import httpx
 
 from codex_py.errors import ModelError
 from codex_py.model.error_bodies import (
@@ -27,17 +28,8 @@ from codex_py.model.error_bodies import (
     on_one_line,
     plain_text,
 )
-from codex_py.model.exchange import (
-    ConnectError,
-    ConnectTimeout,
-    HttpTimeout,
-    ProxyError,
-    RemoteProtocolError,
-    UnsendableRequest,
-)
 from codex_py.protocol.usage import RequestCost, TokenUsage
 from codex_py.protocol.value import Value
-from codex_py.text.files import system_error, system_reason
 
 MAX_ERROR_BODY: Final = 64 * 1024
 # A person should decide about waits beyond this, not a sleeping program.
@@ -60,8 +52,6 @@ _FINAL_CODES: Final = NO_QUOTA | {
 }
 # Patterns stay text: compiling them is work for the day something fails, not for every start.
 _DELAY: Final = r"(?i)try again in\s{0,8}([0-9]{1,9}(?:\.[0-9]{1,9})?)\s{0,8}(ms|s(?:econds?)?)\b"
-# The three of RFC 9110; `email.utils` knows more, and its import takes 2 % of a one-shot run.
-_HTTP_DATES: Final = ("%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y")
 _SECONDS: Final = r"[0-9]{1,12}(?:\.[0-9]{1,9})?"
 
 
@@ -88,39 +78,6 @@ class Server(Value):
     @property
     def check_address(self) -> str:
         return f"does `base_url` name a server of the {self.api}?"
-
-
-def no_answer(error: Exception, *, host: str, idle_timeout: float, address: str = "", hint: str = "") -> ModelError:
-    """A request that failed before a status line came.
-
-    `host` is named; when nothing listens there, `address` is named in its place, and `hint` follows.
-    """
-    address = address or f"`{host}`"
-    match error:
-        case ConnectTimeout():
-            return _unreachable(address, "the connection timed out", hint)
-        case ConnectError():
-            return _not_connected(error, host, address, hint)
-        case TimeoutError() | HttpTimeout():
-            return ModelError(f"no answer from `{host}` for {idle_timeout:g} s", retryable=True).counted_as("timeout")
-        case ProxyError():
-            message = on_one_line(str(error))
-            # A proxy passes on refusals of its own as 4xx; its 5xx may pass.
-            return ModelError(
-                f"the proxy refused to connect to `{host}`: {message}", retryable=not message.startswith("4")
-            ).counted_as("network")
-        case UnsendableRequest():
-            return ModelError(f"cannot send the request to `{host}`: {on_one_line(str(error))}", retryable=False)
-        case _:
-            return ModelError(f"no answer from `{host}`: {_reason(error)}", retryable=True).counted_as("network")
-
-
-def broken_stream(error: Exception, *, idle_timeout: float) -> ModelError:
-    """An answer that broke off or fell silent."""
-    if isinstance(error, TimeoutError | HttpTimeout):
-        silence = f"no event from the server for {idle_timeout:g} s"
-        return ModelError(silence, retryable=True, streaming=True).counted_as("timeout")
-    return ModelError(f"the answer was cut off: {_reason(error)}", retryable=True, streaming=True)
 
 
 def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, server: Server, now: float) -> ModelError:
@@ -310,23 +267,8 @@ def _reset_note(error: Mapping[str, Any], now: float) -> str:
     return f"the limit resets {_when(float(left), now)}"
 
 
-# The enumeration of `http` takes most of a millisecond to make, at every start.
-_STATUSES: Final = (
-    "300 Multiple Choices; 301 Moved Permanently; 302 Found; 303 See Other; 304 Not Modified; 307 Temporary Redirect; "
-    "308 Permanent Redirect; 400 Bad Request; 401 Unauthorized; 402 Payment Required; 403 Forbidden; 404 Not Found; "
-    "405 Method Not Allowed; 406 Not Acceptable; 407 Proxy Authentication Required; 408 Request Timeout; 409 Conflict; "
-    "410 Gone; 411 Length Required; 412 Precondition Failed; 413 Request Entity Too Large; 414 Request-URI Too Long; "
-    "415 Unsupported Media Type; 416 Requested Range Not Satisfiable; 417 Expectation Failed; 421 Misdirected Request; "
-    "422 Unprocessable Entity; 423 Locked; 424 Failed Dependency; 425 Too Early; 426 Upgrade Required; "
-    "428 Precondition Required; 429 Too Many Requests; 431 Request Header Fields Too Large; "
-    "451 Unavailable For Legal Reasons; 500 Internal Server Error; 501 Not Implemented; 502 Bad Gateway; "
-    "503 Service Unavailable; 504 Gateway Timeout; 505 HTTP Version Not Supported; 507 Insufficient Storage; "
-    "508 Loop Detected; 511 Network Authentication Required"
-)
-
-
 def _status_line(status: int) -> str:
-    return next((line for line in _STATUSES.split("; ") if line.startswith(f"{status} ")), str(status))
+    return f"{status} {httpx.codes.get_reason_phrase(status)}".rstrip()
 
 
 def _request_id(headers: Mapping[str, str]) -> str:
@@ -337,55 +279,9 @@ def _request_id(headers: Mapping[str, str]) -> str:
 
 
 def _http_date(value: str) -> float | None:
-    if not value or len(value) > 60:
+    try:
+        moment = parsedate_to_datetime(value)
+        # The oldest of the three forms names no zone, and means UTC.
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
         return None
-    for form in _HTTP_DATES:
-        try:
-            return datetime.strptime(value, form).replace(tzinfo=UTC).timestamp()
-        except (ValueError, OverflowError):
-            continue
-    return None
-
-
-def _not_connected(error: Exception, host: str, address: str, hint: str) -> ModelError:
-    cause = system_error(error)
-    match cause:
-        case ssl.SSLCertVerificationError():
-            reason = on_one_line(cause.verify_message or str(cause))
-            return ModelError(
-                f"the certificate of `{host}` is not trusted: {reason}; if it is your own authority's, name its PEM "
-                "file in `CODEX_CA_CERTIFICATE`",
-                retryable=False,
-            ).counted_as("network")
-        case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
-            message = f"`{host}` does not speak https; is its address `http://`?"
-            return ModelError(message, retryable=False).counted_as("config")
-        case OSError(errno=errno.EMFILE | errno.ENFILE):
-            return ModelError(f"cannot connect to {address}: {_reason(error)}; raise `ulimit -n`", retryable=False)
-        case OSError() if not isinstance(cause, ssl.SSLError | ConnectionResetError | BrokenPipeError):
-            return _unreachable(address, _reason(error), hint)
-        case _:
-            # Something listens there and hung up during the handshake: counted, not waited for.
-            return ModelError(f"the connection to `{host}` failed: {_reason(error)}", retryable=True)
-
-
-def _unreachable(address: str, reason: str, hint: str) -> ModelError:
-    message = f"cannot connect to {address}: {reason}" + (f"; {hint}" if hint else "")
-    return ModelError(message, retryable=True, unreachable=True)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, RemoteProtocolError):
-        message = on_one_line(str(error)).lower()
-        if message.startswith("illegal"):
-            return "it does not speak HTTP"
-        return "the server hung up" if "disconnected" in message or "peer closed" in message else message
-    cause = system_error(error)
-    if isinstance(cause, ssl.SSLError):
-        return on_one_line(str(cause.reason or cause)).replace("_", " ").lower()
-    if isinstance(cause, BrokenPipeError):
-        return "the server hung up"
-    if cause is not None and cause.strerror:
-        return on_one_line(system_reason(cause))
-    # httpx and anyio leave some of their errors without a word.
-    return on_one_line(str(error)) or "the connection was lost"

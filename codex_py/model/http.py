@@ -1,284 +1,233 @@
-"""The one way this program talks HTTP: requests over our own connection, or through a proxy where there is one.
+"""Every HTTP request of this program: one pool of connections over httpx, its deadlines, and its errors in our words.
 
-Why this is not httpx: docs/decisions/004-own-transport.md. It knows proxies, and is loaded where the environment names
-one (`model/proxied.py`).
+Why it is httpx: docs/decisions/004-httpx-sends-every-request.md.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
+import errno
 import os
+import socket
 import ssl
-import sys
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Final, Protocol
-from urllib.parse import quote, unquote, urlsplit
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-import h11
+import certifi
+import httpx
 
-from codex_py.errors import ConfigError
-from codex_py.model.connection import HttpConnection
-from codex_py.model.exchange import (
-    Answer,
-    ConnectError,
-    ConnectTimeout,
-    HttpRequest,
-    HttpTimeout,
-    NetworkError,
-    ReadError,
-    ReadTimeout,
-    RemoteProtocolError,
-    UnsendableRequest,
-    WriteError,
-    WriteTimeout,
-    header_text,
-)
+from codex_py.errors import ConfigError, ModelError
+from codex_py.model.error_bodies import on_one_line
 from codex_py.text.address import is_loopback
+from codex_py.text.files import system_error, system_reason
 
-CONNECT_SECONDS: Final = 15.0
+_CONNECT_SECONDS: Final = 15.0
 # Long enough to span a tool call, short enough that few servers have hung up by then.
 _KEEPALIVE_SECONDS: Final = 30.0
-# What stands in a path or a query as it is; all else is sent as %XX.
-_SAFE: Final = "!$%&'()*+,-./:;=?@[]\\^_|~"
-_PORTS: Final = {"http": 80, "https": 443}
-_Origin = tuple[str, str, int]
-
-if sys.platform == "linux":
-
-    def getproxies() -> dict[str, str]:
-        """The proxies that the environment names, as `urllib.request` has them, whose import takes 15 ms."""
-        found = {name.lower(): value for name, value in os.environ.items() if value}
-        return {name.removesuffix("_proxy"): value for name, value in found.items() if name.endswith("_proxy")}
-
-else:
-    from urllib.request import getproxies
+# What sending and reading raise. A ValueError is of a name or a header that cannot be encoded.
+HTTP_ERRORS: Final = (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError)
 
 
-class HttpClient(Protocol):
-    """Requests to one server."""
+class HttpClient:
+    """Requests to one server: no redirects, proxies only beyond the loopback, `idle_timeout` seconds of silence.
 
-    async def send(self, request: HttpRequest) -> Answer:
-        """Send a request and give back its answer when the headers are there. Raises `HttpError`."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close every connection, answers that are still being read included."""
-        ...
-
-
-def open_client(url: str, *, ca_file: str | None, idle_timeout: float) -> HttpClient:
-    """A client for one server: no redirects, proxies only beyond the loopback, `idle_timeout` seconds of silence.
-
-    `ca_file` replaces the built-in list of certificate authorities. Raises `UserError` for a file that cannot be
-    used and for a proxy setting that makes no sense.
-    """
-    target = urlsplit(url)
-    connect = min(CONNECT_SECONDS, idle_timeout)
-    context = _trust(ca_file, needed=target.scheme == "https")
-    if is_loopback(target.hostname or "") or not may_have_proxy(target.scheme):
-        return DirectClient(context, connect=connect, silence=idle_timeout)
-    from codex_py.model.proxied import ProxiedClient  # only behind a proxy
-
-    return ProxiedClient(context, connect=connect, silence=idle_timeout, keepalive=_KEEPALIVE_SECONDS)
-
-
-class DirectClient:
-    """Connections to servers without a proxy, of which one is kept alive between requests.
-
-    A kept connection is used only when it looks alive. When the server hangs up on it all the same, without a byte of
-    an answer, it was closing it while the request was under way: that is sent again, once, on a new connection.
+    `ca_file` replaces the known certificate authorities. Raises `UserError` for a file that cannot be used and for a
+    proxy setting that makes no sense.
     """
 
-    def __init__(self, tls: ssl.SSLContext, *, connect: float, silence: float) -> None:
-        tls.set_alpn_protocols(["http/1.1"])
-        self._tls = tls
-        self._connect_seconds = connect
-        self._seconds = silence
-        self._busy: set[HttpConnection] = set()
-        self._idle: tuple[HttpConnection, _Origin, float] | None = None
-        self._cookies: dict[_Origin, dict[str, str]] = {}
-
-    async def send(self, request: HttpRequest) -> Answer:
-        """As `HttpClient` says."""
-        origin, path = _origin(request.url)
-        with _reported(ReadTimeout, ReadError):
-            headers = _headers(request, origin, self._cookies.get(origin, {}))
-            head = h11.Request(method=request.method, target=path, headers=headers)
-        idle = self._take(origin)
-        if idle is not None:
-            try:
-                return await self._exchange(idle, request, head, origin)
-            except (NetworkError, RemoteProtocolError):
-                if not idle.unanswered:
-                    raise
-        return await self._exchange(await self._connect(origin), request, head, origin)
-
-    async def aclose(self) -> None:
-        """As `HttpClient` says."""
-        if self._idle is not None:
-            self._busy.add(self._idle[0])
-            self._idle = None
-        for connection in self._busy:
-            connection.close()
-        self._busy.clear()
-
-    async def _exchange(
-        self, connection: HttpConnection, request: HttpRequest, head: h11.Request, origin: _Origin
-    ) -> Answer:
-        """Send a request on this connection, which is given back when its answer has been read or something fails."""
-        self._busy.add(connection)
-        try:
-            with _reported(WriteTimeout, WriteError):
-                await connection.send(head, request.content or b"", seconds=self._seconds)
-            with _reported(ReadTimeout, ReadError):
-                answer = await connection.read_head(seconds=self._seconds)
-        except BaseException:
-            self._give_back(connection, None)
-            raise
-        headers = list(answer.headers)
-        self._note_cookies(origin, headers)
-        body = _Body(connection, self._seconds, lambda: self._give_back(connection, origin))
-        return Answer(answer.status_code, headers, body, url=request.url, version=answer.http_version)
-
-    async def _connect(self, origin: _Origin) -> HttpConnection:
-        scheme, host, port = origin
-        with _reported(ConnectTimeout, ConnectError):
-            async with asyncio.timeout(self._connect_seconds):
-                return await HttpConnection.open(host, port, self._tls if scheme == "https" else None)
-
-    def _take(self, origin: _Origin) -> HttpConnection | None:
-        if self._idle is None:
-            return None
-        (connection, its_origin, since), self._idle = self._idle, None
-        if its_origin == origin and time.monotonic() < since + _KEEPALIVE_SECONDS and connection.is_quiet():
-            return connection
-        connection.close()
-        return None
-
-    def _give_back(self, connection: HttpConnection, origin: _Origin | None) -> None:
-        """Keep a connection for the next request to its origin, when there is one and its answer is at its end."""
-        if connection not in self._busy:
-            return
-        self._busy.discard(connection)
-        if origin is not None and self._idle is None and connection.renew():
-            self._idle = (connection, origin, time.monotonic())
-        else:
-            connection.close()
-
-    def _note_cookies(self, origin: _Origin, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Keep the cookies of a server, such as those by which it finds the machine of a session; "" removes one."""
-        for name, value in headers:
-            if name == b"set-cookie":
-                pair, _, attributes = header_text(value).partition(";")
-                cookie, _, text = pair.strip().partition("=")
-                removed = not text or "max-age=0" in attributes.lower()
-                self._cookies.setdefault(origin, {})[cookie] = "" if removed else text
-
-
-class _Body:
-    """The rest of an answer. `finished` is called once; from then on the connection may be somebody else's."""
-
-    def __init__(self, connection: HttpConnection, seconds: float, finished: Callable[[], None]) -> None:
-        self._connection = connection
-        self._seconds = seconds
-        self._finished: Callable[[], None] | None = finished
-
-    async def read(self) -> bytes:
-        if self._finished is None:
-            return b""
-        chunk = b""
-        try:
-            with _reported(ReadTimeout, ReadError):
-                chunk = await self._connection.read_body(seconds=self._seconds)
-        finally:
-            if not chunk:
-                await self.aclose()
-        return chunk
-
-    async def aclose(self) -> None:
-        finished, self._finished = self._finished, None
-        if finished is not None:
-            finished()
-
-
-def _origin(url: str) -> tuple[_Origin, str]:
-    """Scheme, host and port of an address, and what is asked for there."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-        if not host.isascii():
-            host = host.encode("idna").decode()
-    except ValueError as error:
-        raise ConnectError(str(error)) from error
-    if parts.scheme not in _PORTS:
-        raise UnsendableRequest(f"a request to `{parts.scheme}://` is not possible")
-    path = quote(parts.path or "/", safe=_SAFE) + (f"?{quote(parts.query, safe=_SAFE)}" if parts.query else "")
-    return (parts.scheme, host, _PORTS[parts.scheme] if port is None else port), path
-
-
-def _headers(request: HttpRequest, origin: _Origin, cookies: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The headers of a request: its own, and before them what HTTP wants and they lack."""
-    scheme, host, port = origin
-    own = {name.lower() for name, _ in request.headers}
-    shown = f"[{host}]" if ":" in host else host
-    fixed = {"host": shown if port == _PORTS[scheme] else f"{shown}:{port}", "connection": "keep-alive"}
-    if request.content is not None:
-        fixed["content-length"] = str(len(request.content))
-    if sent := "; ".join(f"{name}={value}" for name, value in cookies.items() if value):
-        fixed["cookie"] = sent
-    headers = [pair for pair in fixed.items() if pair[0] not in own] + list(request.headers)
-    login, at, _ = urlsplit(request.url).netloc.rpartition("@")
-    if not at:
-        return headers
-    basic = base64.b64encode(unquote(login if ":" in login else f"{login}:").encode()).decode()
-    headers = [pair for pair in headers if pair[0].lower() != "authorization"]
-    return [*headers, ("authorization", f"Basic {basic}")]
-
-
-def may_have_proxy(scheme: str) -> bool:
-    """Whether a proxy is set for such addresses. To which of them it applies, httpx knows."""
-    proxies = getproxies()
-    return any(proxies.get(name) for name in (scheme, "all"))
-
-
-@contextmanager
-def _reported(silence: type[HttpTimeout], failure: type[NetworkError]) -> Generator[None]:
-    """Raise what goes wrong inside as `HttpError`."""
-    try:
-        yield
-    except OSError as error:
-        # A TimeoutError with a number is what the operating system says, and not our deadline.
-        error_type = silence if isinstance(error, TimeoutError) and error.errno is None else failure
-        raise error_type(str(error)) from error
-    except h11.RemoteProtocolError as error:
-        raise RemoteProtocolError(str(error)) from error
-    except h11.LocalProtocolError as error:
-        raise UnsendableRequest(str(error)) from error
-
-
-def _trust(ca_file: str | None, *, needed: bool) -> ssl.SSLContext:
-    if not needed:
+    def __init__(self, base_url: str, *, ca_file: str | None, idle_timeout: float) -> None:
+        address = urlsplit(base_url)
+        is_local = is_loopback(address.hostname or "")
+        self._is_local = is_local
+        self._connect_seconds = min(_CONNECT_SECONDS, idle_timeout)
+        # A server that sends its headers byte by byte is never silent.
+        self._headers_seconds = _CONNECT_SECONDS + 2 * idle_timeout
         # Reading the certificate authorities takes longer than a whole request to the loopback.
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if ca_file is None:
-        return _built_in_trust()
+        needs_tls = address.scheme == "https" or not is_local
+        trust = _trust(ca_file) if needs_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        try:
+            self._http = httpx.AsyncClient(
+                verify=trust,
+                # Of the environment httpx takes the proxies.
+                trust_env=not is_local,
+                timeout=httpx.Timeout(idle_timeout, connect=self._connect_seconds, pool=None),
+                limits=httpx.Limits(keepalive_expiry=_KEEPALIVE_SECONDS),
+            )
+        except (ValueError, httpx.InvalidURL, ImportError) as error:
+            raise ConfigError(
+                f"cannot use the proxy settings of the environment: {str(error).splitlines()[0]}",
+                hint="fix or unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or list the server in NO_PROXY",
+            ) from error
+
+    async def send(
+        self, method: str, url: str, *, headers: Mapping[str, str], content: bytes | None = None
+    ) -> httpx.Response:
+        """Send a request; its answer, to be read and closed, when the headers are there. Raises `HTTP_ERRORS`.
+
+        A kept connection that ends before the answer begins was being closed while the request was under way: the
+        request is sent again, once.
+        """
+        sending = _Sending(look_up_seconds=None if self._is_local else self._connect_seconds)
+        request = self._http.build_request(
+            method, url, headers=dict(headers), content=content, extensions={"trace": sending.note}
+        )
+        async with asyncio.timeout(self._headers_seconds):
+            try:
+                return await self._http.send(request, stream=True)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                if not sending.reused_connection:
+                    raise
+            return await self._http.send(request, stream=True)
+
+    async def aclose(self) -> None:
+        """Close every connection, answers that are still being read included. Safe to call more than once."""
+        await self._http.aclose()
+
+
+class _Sending:
+    """How far a request has come, as the trace of httpcore tells. Names are looked up before it connects."""
+
+    def __init__(self, *, look_up_seconds: float | None) -> None:
+        self._look_up_seconds = look_up_seconds
+        self._connected = self._sent = False
+
+    @property
+    def reused_connection(self) -> bool:
+        return self._sent and not self._connected
+
+    async def note(self, event: str, facts: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.started":
+            self._connected = True
+            if self._look_up_seconds is not None:
+                await _look_up(facts["host"], facts["port"], self._look_up_seconds)
+        elif event == "http11.send_request_headers.started":
+            self._sent = True
+
+
+async def _look_up(host: str, port: int, seconds: float) -> None:
+    """Wait until the system's resolver has answered for a name, in a thread that is abandoned when it takes too long.
+
+    The event loop looks names up in threads that it waits for at its end, and a resolver without an answer takes
+    minutes. Once it has answered, it does so again.
+    """
+    loop, answered = asyncio.get_running_loop(), asyncio.Event()
+
+    def look_up() -> None:
+        # What is wrong with the name is reported when the connection is made.
+        with suppress(OSError, UnicodeError, OverflowError):
+            socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        with suppress(RuntimeError):  # the loop may be closed by now
+            loop.call_soon_threadsafe(answered.set)
+
+    threading.Thread(target=look_up, daemon=True).start()
     try:
-        return ssl.create_default_context(cafile=ca_file)
+        async with asyncio.timeout(seconds):
+            await answered.wait()
+    except TimeoutError as error:
+        raise httpx.ConnectTimeout("") from error
+
+
+async def read_body(chunks: AsyncIterator[bytes], *, limit: int) -> bytes:
+    """The rest of a body. One that is longer than `limit` ends soon after it. Raises `HTTP_ERRORS`."""
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > limit:
+            break
+    return bytes(body)
+
+
+def _trust(ca_file: str | None) -> ssl.SSLContext:
+    try:
+        # Without a file: the authorities of the system, or those that SSL_CERT_FILE and SSL_CERT_DIR name.
+        context = ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         reason = "no certificate in it" if isinstance(error, ssl.SSLError) else str(error.strerror).lower()
         raise ConfigError(
             f"cannot read the certificate file `{ca_file}`: {reason}",
             hint="CODEX_CA_CERTIFICATE and SSL_CERT_FILE name a PEM file",
         ) from error
+    if ca_file is None and not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
+        # Some systems have none.
+        context.load_verify_locations(certifi.where())
+    return context
 
 
-def _built_in_trust() -> ssl.SSLContext:
-    file, directory = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-    if file or directory:
-        return ssl.create_default_context(cafile=file or None, capath=None if file else directory)
-    import certifi  # only for https
+def no_answer(error: Exception, *, host: str, idle_timeout: float, address: str = "", hint: str = "") -> ModelError:
+    """A request that failed before a status line came.
 
-    return ssl.create_default_context(cafile=certifi.where())
+    `host` is named; when nothing listens there, `address` is named in its place, and `hint` follows.
+    """
+    address = address or f"`{host}`"
+    match error:
+        case httpx.ConnectTimeout():
+            return _unreachable(address, "the connection timed out", hint)
+        case httpx.ConnectError():
+            return _not_connected(error, host, address, hint)
+        case TimeoutError() | httpx.TimeoutException():
+            return ModelError(f"no answer from `{host}` for {idle_timeout:g} s", retryable=True).counted_as("timeout")
+        case httpx.ProxyError():
+            message = on_one_line(str(error))
+            # A proxy passes on refusals of its own as 4xx; its 5xx may pass.
+            return ModelError(
+                f"the proxy refused to connect to `{host}`: {message}", retryable=not message.startswith("4")
+            ).counted_as("network")
+        case httpx.InvalidURL() | httpx.UnsupportedProtocol() | httpx.LocalProtocolError() | ValueError():
+            return ModelError(f"cannot send the request to `{host}`: {on_one_line(str(error))}", retryable=False)
+        case _:
+            return ModelError(f"no answer from `{host}`: {_reason(error)}", retryable=True).counted_as("network")
+
+
+def broken_stream(error: Exception, *, idle_timeout: float) -> ModelError:
+    """An answer that broke off or fell silent."""
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        silence = f"no event from the server for {idle_timeout:g} s"
+        return ModelError(silence, retryable=True, streaming=True).counted_as("timeout")
+    return ModelError(f"the answer was cut off: {_reason(error)}", retryable=True, streaming=True)
+
+
+def _not_connected(error: Exception, host: str, address: str, hint: str) -> ModelError:
+    cause = system_error(error)
+    match cause:
+        case ssl.SSLCertVerificationError():
+            reason = on_one_line(cause.verify_message or str(cause))
+            return ModelError(
+                f"the certificate of `{host}` is not trusted: {reason}; if it is your own authority's, name its PEM "
+                "file in `CODEX_CA_CERTIFICATE`",
+                retryable=False,
+            ).counted_as("network")
+        case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
+            message = f"`{host}` does not speak https; is its address `http://`?"
+            return ModelError(message, retryable=False).counted_as("config")
+        case OSError(errno=errno.EMFILE | errno.ENFILE):
+            return ModelError(f"cannot connect to {address}: {_reason(error)}; raise `ulimit -n`", retryable=False)
+        case OSError() if not isinstance(cause, ssl.SSLError | ConnectionResetError | BrokenPipeError):
+            return _unreachable(address, _reason(error), hint)
+        case _:
+            # Something listens there and hung up during the handshake: counted, not waited for.
+            return ModelError(f"the connection to `{host}` failed: {_reason(error)}", retryable=True)
+
+
+def _unreachable(address: str, reason: str, hint: str) -> ModelError:
+    message = f"cannot connect to {address}: {reason}" + (f"; {hint}" if hint else "")
+    return ModelError(message, retryable=True, unreachable=True)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, httpx.RemoteProtocolError):
+        message = on_one_line(str(error)).lower()
+        if message.startswith("illegal"):
+            return "it does not speak HTTP"
+        return "the server hung up" if "disconnected" in message or "peer closed" in message else message
+    cause = system_error(error)
+    if isinstance(cause, ssl.SSLError):
+        return on_one_line(str(cause.reason or cause)).replace("_", " ").lower()
+    if isinstance(cause, BrokenPipeError):
+        return "the server hung up"
+    if cause is not None and cause.strerror:
+        return on_one_line(system_reason(cause))
+    # httpx and anyio leave some of their errors without a word.
+    return on_one_line(str(error)) or "the connection was lost"

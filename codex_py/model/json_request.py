@@ -10,9 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 from codex_py import __version__
 from codex_py.errors import ModelError
-from codex_py.model.exchange import Answer, HttpError, HttpRequest
-from codex_py.model.failures import no_answer
-from codex_py.model.http import open_client
+from codex_py.model.http import HTTP_ERRORS, HttpClient, no_answer, read_body
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_loopback, shown_url
@@ -57,16 +55,19 @@ async def fetch_json(request: JsonRequest, *, ca_file: str | None = None) -> Jso
     try:
         async with (
             asyncio.timeout(request.seconds),
-            aclosing(open_client(request.url, ca_file=ca_file, idle_timeout=request.seconds)) as client,
+            aclosing(HttpClient(request.url, ca_file=ca_file, idle_timeout=request.seconds)) as client,
+            aclosing(
+                await client.send(request.method, request.url, headers=_headers(request), content=_content(request))
+            ) as answer,
         ):
-            sent = HttpRequest(request.method, request.url, tuple(_headers(request).items()), _content(request))
-            async with aclosing(await client.send(sent)) as answer:
-                raw = await _read_all(answer, host)
-    except (HttpError, OSError) as error:
+            raw = await read_body(answer.aiter_bytes(), limit=_MAX_BYTES)
+    except HTTP_ERRORS as error:
         hint = "is it running?" if is_loopback(urlsplit(request.url).hostname or "") else ""
         address = f"`{shown_url(request.url)}`"
         raise no_answer(error, host=host, idle_timeout=request.seconds, address=address, hint=hint) from error
-    return JsonAnswer(answer.status, answer.headers, _decoded(raw), raw)
+    if len(raw) > _MAX_BYTES:
+        raise ModelError(f"the answer of `{host}` is over 16 MiB", retryable=False)
+    return JsonAnswer(answer.status_code, dict(answer.headers), _decoded(raw), raw)
 
 
 def _headers(request: JsonRequest) -> dict[str, str]:
@@ -80,15 +81,6 @@ def _content(request: JsonRequest) -> bytes | None:
     if request.json is not None:
         return encode_json(request.json)
     return None if request.form is None else urlencode(request.form).encode()
-
-
-async def _read_all(answer: Answer, host: str) -> bytes:
-    raw = bytearray()
-    while chunk := await answer.read():
-        raw += chunk
-        if len(raw) > _MAX_BYTES:
-            raise ModelError(f"the answer of `{host}` is over 16 MiB", retryable=False)
-    return bytes(raw)
 
 
 def _decoded(raw: bytes) -> dict[str, Any]:

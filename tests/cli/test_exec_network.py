@@ -76,7 +76,7 @@ def test_old_and_odd_servers_are_understood(place: Place, said: bytes) -> None:
         (answer(b"not gzip", "content-encoding: gzip"), ["cut off"], 2, 68),
         (answer(sse(), *(f"x-flood-{n}: {'y' * 1000}" for n in range(500))), ["no answer from"], 2, 68),
         (b"HTTP/1.1 103 Early Hints\r\n\r\n" * 500, ["no answer from"], 2, 68),
-        (b"SSH-2.0-OpenSSH_9.6\r\n", ["does not speak HTTP"], 2, 68),
+        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", ["does not speak HTTP"], 2, 68),
     ],
 )
 def test_what_cannot_be_read_is_one_error(
@@ -207,7 +207,10 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
-def test_a_resolver_that_does_not_answer_holds_up_no_exit(place: Place, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_resolver_that_does_not_answer_holds_up_no_exit(
+    place: Place, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
     """The look-up would go on for a minute."""
     settings = tmp_path / "resolv.conf"
     settings.write_text("nameserver 127.0.0.1\noptions timeout:30 attempts:2\n")
@@ -217,7 +220,7 @@ def test_a_resolver_that_does_not_answer_holds_up_no_exit(place: Place, tmp_path
     command = [*_NAMESPACE, script, _SILENT_RESOLVER, COMMAND, "exec", "go"]
     with Running(command, env=place.env, cwd=place.repo) as running:
         running.wait_until(lambda one: one.stderr.endswith(b"user\ngo\n"))
-        running.send_signal(signal.SIGTERM)
-        ended = running.wait(timeout=20)
-    assert ended.status == 143
+        running.send_signal(number)
+        ended = running.wait(timeout=40)
+    assert ended.status == status
     assert "turn interrupted" in ended.err

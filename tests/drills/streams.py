@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
+
 from codex_py.errors import ModelError
-from codex_py.model.answer import SseParser
+from codex_py.model.answer import ResponseBody
 from codex_py.model.client import Completed, ItemDone
+from codex_py.model.failures import Server
 from codex_py.model.wires import Decoder
 from codex_py.model.wires.chat_answer import ChatDecoder
 from codex_py.model.wires.messages_answer import MessagesDecoder
@@ -49,12 +53,16 @@ def read_calls(wire: str, body: bytes) -> tuple[list[Call], bool]:
 
     The Chat and Messages decoders must give each call an id of its own. Responses ids are the server's.
     """
-    parser, decoder = SseParser(), _DECODERS[wire]()
     events: list[Any] = []
+
+    async def read() -> None:
+        response = httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=httpx.ByteStream(body))
+        answer = ResponseBody(response, server=Server("http://127.0.0.1"), idle_timeout=60.0)
+        async for event in answer.events(_DECODERS[wire]()):
+            events.append(event)
+
     try:
-        for data in [*parser.feed(body), *parser.finish()]:
-            events += decoder.decode(data)
-        events += decoder.finish()
+        asyncio.run(read())
     except ModelError:
         return _calls(wire, events), False
     return _calls(wire, events), any(isinstance(event, Completed) for event in events)

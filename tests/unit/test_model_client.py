@@ -23,7 +23,7 @@ from codex_py.model.client import (
     TurnState,
 )
 from codex_py.model.credentials import Credentials
-from codex_py.model.http_client import HttpModelClient
+from codex_py.model.provider_client import ProviderClient
 from codex_py.model.providers import Provider
 from codex_py.model.wires.responses import ResponsesWire
 from codex_py.protocol.items import ResponseItem, message
@@ -67,7 +67,7 @@ DONE = raw(b'data: {"type":"response.completed","response":{"id":"r"}}\n\n')
 @asynccontextmanager
 async def client_for(base_url: str, **provider: Any) -> AsyncGenerator[ModelClient]:
     settings: dict[str, Any] = {"idle_timeout": 20.0, **provider}
-    client = HttpModelClient(
+    client = ProviderClient(
         Provider("fake", "Fake", base_url, **settings), Credentials(KEY), originator="codex_exec", version="9.9"
     )
     try:
@@ -151,7 +151,7 @@ async def test_without_a_key_there_is_no_authorization_and_own_headers_win() -> 
     credentials = Credentials(headers={"x-team": "core", "originator": "mine"})
     with FakeResponses([]) as model:
         provider = Provider("openai", "OpenAI", model.base_url)
-        client = HttpModelClient(provider, credentials, originator="codex\r\n_exec\u202e", version="9.9")
+        client = ProviderClient(provider, credentials, originator="codex\r\n_exec\u202e", version="9.9")
         await collect(client)
         await client.aclose()
         await client.aclose()
@@ -165,7 +165,7 @@ async def test_a_login_may_bring_its_own_address() -> None:
     with FakeResponses([]) as model:
         credentials = Credentials("access-token", base_url=model.base_url)
         provider = Provider("openai", "OpenAI", "http://127.0.0.1:9")
-        client = HttpModelClient(provider, credentials, originator="codex_exec", version="9.9")
+        client = ProviderClient(provider, credentials, originator="codex_exec", version="9.9")
         await collect(client)
         await client.aclose()
     assert len(model.requests) == 1
@@ -537,7 +537,7 @@ async def test_https_to_a_server_of_plain_http_says_so() -> None:
 async def test_a_certificate_file_that_cannot_be_read_is_named() -> None:
     provider = Provider("x", "X", "https://models.example", ca_file="/no/such/file.pem")
     with pytest.raises(UserError) as caught:
-        HttpModelClient(provider, Credentials(), originator="codex_exec", version="9.9")
+        ProviderClient(provider, Credentials(), originator="codex_exec", version="9.9")
     assert str(caught.value) == "cannot read the certificate file `/no/such/file.pem`: no such file or directory"
 
 

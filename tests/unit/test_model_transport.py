@@ -7,11 +7,11 @@ import os
 import socket
 import ssl
 
+import httpx
 import pytest
 
 from codex_py.errors import ModelError
-from codex_py.model import exchange
-from codex_py.model.failures import broken_stream, no_answer
+from codex_py.model.http import broken_stream, no_answer
 
 
 def wrapped(error: Exception, *causes: BaseException, cut: bool = False) -> Exception:
@@ -54,7 +54,7 @@ def tls_error(reason: str) -> ssl.SSLError:
 @pytest.mark.parametrize(
     ("causes", "reason"),
     [
-        ([exchange.ConnectError("x"), ALL_FAILED, REFUSED], os.strerror(errno.ECONNREFUSED).lower()),
+        ([httpx.ConnectError("x"), ALL_FAILED, REFUSED], os.strerror(errno.ECONNREFUSED).lower()),
         ([ALL_FAILED, ExceptionGroup("many", [OSError(errno.ENETUNREACH, "x"), REFUSED])], "connection refused"),
         ([OSError(errno.EHOSTUNREACH, "odd words")], os.strerror(errno.EHOSTUNREACH).lower()),
         ([socket.gaierror(socket.EAI_NONAME, "Name or service not known")], "name or service not known"),
@@ -62,21 +62,21 @@ def tls_error(reason: str) -> ssl.SSLError:
     ],
 )
 def test_where_nothing_listens_is_unreachable(causes: list[BaseException], reason: str, cut: bool) -> None:
-    error = wrapped(exchange.ConnectError("All connection attempts failed"), *causes, cut=cut)
+    error = wrapped(httpx.ConnectError("All connection attempts failed"), *causes, cut=cut)
     assert seen(error, "is it running?") == (f"cannot connect to `h:1`: {reason}; is it running?", True, True, False)
 
 
 def test_a_connection_that_times_out_is_unreachable() -> None:
-    assert seen(exchange.ConnectTimeout("")) == ("cannot connect to `h:1`: the connection timed out", True, True, False)
+    assert seen(httpx.ConnectTimeout("")) == ("cannot connect to `h:1`: the connection timed out", True, True, False)
 
 
 @pytest.mark.parametrize(
     "error",
     [
-        wrapped(exchange.ConnectError(""), ConnectionResetError(errno.ECONNRESET, "x")),
-        wrapped(exchange.ConnectError(""), BrokenPipeError(errno.EPIPE, "x")),
-        wrapped(exchange.ConnectError(""), tls_error("UNEXPECTED_EOF_WHILE_READING")),
-        exchange.ConnectError(""),
+        wrapped(httpx.ConnectError(""), ConnectionResetError(errno.ECONNRESET, "x")),
+        wrapped(httpx.ConnectError(""), BrokenPipeError(errno.EPIPE, "x")),
+        wrapped(httpx.ConnectError(""), tls_error("UNEXPECTED_EOF_WHILE_READING")),
+        httpx.ConnectError(""),
     ],
 )
 def test_a_handshake_that_breaks_off_is_counted(error: Exception) -> None:
@@ -85,7 +85,7 @@ def test_a_handshake_that_breaks_off_is_counted(error: Exception) -> None:
 
 
 def test_a_certificate_nobody_vouches_for_is_final_and_says_what_to_set() -> None:
-    assert seen(wrapped(exchange.ConnectError("x"), certificate_error(), cut=True)) == (
+    assert seen(wrapped(httpx.ConnectError("x"), certificate_error(), cut=True)) == (
         "the certificate of `h:1` is not trusted: self-signed certificate; if it is your own authority's, name its "
         "PEM file in `CODEX_CA_CERTIFICATE`",
         False,
@@ -95,7 +95,7 @@ def test_a_certificate_nobody_vouches_for_is_final_and_says_what_to_set() -> Non
 
 
 def test_https_where_there_is_none_is_final() -> None:
-    error = wrapped(exchange.ConnectError("x"), tls_error("WRONG_VERSION_NUMBER"))
+    error = wrapped(httpx.ConnectError("x"), tls_error("WRONG_VERSION_NUMBER"))
     assert seen(error) == ("`h:1` does not speak https; is its address `http://`?", False, False, False)
 
 
@@ -103,23 +103,23 @@ def test_https_where_there_is_none_is_final() -> None:
     ("error", "expected"),
     [
         (TimeoutError(), ("no answer from `h:1` for 7 s", True)),
-        (exchange.ReadTimeout(""), ("no answer from `h:1` for 7 s", True)),
-        (exchange.WriteTimeout(""), ("no answer from `h:1` for 7 s", True)),
-        (exchange.ReadError(""), ("no answer from `h:1`: the connection was lost", True)),
+        (httpx.ReadTimeout(""), ("no answer from `h:1` for 7 s", True)),
+        (httpx.WriteTimeout(""), ("no answer from `h:1` for 7 s", True)),
+        (httpx.ReadError(""), ("no answer from `h:1`: the connection was lost", True)),
         (
-            exchange.RemoteProtocolError("Server disconnected without sending a response."),
+            httpx.RemoteProtocolError("Server disconnected without sending a response."),
             ("no answer from `h:1`: the server hung up", True),
         ),
         (
-            exchange.RemoteProtocolError("illegal status line: b'x'"),
+            httpx.RemoteProtocolError("illegal status line: b'x'"),
             ("no answer from `h:1`: it does not speak HTTP", True),
         ),
         (
-            exchange.ProxyError("407 Proxy Authentication Required"),
+            httpx.ProxyError("407 Proxy Authentication Required"),
             ("the proxy refused to connect to `h:1`: 407 Proxy Authentication Required", False),
         ),
-        (exchange.ProxyError("502 Bad Gateway"), ("the proxy refused to connect to `h:1`: 502 Bad Gateway", True)),
-        (exchange.UnsendableRequest("bad\nheader"), ("cannot send the request to `h:1`: bad header", False)),
+        (httpx.ProxyError("502 Bad Gateway"), ("the proxy refused to connect to `h:1`: 502 Bad Gateway", True)),
+        (httpx.LocalProtocolError("bad\nheader"), ("cannot send the request to `h:1`: bad header", False)),
         (OSError(errno.EIO, "x"), (f"no answer from `h:1`: {os.strerror(errno.EIO).lower()}", True)),
     ],
 )
@@ -131,17 +131,17 @@ def test_other_failures_before_an_answer(error: Exception, expected: tuple[str, 
     ("error", "message"),
     [
         (TimeoutError(), "no event from the server for 7 s"),
-        (exchange.ReadTimeout(""), "no event from the server for 7 s"),
-        (exchange.ReadError(""), "the answer was cut off: the connection was lost"),
+        (httpx.ReadTimeout(""), "no event from the server for 7 s"),
+        (httpx.ReadError(""), "the answer was cut off: the connection was lost"),
         (
-            wrapped(exchange.ReadError(""), ConnectionResetError(errno.ECONNRESET, "x"), cut=True),
+            wrapped(httpx.ReadError(""), ConnectionResetError(errno.ECONNRESET, "x"), cut=True),
             "the answer was cut off: connection reset by peer",
         ),
         (
-            exchange.RemoteProtocolError("peer closed connection without sending complete message body"),
+            httpx.RemoteProtocolError("peer closed connection without sending complete message body"),
             "the answer was cut off: the server hung up",
         ),
-        (exchange.DecodingError("Error -3\x1b[2J"), "the answer was cut off: Error -3 [2J"),
+        (httpx.DecodingError("Error -3\x1b[2J"), "the answer was cut off: Error -3 [2J"),
     ],
 )
 def test_failures_within_an_answer(error: Exception, message: str) -> None:
@@ -149,6 +149,6 @@ def test_failures_within_an_answer(error: Exception, message: str) -> None:
 
 
 def test_a_circle_of_causes_ends() -> None:
-    first, second = exchange.ConnectError("a"), ValueError("b")
+    first, second = httpx.ConnectError("a"), ValueError("b")
     first.__cause__, second.__cause__ = second, first
     assert seen(first)[1:] == (True, False, False)

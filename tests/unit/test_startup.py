@@ -18,9 +18,7 @@ from tests.support.process import run
 
 # Heavy, and needed later or never on the way to the first request.
 WAIT = {
-    "anyio",
     "click",
-    "httpcore",
     "markdown_it",
     "mcp",
     "prompt_toolkit",
@@ -41,7 +39,7 @@ WAIT = {
     "unittest",
 }
 # What `codex-py --version` has to do with: nothing of the session.
-NOT_FOR_VERSION = WAIT | {"asyncio", "httpx", "typer", "click", "ssl", "json"}
+NOT_FOR_VERSION = WAIT | {"anyio", "asyncio", "httpcore", "httpx", "typer", "click", "ssl", "json"}
 
 
 def imported(place: Place, *arguments: str) -> set[str]:
@@ -90,6 +88,38 @@ def test_nothing_heavy_is_imported_before_the_first_request(place: Place, flags:
 
     assert len(model.requests) == 1
     assert names & WAIT == set()
+
+
+# Other people's code in a run with a tool call: for HTTP, and for reading the command.
+ONE_SHOT = frozenset(
+    "anyio certifi h11 httpcore httpx httpx_sse idna tree_sitter tree_sitter_bash typing_extensions".split()
+)
+_LIST_LOADED = """
+import sys
+from codex_py.cli.main import run
+run(sys.argv[1:])
+names = {name.partition(".")[0] for name, module in sys.modules.items() if module is not None}
+print(*sorted(names - sys.stdlib_module_names - {"__main__", "codex_py"}))
+"""
+
+
+def test_a_one_shot_run_loads_no_other_libraries(place: Place) -> None:
+    cache_skills(place)
+    with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
+        place.use_model(model.base_url)
+        ended = subprocess.run(
+            [sys.executable, "-c", _LIST_LOADED, "exec", "go"],
+            cwd=place.repo,
+            env=place.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+
+    answer, loaded = ended.stdout.splitlines()
+    assert (answer, set(loaded.split()) - ONE_SHOT) == ("done", set())
 
 
 def test_the_offline_model_is_not_imported_for_another_one(place: Place) -> None:
@@ -224,7 +254,7 @@ def test_the_prompt_of_a_session_is_drawn_before_what_reads_keys_is_loaded() -> 
 def test_the_settings_of_a_session_are_shown_before_what_draws_its_events_is_loaded() -> None:
     look = (
         "import sys\nimport codex_py.core.build, codex_py.ui.repl.opening\n"
-        "heavy = {'rich', 'markdown_it', 'pygments', 'codex_py.render.event', 'codex_py.ui.repl.commands', 'httpx'}\n"
+        "heavy = {'rich', 'markdown_it', 'pygments', 'codex_py.render.event', 'codex_py.ui.repl.commands'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
@@ -237,4 +267,3 @@ def test_what_judges_commands_is_not_imported_before_there_is_one(place: Place) 
         names = imported(place, "exec", "go")
 
     assert {name for name in names if name.startswith("codex_py.shell.")} == {"codex_py.shell.reader"}
-    assert names & {"httpx", "urllib.request", "email.utils", "shutil"} == set()

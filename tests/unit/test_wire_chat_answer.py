@@ -23,20 +23,20 @@ from codex_py.model.wires.chat_answer import ChatDecoder
 from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.usage import TokenUsage
 
-DONE = b"[DONE]"
+DONE = "[DONE]"
 
 
 def decoder(*known: str) -> ChatDecoder:
     return ChatDecoder(ToolTable(), lambda call_id: call_id in known)
 
 
-def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **more: Any) -> bytes:
+def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **more: Any) -> str:
     choice = {"index": 0, "delta": delta or {}, "finish_reason": finish}
-    return json.dumps({"id": "chat_1", "object": "chat.completion.chunk", "choices": [choice], **more}).encode()
+    return json.dumps({"id": "chat_1", "object": "chat.completion.chunk", "choices": [choice], **more})
 
 
-def usage_chunk(**usage: Any) -> bytes:
-    return json.dumps({"id": "chat_1", "choices": [], "usage": usage}).encode()
+def usage_chunk(**usage: Any) -> str:
+    return json.dumps({"id": "chat_1", "choices": [], "usage": usage})
 
 
 def fragment(arguments: Any = None, name: str | None = None, **more: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def fragment(arguments: Any = None, name: str | None = None, **more: Any) -> dic
     return {"tool_calls": [{**more, "function": function}]}
 
 
-def play(*chunks: bytes, known: tuple[str, ...] = ()) -> list[ResponseEvent]:
+def play(*chunks: str, known: tuple[str, ...] = ()) -> list[ResponseEvent]:
     reader = decoder(*known)
     events = [event for data in chunks for event in reader.decode(data)]
     return [*events, *reader.finish()]
@@ -369,22 +369,22 @@ ERRORS: list[tuple[Any, str, bool]] = [
 )
 def test_an_error_in_the_stream_counts_as_its_status_would(code: Any, failure: str) -> None:
     with pytest.raises(ModelError, match="boom") as caught:
-        play(json.dumps({"error": {"message": "boom", "code": code}}).encode())
+        play(json.dumps({"error": {"message": "boom", "code": code}}))
     assert caught.value.failure == failure
 
 
 @pytest.mark.parametrize(("data", "message", "retryable"), ERRORS)
 def test_an_error_in_the_stream(data: Any, message: str, retryable: bool) -> None:
     with pytest.raises(ModelError, match=message) as caught:
-        play(chunk({"content": "hi"}), json.dumps(data).encode())
+        play(chunk({"content": "hi"}), json.dumps(data))
     assert caught.value.retryable == retryable
 
 
 def test_a_damaged_chunk_fails_the_attempt_and_junk_does_not() -> None:
     with pytest.raises(ModelError, match="not JSON") as caught:
-        play(chunk({"content": "hi"}), b'{"choices":[{"delta":{"con')
+        play(chunk({"content": "hi"}), '{"choices":[{"delta":{"con')
     assert caught.value.retryable
-    junk = [b"ping", b"", b"null", b"[]", b'"x"', b"{}", b'{"choices":null}', b'{"choices":[7,{"delta":[]}]}', b"3"]
+    junk = ["ping", "", "null", "[]", '"x"', "{}", '{"choices":null}', '{"choices":[7,{"delta":[]}]}', "3"]
     events = play(chunk({"content": "hi"}), *junk, chunk(finish="stop"), DONE)
     assert [item["content"][0]["text"] for item in items(events)] == ["hi"]
 
@@ -406,7 +406,7 @@ def test_a_whole_answer_in_place_of_a_stream() -> None:
 
 
 def test_a_message_at_the_end_of_a_stream_says_nothing_twice() -> None:
-    last = json.dumps({"choices": [{"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}]}).encode()
+    last = json.dumps({"choices": [{"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}]})
     assert [item["content"][0]["text"] for item in items(play(chunk({"content": "hi"}), last, DONE))] == ["hi"]
 
 

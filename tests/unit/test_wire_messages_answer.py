@@ -25,8 +25,8 @@ def read(stream: Sequence[Any]) -> list[ResponseEvent]:
     return [*found, *decoder.finish()]
 
 
-def encoded(data: Any) -> bytes:
-    return data if isinstance(data, bytes) else json.dumps(data).encode()
+def encoded(data: Any) -> str:
+    return data if isinstance(data, str) else json.dumps(data)
 
 
 def items(found: Sequence[ResponseEvent]) -> list[dict[str, Any]]:
@@ -170,7 +170,7 @@ def test_a_whole_message_in_place_of_a_stream_is_read() -> None:
     ]
     body = {"type": "message", "id": "m", "content": content, "stop_reason": "tool_use", "usage": {"input_tokens": 2}}
     decoder = MessagesDecoder(ToolTable(), lambda _: False)
-    found = [*(decoder.decode_body(encoded(body)) or ()), *decoder.finish()]
+    found = [*(decoder.decode_body(encoded(body).encode()) or ()), *decoder.finish()]
     assert [item["type"] for item in items(found)] == ["reasoning", "message", "function_call"]
     assert isinstance(found[-1], Completed)
     assert decoder.decode_body(b'{"hello": 1}') is None
@@ -227,9 +227,9 @@ def mutated(stream: list[Any], chance: random.Random) -> list[Any]:
             case 2:
                 stream = stream[:at]
             case 3 if at < len(stream):
-                raw = bytearray(encoded(stream[at]))
+                raw = bytearray(encoded(stream[at]).encode())
                 raw[chance.randrange(len(raw))] = chance.randrange(256)
-                stream[at] = bytes(raw)
+                stream[at] = raw.decode("utf-8", "replace")
             case _:
                 odd: list[Any] = [
                     {"type": "ping"},

@@ -342,7 +342,7 @@ def random_items(chance: random.Random) -> list[ResponseItem]:
     return added
 
 
-def answered_call(call_id: str, name: str) -> list[bytes]:
+def answered_call(call_id: str, name: str) -> list[str]:
     """The stream of an answer with a call without arguments."""
     block: dict[str, Any] = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
     events: list[dict[str, Any]] = [
@@ -350,7 +350,7 @@ def answered_call(call_id: str, name: str) -> list[bytes]:
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
     ]
-    return [encode_json(event) for event in events]
+    return [encode_json(event).decode() for event in events]
 
 
 def test_an_answer_is_read_with_the_tools_and_the_calls_of_its_own_thread() -> None:

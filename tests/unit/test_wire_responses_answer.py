@@ -27,7 +27,7 @@ def parse(value: Any) -> ResponseEvent | None:
 
 
 def parse_event(data: bytes) -> ResponseEvent | None:
-    events = ResponsesDecoder().decode(data)
+    events = ResponsesDecoder().decode(data.decode("utf-8", "replace"))
     assert len(events) <= 1
     return events[0] if events else None
 

@@ -63,17 +63,10 @@ class TokenCounter(Protocol):
 class Decoder(Protocol):
     """Reads the server-sent events of one answer, in order."""
 
-    def decode(self, data: bytes) -> Sequence[ResponseEvent]:
+    def decode(self, data: str) -> Sequence[ResponseEvent]:
         """Decode the data of one event; empty for an unknown, unparsable or unused event.
 
         Items are Responses items. Raises `ModelError` for an event that says that the answer has failed.
-        """
-        ...
-
-    def take_text(self, waiting: list[bytes]) -> Sequence[ResponseEvent]:
-        """Take from the end of `waiting`, the data of events in reverse, those that bring but a piece of text.
-
-        They become one event. For streams of pieces of a few letters; nothing where this one is of another kind.
         """
         ...
 

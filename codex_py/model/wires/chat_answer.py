@@ -23,14 +23,13 @@ from codex_py.model.error_bodies import on_one_line
 from codex_py.model.failures import ANSWER_LIMIT, FILTERED, IncompleteAnswer, incomplete_answer, refused_answer
 from codex_py.model.sent_errors import sent_error
 from codex_py.model.wires.chat_calls import CallAssembler
-from codex_py.model.wires.chat_text import TextTemplate
 from codex_py.model.wires.think_tags import THINK, ThinkSplitter, in_tags, split_unopened
 from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import TokenUsage
 
-_DONE: Final = b"[DONE]"
+_DONE: Final = "[DONE]"
 _WHOLE: Final = frozenset(
     {"stop", "tool_calls", "function_call", "end_turn", "tool_use", "eos", "eos_token", "stop_sequence"}
 )
@@ -85,9 +84,6 @@ def _reasoning_in(item: dict[str, Any]) -> str:
     return "".join(str(as_object(part).get("text", "")) for part in as_list(item.get("content")))
 
 
-_MAX_TEMPLATE: Final = 4096
-
-
 class ChatDecoder:
     """The `Decoder` of the Chat Completions API. `is_known` says whether a call of the history has an id."""
 
@@ -96,7 +92,6 @@ class ChatDecoder:
         self._is_known = is_known
         self._calls = CallAssembler()
         self._splitter = ThinkSplitter()
-        self._template = TextTemplate()
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._reasoning: list[str] = []
@@ -109,20 +104,17 @@ class ChatDecoder:
         self._failure: IncompleteAnswer | None = None
         self._has_choice = self._completed = False
 
-    def decode(self, data: bytes) -> list[ResponseEvent]:
+    def decode(self, data: str) -> list[ResponseEvent]:
         if self._completed:
             return []
-        if not data.startswith(b"{"):
+        if not data.startswith("{"):
             data = data.lstrip()
             if data.startswith(_DONE):
                 return self._end()
-            if data[:1] not in (b"{", b"["):
+            if not data.startswith(("{", "[")):
                 return []
         try:
-            # Of a large chunk no copy is kept.
-            small = data if len(data) < _MAX_TEMPLATE else b""
-            text, data = data.decode("utf-8", "replace"), b""
-            value = decode_json(text)
+            value = decode_json(data)
         except ValueError as error:
             if self._failure is not None:
                 raise self._failure from error
@@ -130,16 +122,7 @@ class ChatDecoder:
             raise ModelError("a chunk of the answer is not JSON", retryable=True, streaming=True) from error
         # An error comes in an array of one from some.
         fields = as_object(value) or as_object(next(iter(as_list(value)), None))
-        self._template.note(small, fields)
         return self._take(fields)
-
-    def take_text(self, waiting: list[bytes]) -> list[ResponseEvent]:
-        if self._failure is not None or self._completed or not self._splitter.is_passing:
-            return []
-        field = self._template.field
-        if not (text := self._template.take(waiting)):
-            return []
-        return self._written(self._splitter.feed(text)) if field == "content" else self._reasoned(text)
 
     def decode_body(self, body: bytes) -> list[ResponseEvent] | None:
         try:

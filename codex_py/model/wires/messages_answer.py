@@ -133,19 +133,13 @@ class MessagesDecoder:
         self._details: dict[str, Any] = {}
         self._is_over = False
 
-    def decode(self, data: bytes) -> list[ResponseEvent]:
+    def decode(self, data: str) -> list[ResponseEvent]:
         """As `Decoder` says."""
         try:
-            # Copies of a large event must not outlive their use: `data` is let go before its text is parsed.
-            text, data = data.decode("utf-8", "replace"), b""
-            event = as_object(decode_json(text))
+            event = as_object(decode_json(data))
         except ValueError:
             return []
-        del text
         return [] if self._is_over else self._read(event)
-
-    def take_text(self, waiting: list[bytes]) -> list[ResponseEvent]:
-        return []
 
     def decode_body(self, body: bytes) -> list[ResponseEvent] | None:
         """As `Decoder` says: the blocks of a whole message, one after the other, and why it stopped."""

@@ -122,19 +122,13 @@ class ResponsesDecoder:
         # An answer that came whole, whose end is still to be read.
         self._whole: dict[str, Any] | None = None
 
-    def decode(self, data: bytes) -> list[ResponseEvent]:
+    def decode(self, data: str) -> list[ResponseEvent]:
         try:
-            # Copies of a large event must not outlive their use: `data` is let go before its text is parsed.
-            text, data = data.decode("utf-8", "replace"), b""
-            value = as_object(decode_json(text))
+            value = as_object(decode_json(data))
         except ValueError:
             return []
-        del text
         event = _event(value)
         return [] if event is None else [event]
-
-    def take_text(self, waiting: list[bytes]) -> list[ResponseEvent]:
-        return []
 
     def decode_body(self, body: bytes) -> list[ResponseEvent] | None:
         """As `Decoder` says: what a server that does not stream has put into one object."""

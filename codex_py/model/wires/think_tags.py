@@ -46,11 +46,6 @@ class ThinkSplitter:
         # Line ends right behind a tag belong to it.
         self._after_tag = False
 
-    @property
-    def is_passing(self) -> bool:
-        """Whether text is given back as it comes, because no tag can begin any more."""
-        return self._read == self._write and not self._after_tag
-
     def feed(self, text: str) -> list[tuple[bool, str]]:
         """The next piece of the text; what may be part of a tag is held back."""
         return self._read(text) if text else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import time
@@ -10,25 +9,25 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Final
 from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+import httpx
 
 from codex_py.errors import ModelError
 from codex_py.model.answer import ResponseBody, read_error_body
 from codex_py.model.client import Admit, Completed, ItemDone, Prompt, ResponseEvent, TurnState, admit_always
 from codex_py.model.credentials import Credentials, Renewal, Renewed
-from codex_py.model.exchange import Answer, HttpError, HttpRequest
 from codex_py.model.failures import (
     ANSWER_LIMIT,
     IncompleteAnswer,
     Server,
     answer_limit_reached,
-    broken_stream,
     http_failure,
-    no_answer,
     refused_answer,
     refuses_answer_limit,
     unexpected_answer,
 )
-from codex_py.model.http import CONNECT_SECONDS, getproxies, open_client
+from codex_py.model.http import HTTP_ERRORS, HttpClient, broken_stream, no_answer, read_body
 from codex_py.model.pictures import PICTURES_REFUSED, has_picture, may_refuse_picture
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.repetition import RepetitionWatch
@@ -46,7 +45,7 @@ _MAX_COMPACTED_BODY: Final = 64 * 1024 * 1024
 _CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 
 
-class HttpModelClient:
+class ProviderClient:
     """A provider with one kept-alive connection. Raises `UserError` when proxy or certificate settings are unusable.
 
     `renewal` knows how the credentials are renewed, if they can be.
@@ -77,7 +76,7 @@ class HttpModelClient:
         # Threads and models that are shown no pictures any more.
         self._blind: set[tuple[str, str]] = set()
         self._pack = renewal.pack if renewal is not None and provider.id == "openai" else None
-        self._http = open_client(base_url, ca_file=provider.ca_file, idle_timeout=provider.idle_timeout)
+        self._http = HttpClient(base_url, ca_file=provider.ca_file, idle_timeout=provider.idle_timeout)
 
     def watch(self, *, add_secrets: Callable[[Sequence[str]], None], warn: Callable[[str], None]) -> None:
         """As `ModelClient` says."""
@@ -132,7 +131,7 @@ class HttpModelClient:
             if not response.is_success:
                 raise await self._failure(response, url)
             try:
-                return count_in(await read_error_body(response))
+                return count_in(await read_error_body(response.aiter_bytes()))
             finally:
                 await response.aclose()
         except ModelError as error:
@@ -168,7 +167,7 @@ class HttpModelClient:
                 await answer.drain()
             await response.aclose()
 
-    async def _send(self, prompt: Prompt, turn_state: TurnState, admit: Admit) -> Answer:
+    async def _send(self, prompt: Prompt, turn_state: TurnState, admit: Admit) -> httpx.Response:
         """Send the request and wait for a 2xx. What the server refuses of it is left out, where it can be, and a 401 is
         met by renewing what was refused.
         """
@@ -184,20 +183,20 @@ class HttpModelClient:
                 self._note_pictures(prompt, refused_picture)
                 return response
             failure = await self._failure(response, url)
-            if refused_picture is None and self._may_refuse_picture(prompt, response.status, failure):
+            if refused_picture is None and self._may_refuse_picture(prompt, response.status_code, failure):
                 refused_picture = failure
                 prompt = prompt.replace(pictures=False)
                 body = self._encoded(prompt)
                 continue
-            if self._limits_answers and refuses_answer_limit(response.status, failure):
+            if self._limits_answers and refuses_answer_limit(response.status_code, failure):
                 # Some servers take no limit, or none above their own.
                 self._limits_answers = False
                 body = self._encoded(prompt)
                 continue
-            if self._wire.adapt(response.status, failure):
+            if self._wire.adapt(response.status_code, failure):
                 body = self._encoded(prompt)
                 continue
-            if response.status != 401 or renewal is None:
+            if response.status_code != 401 or renewal is None:
                 raise failure
             renewed = await self._renew(renewal, refused=True)
             if renewed is None:
@@ -246,23 +245,19 @@ class HttpModelClient:
     def _server(self, url: str) -> Server:
         return Server(shown_url(url), api=self._wire.api, on_401=self._credentials.advice)
 
-    async def _post(self, body: bytes, headers: dict[str, str], url: str) -> Answer:
-        idle = self._provider.idle_timeout
+    async def _post(self, body: bytes, headers: dict[str, str], url: str) -> httpx.Response:
         try:
-            # The client's own deadlines end a silence; this one ends an answer that drips in byte by byte.
-            async with asyncio.timeout(CONNECT_SECONDS + 2 * idle):
-                response = await self._http.send(HttpRequest("POST", url, tuple(headers.items()), body))
-        except (HttpError, OSError) as error:
-            address = f"the provider `{self._provider.name}` at `{shown_url(url)}`"
+            return await self._http.send("POST", url, headers=headers, content=body)
+        except HTTP_ERRORS as error:
+            idle, address = self._provider.idle_timeout, f"the provider `{self._provider.name}` at `{shown_url(url)}`"
             raise no_answer(error, host=self._host, idle_timeout=idle, address=address, hint=self._hint()) from error
-        return response
 
-    async def _failure(self, response: Answer, url: str) -> ModelError:
+    async def _failure(self, response: httpx.Response, url: str) -> ModelError:
         try:
-            body = await read_error_body(response)
+            body = await read_error_body(response.aiter_bytes())
         finally:
             await response.aclose()
-        return http_failure(response.status, response.headers, body, server=self._server(url), now=time.time())
+        return http_failure(response.status_code, response.headers, body, server=self._server(url), now=time.time())
 
     def _request_headers(self, prompt: Prompt, turn_state: TurnState) -> dict[str, str]:
         headers = self._headers | self._wire.headers(prompt)
@@ -275,17 +270,22 @@ class HttpModelClient:
         # Last: what the user has written is sent as it is.
         return headers | dict(self._credentials.headers)
 
-    async def _read_compacted(self, response: Answer, origin: Origin) -> list[ResponseItem]:
+    async def _read_compacted(self, response: httpx.Response, origin: Origin) -> list[ResponseItem]:
         """The items of a 2xx answer, at least one.
 
         Raises `ModelError` for a body that breaks off, is over 64 MiB, or holds no items.
         """
-        body = await _read_compacted_body(response, self._provider.idle_timeout)
+        try:
+            body = await read_body(response.aiter_bytes(), limit=_MAX_COMPACTED_BODY)
+        except HTTP_ERRORS as error:
+            raise broken_stream(error, idle_timeout=self._provider.idle_timeout) from error
+        if len(body) > _MAX_COMPACTED_BODY:
+            raise ModelError("the compacted history is over 64 MiB", retryable=False)
         if items := compacted_items(body):
             return [with_origin(item, origin) for item in items]
-        server = self._server(response.url)
+        server = self._server(str(response.url))
         raise unexpected_answer(
-            response.status, response.headers, body[:4096], server=server, expected="a compacted history"
+            response.status_code, response.headers, body[:4096], server=server, expected="a compacted history"
         )
 
     def _hint(self) -> str:
@@ -337,18 +337,3 @@ def _fixed_headers(provider: Provider, originator: str, version: str) -> dict[st
     if provider.id == "openai":
         headers["version"] = version
     return headers
-
-
-async def _read_compacted_body(response: Answer, idle_timeout: float) -> bytes:
-    body = bytearray()
-    try:
-        while True:
-            async with asyncio.timeout(idle_timeout):
-                chunk = await response.read()
-            if not chunk:
-                return bytes(body)
-            body += chunk
-            if len(body) > _MAX_COMPACTED_BODY:
-                raise ModelError("the compacted history is over 64 MiB", retryable=False)
-    except (HttpError, OSError) as error:
-        raise broken_stream(error, idle_timeout=idle_timeout) from error
