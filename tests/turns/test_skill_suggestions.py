@@ -279,6 +279,11 @@ async def test_a_skill_that_a_message_names_in_words_is_suggested_and_marked(pla
     )
     assert [len(suggestions(request)) for request in requests] == [0, 0, 1]
     assert f"- release-notes [named by the user]: {NOTES} (file: {path})" in suggestions(requests[2])[0].splitlines()
+    # The list has it in full, and the text must not say otherwise.
+    assert f"- release-notes: {NOTES} (file: " in texts(requests[2], "developer")[0]
+    assert suggestions(requests[2])[0].splitlines()[1] == (
+        "Skills that the user's next message names in words. Read the file of each before you begin."
+    )
     assert [(event.name, event.named) for event in watched.of(events.SkillSuggested)] == [("release-notes", True)]
     assert requests[2].input_bytes.startswith(requests[1].input_bytes[:-1])
 
