@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.context.agents_md import find_project_root
+from codex_py.errors import ToolError
 from codex_py.plugins.manifests import plugin_skills
 from codex_py.protocol.events import CommandStarted, SkillUsed
 from codex_py.protocol.items import ResponseItem
@@ -208,9 +209,15 @@ class SessionSkills:
         return self._settings.include_instructions and self._rendered is not None and self._rendered.hides_descriptions
 
     def load_finder(self) -> SkillFinder:
-        """Finds skills that the list does not show in full. Loaded on first use."""
+        """Finds skills that the list does not show in full. Loaded on first use.
+
+        Raises `ToolError` in a Python without SQLite.
+        """
         if self.finder is None:
-            from codex_py.core.skill_finder import SkillFinder  # only where the list is short of skills
+            try:
+                from codex_py.core.skill_finder import SkillFinder  # only where the list is short of skills
+            except ImportError as error:
+                raise ToolError(f"skills cannot be searched: {error}") from error
 
             self.finder = SkillFinder(
                 lambda: self._settings.roots, self._settings.may_read, keeps_ledger=self._settings.keep_ledger

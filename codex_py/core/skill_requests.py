@@ -109,7 +109,11 @@ class SkillRequests(Value):
         texts, rendered = texts_of(inputs), self.skills.rendered
         if not (texts and rendered and (named or self.skills.hides_descriptions)):
             return
-        finder, catalog = self.skills.load_finder(), self.skills.catalog
+        try:
+            finder, catalog = self.skills.load_finder(), self.skills.catalog
+        except CodexError as error:
+            self.listeners.warn_once(str(error))
+            return
         injected = {skill.canonical_path for skill in requested}
         injected |= _load_finder().loaded_skills(catalog.listed(), self.history.items)
         named = [skill for skill in named if skill.canonical_path not in injected]

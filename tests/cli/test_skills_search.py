@@ -272,6 +272,18 @@ def test_without_fts5_a_session_says_so_once_and_works(without_fts5: Place, skil
     )
 
 
+def test_a_python_without_sqlite_says_so_once_and_works(place: Place, skills: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['sqlite3'] = None\n")
+    other = place.with_env(PYTHONPATH=os.pathsep.join([str(tmp_path), place.env.get("PYTHONPATH", "")]))
+    top = add_more_than_the_list_holds(other)
+    with FakeResponses([call("c1", "skill_search", {"query": "charge the customer"})], [say("done")]) as model:
+        other.use_model(model.base_url, top)
+        ended = started(other, "exec", QUERY)
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
+    warnings = [line for line in ended.stderr.splitlines() if line.startswith("warning: skills cannot be searched: ")]
+    assert len(warnings) == 1
+
+
 @pytest.mark.parametrize("damage", [make_unwritable, make_damaged])
 def test_a_session_that_cannot_use_the_index_suggests_all_the_same(
     place: Place, skills: Path, damage: Callable[[Place], None]
