@@ -1,33 +1,34 @@
-"""Unpacks an archive with skills into a new directory: zip, tar, and tar compressed with gzip, bzip2 or xz.
+"""Unpacks an archive with skills into a new directory: zip, and tar, also compressed.
 
-An archive is other people's work: every member is checked before it is written, and counted while it is unpacked.
+`tarfile` and `zipfile` read it. Every member is checked and counted before it is written; links are refused.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
 import lzma
-import os
-import stat
+import shutil
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, NamedTuple
 
 from codex_py.errors import UserError
 from codex_py.services.plugin_fetch import MAX_BYTES, MAX_FILE_BYTES, MAX_FILES
 from codex_py.skills.tree import TreeRefused, check_clashes, check_name
+from codex_py.text.files import os_reason
 
-_CHUNK_BYTES: Final = 256 * 1024
 _MEBIBYTE: Final = 1024 * 1024
-# Of one member of a tar, with its long names and attributes: `tarfile` reads these into memory whole.
+# Of long names and attributes in a tar: `tarfile` reads these into memory whole.
 _MAX_HEADER_BYTES: Final = 256 * 1024
-_PACKED: Final = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
+_HEADER_TYPES: Final = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
+# Where the mode of a file lies in a zip made on Unix.
+_ZIP_MODE_SHIFT: Final = 16
+_STARTS: Final = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")
 # What `zipfile` and `tarfile` raise for a damaged file.
 _DAMAGE: Final = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, OverflowError),
@@ -36,36 +37,21 @@ _DAMAGE: Final = (
 
 
 class _Member(NamedTuple):
+    """A file, with a `stream` of its content, or a directory, without."""
+
     path: str
     size: int
-    mode: int
-    link: str | None
+    is_program: bool
     stream: IO[bytes] | None
 
 
-def unpack(archive: Path, directory: Path) -> None:
-    """Write the files of an archive below a new directory. Raises `UserError` for one that is refused or damaged."""
-    directory.mkdir(mode=0o700)
-    written: list[str] = []
-    total = 0
-    try:
-        for member in _members(archive):
-            path = _checked_path(member.path)
-            if len(written) >= MAX_FILES:
-                raise _refusal(f"it has more than {MAX_FILES} files")
-            written.append(path)
-            total += _write(member, directory / path, MAX_BYTES - total)
-        check_clashes(written)
-        if len(set(written)) != len(written):
-            raise _refusal("it has two files with one path")
-    except TreeRefused as error:
-        raise _refusal(str(error)) from None
-    except FileExistsError as error:
-        raise _refusal(f"it has two files at `{Path(error.filename or '').name}`") from None
-    except _DAMAGE as error:
-        raise UserError(f"cannot unpack `{archive}`: {str(error)[:200] or 'it is damaged'}") from None
-    except OSError as error:
-        raise UserError(f"cannot unpack `{archive}`: {(error.strerror or str(error)).lower()}") from error
+class _TarMember(tarfile.TarInfo):
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _TarMember:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _HEADER_TYPES and found.size > _MAX_HEADER_BYTES:
+            raise _refusal("names and attributes of a file in it are too large")
+        return found
 
 
 def is_archive(path: Path) -> bool:
@@ -75,129 +61,79 @@ def is_archive(path: Path) -> bool:
             head = file.read(512)
     except OSError:
         return False
-    packed = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")
-    return head.startswith(packed) or head[257:262] == b"ustar"
+    return head.startswith(_STARTS) or head[257:262] == b"ustar"
 
 
-class _LimitedReader(io.BufferedIOBase):
-    """The bytes of a tar, up to as many as its next part may have."""
+def unpack(archive: Path, directory: Path) -> None:
+    """Write the files of an archive below a new directory. Raises `UserError` for one that is refused or damaged."""
+    directory.mkdir(mode=0o700)
+    paths: set[str] = set()
+    total = 0
+    try:
+        members = _zip_members(archive) if zipfile.is_zipfile(archive) else _tar_members(archive, directory)
+        for number, member in enumerate(members, 1):
+            path = _checked_path(member.path)
+            total += member.size
+            if number > MAX_FILES:
+                raise _refusal(f"it has more than {MAX_FILES} files and directories")
+            if member.size > MAX_FILE_BYTES:
+                raise _refusal(f"`{member.path}` is larger than {MAX_FILE_BYTES // _MEBIBYTE} MiB")
+            if total > MAX_BYTES:
+                raise _refusal(f"it unpacks to more than {MAX_BYTES // _MEBIBYTE} MiB")
+            if member.stream is None:
+                continue
+            if path in paths:
+                raise _refusal(f"it has two files at `{path}`")
+            paths.add(path)
+            target = directory / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as out:
+                shutil.copyfileobj(member.stream, out)
+            target.chmod(0o700 if member.is_program else 0o600)
+        check_clashes(paths)
+    except (TreeRefused, tarfile.FilterError) as error:
+        raise _refusal(str(error)) from None
+    except _DAMAGE as error:
+        raise UserError(f"cannot unpack `{archive}`: {str(error)[:200] or 'it is damaged'}") from None
+    except OSError as error:
+        raise UserError(f"cannot unpack `{archive}`: {os_reason(error)}") from error
 
-    def __init__(self, stream: io.BufferedIOBase) -> None:
-        self._stream = stream
-        self._left = 0
 
-    def allow(self, size: int) -> None:
-        """Let so many more bytes be read; what was left of earlier permission is lost."""
-        self._left = size + 2 * tarfile.RECORDSIZE
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """The next bytes. Raises `UserError` beyond what is allowed."""
-        found = self._stream.read(size)
-        self._left -= len(found)
-        if self._left < 0:
-            raise _refusal("names and attributes of a file in it are too large")
-        return found
-
-
-def _members(archive: Path) -> Iterator[_Member]:
-    with archive.open("rb") as file:
-        head = file.read(8)
-    if head.startswith(b"PK"):
-        yield from _zip_members(archive)
-        return
-    with ExitStack() as stack:
-        opened = next((opener for magic, opener in _PACKED if head.startswith(magic)), None)
-        stream = stack.enter_context(opened(archive, "rb") if opened else archive.open("rb"))
-        reader = _LimitedReader(stream)
-        reader.allow(_MAX_HEADER_BYTES)
-        tar = stack.enter_context(tarfile.open(fileobj=reader, mode="r|"))
-        yield from _tar_members(tar, reader)
-
-
-def _tar_members(tar: tarfile.TarFile, reader: _LimitedReader) -> Iterator[_Member]:
-    count = 0
-    while (entry := tar.next()) is not None:
-        count += 1
-        if count > MAX_FILES:
-            raise _refusal(f"it has more than {MAX_FILES} files and directories")
-        if entry.isdir():
-            _checked_path(entry.name)
-        elif not (entry.isreg() or entry.issym()):
-            raise _refusal(f"`{entry.name}` is not a regular file")
-        elif entry.size > MAX_FILE_BYTES:
-            raise _too_large(entry.name)
-        else:
-            reader.allow(entry.size)
-            stream = tar.extractfile(entry) if entry.isreg() else None
-            yield _Member(entry.name, entry.size, entry.mode, entry.linkname if entry.issym() else None, stream)
-        reader.allow(_MAX_HEADER_BYTES)
+def _tar_members(archive: Path, directory: Path) -> Iterator[_Member]:
+    with tarfile.open(archive, tarinfo=_TarMember) as tar:
+        for entry in tar:
+            if entry.islnk() or entry.issym():
+                raise _refusal(f"`{entry.name}` is a link")
+            safe = tarfile.data_filter(entry, str(directory))
+            # The name as it is written: the filter makes absolute ones relative.
+            size = entry.size if entry.isreg() else 0
+            yield _Member(entry.name, size, bool((safe.mode or 0) & 0o100), tar.extractfile(entry))
 
 
 def _zip_members(archive: Path) -> Iterator[_Member]:
     with zipfile.ZipFile(archive) as file:
         for entry in file.infolist():
-            if entry.is_dir():
-                _checked_path(entry.filename)
-                continue
-            if entry.flag_bits & 1:
-                raise _refusal("it is encrypted")
-            mode = entry.external_attr >> 16
-            if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFLNK):
+            mode = entry.external_attr >> _ZIP_MODE_SHIFT
+            if mode & 0o170000 not in (0, 0o100000, 0o040000):
                 raise _refusal(f"`{entry.filename}` is not a regular file")
-            if entry.file_size > MAX_FILE_BYTES:
-                raise _too_large(entry.filename)
+            # Others are decompressed without a limit.
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise _refusal(f"`{entry.filename}` is compressed in an unusual way")
+            if entry.is_dir():
+                yield _Member(entry.filename, 0, False, None)
+                continue
             with file.open(entry) as stream:
-                if stat.S_ISLNK(mode):
-                    link = stream.read(4096).decode("utf-8", "surrogateescape")
-                    yield _Member(entry.filename, len(link), mode, link, None)
-                else:
-                    yield _Member(entry.filename, entry.file_size, mode, None, stream)
+                yield _Member(entry.filename, entry.file_size, bool(mode & 0o100), stream)
 
 
 def _checked_path(name: str) -> str:
-    """A member's path, without a leading `./`. Raises `UserError` for one that leads out of the directory."""
+    """A member's path, without a leading `./`. Raises for one that leads out of the directory, or cannot be shown."""
     path = PurePosixPath(name)
-    if name.startswith("/") or ".." in path.parts or "\0" in name or (len(name) > 1 and name[1] == ":"):
+    if name.startswith("/") or ".." in path.parts or "\0" in name or name[1:2] == ":":
         raise _refusal(f"the path `{name[:200]}` leads out of it")
     for depth in range(1, len(path.parts) + 1):
         check_name("/".join(path.parts[:depth]))
     return path.as_posix()
-
-
-def _write(member: _Member, target: Path, left: int) -> int:
-    """Write one member, counted; the bytes written."""
-    if member.size > MAX_FILE_BYTES:
-        raise _too_large(member.path)
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if member.link is not None:
-        base = PurePosixPath(member.path).parent / member.link
-        depth = 0
-        for part in base.parts:
-            depth += -1 if part == ".." else part not in (".", "")
-            if depth < 0 or member.link.startswith("/"):
-                raise _refusal(f"`{member.path}` is a link that leads out of it")
-        target.symlink_to(member.link)
-        return 0
-    # No member may be written through a link that another member has made.
-    if os.path.realpath(target.parent) != str(target.parent):
-        raise _refusal(f"`{member.path}` is behind a link")
-    assert member.stream is not None
-    mode = 0o700 if member.mode & 0o100 else 0o600
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    count = 0
-    with os.fdopen(descriptor, "wb") as out:
-        while chunk := member.stream.read(_CHUNK_BYTES):
-            count += len(chunk)
-            if count > MAX_FILE_BYTES:
-                raise _too_large(member.path)
-            if count > left:
-                raise _refusal(f"it unpacks to more than {MAX_BYTES // _MEBIBYTE} MiB")
-            out.write(chunk)
-    return count
-
-
-def _too_large(path: str) -> UserError:
-    return _refusal(f"`{path}` is larger than {MAX_FILE_BYTES // _MEBIBYTE} MiB")
 
 
 def _refusal(why: str) -> UserError:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tarfile
+import zipfile
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codex_py.errors import UsageError, UserError
+from codex_py.services.plugin_fetch import MAX_FILE_BYTES
 from codex_py.services.skill_archive import unpack
 from codex_py.services.skill_source import parse_source
 
@@ -26,10 +29,6 @@ from codex_py.services.skill_source import parse_source
         "https://example.com/x.git#main:../up",
         "https://example.com/x.git#main:-x",
         "https://example.com/x.git//.git/hooks",
-        "npm:git+https://example.com/x.git",
-        "npm:../x",
-        "npm:-g",
-        "npm:x@file:../y",
         "",
         "a\x1b[31m",
         "no/such/path/here/at-all!",
@@ -50,8 +49,6 @@ def test_an_unsafe_address_is_refused(tmp_path: Path, source: str) -> None:
         ("git@h.example:o/r.git#v1", ("git", "git@h.example:o/r.git", "v1", "")),
         ("o/r", ("git", "https://github.com/o/r.git", None, "")),
         ("o/r/skills/x#v1", ("git", "https://github.com/o/r.git", "v1", "skills/x")),
-        ("npm:@scope/name@1.2.0", ("npm", "@scope/name", "1.2.0", "")),
-        ("@scope/name", ("npm", "@scope/name", None, "")),
     ],
 )
 def test_an_address_names_a_version_and_a_directory(
@@ -80,6 +77,7 @@ ARCHIVES: dict[str, list[tarfile.TarInfo]] = {
     "above": [member("../SKILL.md")],
     "absolute": [member("/tmp/SKILL.md")],
     "inside": [member("a/../../SKILL.md")],
+    "link inside": [member("a/in", 0, type=tarfile.SYMTYPE, linkname="SKILL.md"), member("a/SKILL.md")],
     "link": [member("a/out", 0, type=tarfile.SYMTYPE, linkname="../../x")],
     "through": [member("a", 0, type=tarfile.SYMTYPE, linkname="b"), member("b/x"), member("a/SKILL.md")],
     "hard": [member("a/out", 0, type=tarfile.LNKTYPE, linkname="/etc/passwd")],
@@ -95,6 +93,34 @@ def test_a_malicious_archive_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match=r"^the archive is refused: [^\n]*$"):
         unpack(tar_with(tmp_path / "a.tgz", *ARCHIVES[name]), tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tgz", "out"]
+
+
+def zip_with(archive: Path, name: str, *, mode: int = 0, size: int = 1, how: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(archive, "w", how) as out:
+        info = zipfile.ZipInfo(name)
+        info.external_attr, info.compress_type = mode << 16, how
+        out.writestr(info, b"x" * size)
+    return archive
+
+
+ZIPS: dict[str, dict[str, Any]] = {
+    "above": {"name": "../SKILL.md"},
+    "absolute": {"name": "/tmp/SKILL.md"},
+    "drive": {"name": "C:/SKILL.md"},
+    "link": {"name": "a/out", "mode": 0o120777},
+    "device": {"name": "a/zero", "mode": 0o020666},
+    "option": {"name": "a/-rf"},
+    "bomb": {"name": "a/big", "size": MAX_FILE_BYTES + 1},
+    "no limit": {"name": "a/SKILL.md", "how": zipfile.ZIP_BZIP2},
+}
+
+
+@pytest.mark.parametrize("name", ZIPS)
+def test_a_malicious_zip_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"^the archive is refused: [^\n]*$"):
+        unpack(zip_with(tmp_path / "a.zip", **ZIPS[name]), tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "out"]
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
 
 
 def test_a_damaged_archive_is_an_error(tmp_path: Path) -> None:
