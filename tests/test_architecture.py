@@ -137,9 +137,11 @@ COMMAND_LINES: Final = {
     ("cli/sessions.py", "list_stored"),
     ("cli/skills.py", "diagnose"),
     ("cli/skills.py", "search_skills"),
+    ("cli/skills.py", "show_skill"),
     ("cli/skills_report.py", "report_skills"),
     ("cli/skills_test.py", "test_skill"),
     ("cli/skills_install.py", "install_skills"),
+    ("cli/skills_install.py", "update_skills"),
 }
 
 # What happens while a module is imported, and has to: an interrupt ends the console script before there is anything to
@@ -182,7 +184,7 @@ LAZY: Final = {
     # Only to go on with an earlier session.
     ("core/build.py", "codex_py.core.resume"),
     # Only when a skill is named or used.
-    # Only for who has a `skills.lock`.
+    # Only for who has installed skills.
     ("core/build.py", "codex_py.services.skill_trust"),
     # Only where the list is short of skills.
     ("core/session_skills.py", "codex_py.core.skill_finder"),

@@ -93,6 +93,11 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in clean]
 
 
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def is_agreed(question: str, *, yes: bool, needs: str = "", otherwise: str = "nothing was changed") -> bool:
     """Ask a yes-or-no question on the terminal; any answer except yes counts as no, and `otherwise` is printed.
 
@@ -101,7 +106,7 @@ def is_agreed(question: str, *, yes: bool, needs: str = "", otherwise: str = "no
     """
     if yes:
         return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         if not needs:
             return True
         raise UsageError(f"{needs} needs approval, and nobody can be asked", hint="pass --yes")

@@ -12,21 +12,13 @@ import typer
 from codex_py.cli import skills_view as view
 from codex_py.cli.console import print_note, print_warnings
 from codex_py.cli.skill_choice import Cwd, Refresh, Target, choose_skills, look_here
-from codex_py.cli.skills_deps import show_needs
-from codex_py.cli.skills_install import (
-    accept_skill,
-    install_skills,
-    list_outdated,
-    remove_skill,
-    show_difference,
-    sync_skills,
-    update_skills,
-)
+from codex_py.cli.skills_deps import needs_of, print_orphans, show_needs
+from codex_py.cli.skills_install import install_skills, remove_skill, sync_skills, update_skills
 from codex_py.cli.skills_install_view import print_installed
-from codex_py.cli.skills_lint import fix_skills, lint, prune_servers
+from codex_py.cli.skills_lint import find_orphans, fix_skills, lint, prune_servers
 from codex_py.cli.skills_report import report_skills, show_usage
 from codex_py.cli.skills_test import test_skill
-from codex_py.cli.typer_command import Json, Overrides, Profile, Yes, run_commands
+from codex_py.cli.typer_command import Json, Overrides, Profile, Yes, command_first, run_commands
 from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UsageError, UserError
 from codex_py.services import skill_admin
@@ -39,6 +31,15 @@ from codex_py.skills.rules import idle_rules
 _ABOUT: Final = "Look at the skills, switch them on and off, and find out why one does not work."
 
 
+# Names of version 0.1, and the commands that do that now.
+_RENAMED: Final = {
+    "deps": ("show",),
+    "outdated": ("update", "--check"),
+    "diff": ("update", "--diff"),
+    "accept": ("update", "--accept"),
+}
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run `codex-py skills` with these arguments; give back the exit status."""
     commands = {
@@ -48,21 +49,23 @@ def run(arguments: Sequence[str]) -> int:
         "disable": disable_skill,
         "doctor": diagnose,
         "lint": lint,
-        "usage": show_usage,
         "report": report_skills,
         "test": test_skill,
-        "deps": show_needs,
-        "rank": rank_skills,
         "search": search_skills,
         "install": install_skills,
         "update": update_skills,
-        "outdated": list_outdated,
-        "diff": show_difference,
-        "accept": accept_skill,
         "remove": remove_skill,
         "sync": sync_skills,
-        "prune": prune_servers,
     }
+    # Names of version 0.1 too: they print their new name, and no help lists them.
+    old = {"usage": show_usage, "rank": rank_skills, "prune": prune_servers}
+    arguments = command_first(arguments, {**commands, **old, **_RENAMED})
+    name = arguments[0] if arguments else ""
+    if name in _RENAMED:
+        arguments = [*_RENAMED[name], *arguments[1:]]
+        print_note(f"`skills {name}` is now `codex-py skills {' '.join(_RENAMED[name])}`")
+    elif name in old:
+        commands = {**commands, name: old[name]}
     return run_commands(commands, arguments, name="skills", about=_ABOUT)
 
 
@@ -100,16 +103,35 @@ def list_skills(
 
 
 def show_skill(
-    target: Target,
+    target: Annotated[
+        str | None, typer.Argument(metavar="[NAME|PATH]", help="A skill's whole name, or its file or directory.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Try what is needed: start servers, run programs with `--version`.")
+    ] = False,
+    orphans: Annotated[bool, typer.Option("--orphans", hidden=True)] = False,
     cwd: Cwd = None,
     overrides: Overrides = None,
     profile: Profile = None,
     as_json: Json = False,
 ) -> int:
-    """Show one skill: what it says of itself, what it needs, its files, and its SKILL.md."""
+    """Show one skill: what it says of itself, its files, its SKILL.md. Without a name, what all skills need.
+
+    Needs are MCP servers, environment variables and programs, each with whether it is there. With `--check` the exit
+    status is 1 when one does not work.
+    """
     found = look_here(cwd, overrides, profile)
-    chosen = choose_skills(found.catalog, target)
-    view.print_skills(chosen.skills, found.catalog, as_json=as_json)
+    if orphans:
+        print_note("`--orphans` is now part of `codex-py skills doctor`")
+        print_orphans(found, as_json=as_json)
+        return 0
+    if target is None:
+        skills = [skill for skill in found.catalog.skills if found.catalog.is_enabled(skill)]
+        return show_needs(found, skills, check=check, as_json=as_json)
+    chosen = choose_skills(found.catalog, target).skills
+    if check:
+        return show_needs(found, chosen, check=True, as_json=as_json)
+    view.print_skills(chosen, found.catalog, needs_of(found, chosen), as_json=as_json)
     return 0
 
 
@@ -159,7 +181,7 @@ def diagnose(
         rules=skill_rules(found.loaded),
         never_install=settings.never_install_mcp,
     )
-    view.print_examination(examination, as_json=as_json)
+    view.print_examination(examination, find_orphans(found), as_json=as_json)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`codex-py skills install`, `update`, `remove`, `accept`, `outdated`, `diff`, `sync`: skills with a known origin."""
+"""`codex-py skills install`, `update`, `remove` and `sync`: skills whose source is known."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import typer
 from codex_py.cli import skills_install_view as view
 from codex_py.cli.console import is_agreed, load_local_config, print_json, print_note
 from codex_py.cli.skill_choice import Cwd, directory_at
+from codex_py.cli.skills_old_lock import take_over
 from codex_py.cli.typer_command import Json, Yes
 from codex_py.core.session_skills import skill_sources
 from codex_py.errors import UsageError, UserError
@@ -26,8 +27,7 @@ from codex_py.services.skill_install import (
     find_skills,
     opened_target,
     put_in_place,
-    read_entries,
-    record_entry,
+    record_skill,
     require_free,
     stage_skill,
     take_out,
@@ -39,17 +39,16 @@ from codex_py.services.skill_origins import (
     capabilities_of,
     capability_lines,
     installed_skills,
-    other_lock,
     store_tree,
     stored_tree,
     target_of,
+    targets,
     tree_diff,
 )
 from codex_py.services.skill_source import fetch_source, parse_source
 from codex_py.services.work_directory import work_directory
-from codex_py.skills.lock import now
+from codex_py.skills.records import now
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.skills.vercel_lock import drop_entry, put_entry
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize
 
@@ -68,7 +67,7 @@ def install_skills(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A git URL (`URL#REF:DIR`), a directory, an archive, `owner/repository` of GitHub, or `npm:NAME`.",
+            help="A git URL (`URL#REF:DIR`), `owner/repository` of GitHub, a directory, or an archive.",
         ),
     ],
     skill: Annotated[
@@ -83,10 +82,11 @@ def install_skills(
 ) -> int:
     """Install skills after showing what they bring. Nothing of the source is run.
 
-    Their origin and content are written to `skills.lock` beside them. Outside of a terminal, `--yes` is needed.
+    Their source is written to the lock file that other agents read too, your consent to $CODEX_HOME. Outside of a
+    terminal, `--yes` is needed.
     """
     request = _request(cwd)
-    target = target_of(request, scope)
+    target = target_of(request, scope, os.environ)
     wanted = parse_source(source, cwd=request.cwd)
     with _work_directory(request) as stage:
         fetched = fetch_source(wanted, stage, os.environ)
@@ -95,9 +95,11 @@ def install_skills(
             for each in found:
                 print_note(*view.staged_lines(stage_skill(each, fetched, stage / "shown", pinned=pin)))
             return 0
+        take_over(request, yes=yes)
         with opened_target(target) as draft:
             staged = [stage_skill(each, fetched, draft, pinned=pin) for each in found]
             for each in staged:
+                _require_one_place(request, target, each.name)
                 require_free(target, each)
                 print_note(*view.staged_lines(each))
             names = ", ".join(f"`{each.name}`" for each in staged)
@@ -105,17 +107,25 @@ def install_skills(
             needs = f"installing {names}"
             if not is_agreed(f"install {them}?", yes=yes, needs=needs, otherwise="nothing was installed"):
                 return 1
-            records = [_place(request, target, each) for each in staged]
+            for each in staged:
+                _place(request, target, each)
+                print_note(
+                    f"installed the skill `{each.name}` in `{target.root / each.name}`; it counts from the next turn on"
+                )
+    if not target.has_records:
+        print_note("your consent is not recorded, because this command runs in the sandbox")
     if as_json:
-        print_json([view.installed_record(record) for record in records])
+        print_json([view.installed_record(InstalledSkill(each.name, target, each.record)) for each in staged])
     return 0
 
 
 def update_skills(
     names: Names = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only tell what is behind; the exit status is 1 when something is.")
+        bool, typer.Option("--check", help="Only list what is behind; the exit status is 1 when something is.")
     ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show how a skill differs from what you agreed to.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Agree to a skill as it is on disk now.")] = False,
     scope: OneScope = None,
     yes: Yes = False,
     cwd: Cwd = None,
@@ -123,9 +133,20 @@ def update_skills(
 ) -> int:
     """Fetch newer versions of installed skills, show what changes, and put them in place.
 
-    Pinned skills are left as they are. With `--check` nothing is changed.
+    Pinned skills are left as they are. With `--check` or `--diff` nothing is changed.
     """
+    if check + diff + accept > 1:
+        raise UsageError("`--check`, `--diff` and `--accept` do not go together", hint="use one at a time")
     request = _request(cwd)
+    if diff or accept:
+        if len(names or ()) != 1:
+            raise UsageError(f"`{'--diff' if diff else '--accept'}` needs the name of one skill")
+        if diff:
+            return _show_difference(request, _one(request, (names or [""])[0], scope))
+        take_over(request, yes=yes)
+        return _accept(request, _one(request, (names or [""])[0], scope), yes=yes)
+    if not check:
+        take_over(request, yes=yes)
     chosen = _named(request, names or (), scope)
     with _work_directory(request) as stage:
         sources = SourceCache(stage, os.environ)
@@ -139,117 +160,96 @@ def update_skills(
     return 1 if failures or declined else 0
 
 
-def list_outdated(scope: OneScope = None, cwd: Cwd = None, as_json: Json = False) -> int:
-    """List the installed skills whose source has another version now. Nothing is changed."""
-    request = _request(cwd)
-    with _work_directory(request) as stage:
-        behind, failures = _find_behind(_named(request, (), scope), SourceCache(stage, os.environ))
-        view.print_behind(behind, as_json=as_json)
-    return 1 if failures else 0
-
-
 def remove_skill(name: Name, scope: OneScope = None, yes: Yes = False, cwd: Cwd = None) -> int:
-    """Remove an installed skill: its files and its entry in `skills.lock`. Edited files are kept aside."""
+    """Remove an installed skill: its files, and its entry in the lock file. Edited files are kept aside."""
     request = _request(cwd)
+    take_over(request, yes=yes)
     installed = _one(request, name, scope)
-    if not is_agreed(f"remove `{installed.directory}`?", yes=yes):
+    if not is_agreed(f"remove `{installed.directory}`?", yes=yes, needs=f"removing `{name}`"):
         return 1
     with opened_target(installed.target) as stage:
         _keep_edited(request, installed)
         take_out(installed.target, name, stage)
-        if installed.other:
-            drop_entry(installed.other, name)
     print_note(f"removed the skill `{name}` from `{installed.target.root}`")
-    if installed.entry.declared.servers:
-        print_note("its MCP servers may still be configured: `codex-py skills deps --orphans` lists them")
+    if installed.record.declared.servers:
+        print_note("its MCP servers may still be configured: `codex-py skills doctor` lists them")
     return 0
 
 
-def accept_skill(name: Name, scope: OneScope = None, yes: Yes = False, cwd: Cwd = None) -> int:
-    """Agree to an installed skill as it is on disk now: `skills.lock` takes its content and capabilities."""
+def sync_skills(scope: Scope = "project", yes: Yes = False, cwd: Cwd = None) -> int:
+    """Make the skills what the project's `skills-lock.json` says: fetch what is missing, put back what was changed.
+
+    Files that are replaced are kept aside. Skills without an entry stay as they are.
+    """
     request = _request(cwd)
-    installed = _one(request, name, scope)
+    take_over(request, yes=yes)
+    target = target_of(request, scope, os.environ)
+    wrong = [
+        each for each in installed_skills(request, os.environ, scope) if each.target == target and not each.is_as_locked
+    ]
+    if not wrong:
+        print_note(f"everything in `{target.root}` is what the lock says")
+        return 0
+    status = 0
+    with _work_directory(request) as work, opened_target(target) as stage:
+        sources = SourceCache(work, os.environ)
+        ready: list[StagedSkill] = []
+        for each in wrong:
+            try:
+                found, fetched = sources.locked(each)
+                staged = stage_skill(found, fetched, stage, pinned=each.record.pinned)
+                is_same = staged.record.tree_hash == each.record.tree_hash
+                ready.append(staged._replace(record=each.record) if is_same else staged)
+                print_note(*view.staged_lines(staged))
+            except UserError as error:
+                status = 1
+                print_note(f"error: {error}", *([f"hint: {error.hint}"] if error.hint else []))
+        names = ", ".join(f"`{each.name}`" for each in ready)
+        if ready and not is_agreed(f"put {names} in place?", yes=yes, needs=f"replacing {names}"):
+            return 1
+        for each in ready:
+            _place(request, target, each)
+            print_note(f"put the skill `{each.name}` in place, from {view.origin(each.record)}")
+    return status
+
+
+def _accept(request: SkillRootsRequest, installed: InstalledSkill, *, yes: bool) -> int:
+    """Record an installed skill as it is on disk. Raises `UserError`."""
+    name, record = installed.name, installed.record
     tree = current_hash(installed.directory)
     if tree is None:
         raise UserError(f"the skill `{name}` cannot be read in `{installed.directory}`")
-    if installed.is_ours and tree == installed.entry.tree_hash:
-        print_note(f"the skill `{name}` is what was agreed to already")
+    if tree == record.tree_hash:
+        print_note(f"the skill `{name}` is what you agreed to already")
         return 0
+    if not installed.target.has_records:
+        raise UserError("consent cannot be recorded in the sandbox", hint="run this command outside of it")
     declared = capabilities_of(installed.directory)
-    print_note(*(f"  {line}" for line in capability_lines(installed.entry.declared, declared)))
-    if not is_agreed(f"agree to `{installed.directory}` as it is?", yes=yes):
+    print_note(*(f"  {line}" for line in capability_lines(record.declared, declared)))
+    question = f"agree to `{installed.directory}` as it is?"
+    if not is_agreed(question, yes=yes, needs=f"agreeing to `{name}`"):
         return 1
     with opened_target(installed.target):
-        record_entry(installed.target, name, installed.entry.replace(tree_hash=tree, declared=declared, date=now()))
+        record_skill(installed.target, name, record.replace(tree_hash=tree, declared=declared, date=now()))
     store_tree(request.home, installed.directory)
     print_note(f"accepted the skill `{name}` as it is")
     return 0
 
 
-def show_difference(name: Name, scope: OneScope = None, cwd: Cwd = None) -> int:
-    """Show how an installed skill differs from what was agreed to: capabilities first, then the text."""
-    request = _request(cwd)
-    installed = _one(request, name, scope)
+def _show_difference(request: SkillRootsRequest, installed: InstalledSkill) -> int:
+    """Print the capabilities first, then the text."""
     if not installed.is_edited:
-        state = "what was agreed to" if installed.directory.is_dir() else "not there: see `skills sync`"
-        print_note(f"the skill `{name}` is {state}")
+        state = "what you agreed to" if installed.directory.is_dir() else "not there: see `codex-py skills sync`"
+        print_note(f"the skill `{installed.name}` is {state}")
         return 0
-    with _work_directory(request) as stage:
-        before = stored_tree(request.home, installed.entry.tree_hash) or SourceCache(stage, os.environ).agreed(
-            installed
-        )
-        for line in capability_lines(installed.entry.declared, capabilities_of(installed.directory)):
-            print(sanitize(line))
-        if before is None:
-            print_note("the text that was agreed to is not available any more, so it cannot be compared")
-            return 0
-        sys.stdout.write(sanitize(tree_diff(before, installed.directory)))
+    for line in capability_lines(installed.record.declared, capabilities_of(installed.directory)):
+        print(sanitize(line))
+    before = stored_tree(request.home, installed.record.tree_hash)
+    if before is None:
+        print_note("the text that you agreed to is not kept any more, so it cannot be compared")
+        return 0
+    sys.stdout.write(sanitize(tree_diff(before, installed.directory)))
     return 0
-
-
-def sync_skills(scope: Scope = "project", yes: Yes = False, cwd: Cwd = None) -> int:
-    """Make the skills what the project's `skills.lock` says: fetch what is missing, put back what was changed.
-
-    Files that are replaced are kept aside. Skills without an entry stay as they are.
-    """
-    request = _request(cwd)
-    target = target_of(request, scope)
-    wrong = [
-        each
-        for each in installed_skills(request, os.environ, scope)
-        if each.is_ours and each.target == target and current_hash(each.directory) != each.entry.tree_hash
-    ]
-    if not wrong:
-        print_note(f"everything in `{target.root}` is what the lock says")
-    edited = ", ".join(f"`{each.name}`" for each in wrong if each.is_edited)
-    if edited and not is_agreed(f"replace the changed files of {edited}?", yes=yes):
-        return 1
-    status = 0
-    with _work_directory(request) as work:
-        sources = SourceCache(work, os.environ)
-        for each in wrong:
-            try:
-                _restore(request, each, sources)
-            except UserError as error:
-                status = 1
-                print_note(f"error: {error}")
-    return status
-
-
-def _restore(request: SkillRootsRequest, installed: InstalledSkill, sources: SourceCache) -> None:
-    """Put back the version of the lock. Raises `UserError` when the source does not have it."""
-    found, fetched = sources.available(installed, at_lock=True)
-    with opened_target(installed.target) as stage:
-        staged = stage_skill(found, fetched, stage, pinned=installed.entry.pinned)
-        if staged.entry.tree_hash != installed.entry.tree_hash:
-            raise UserError(
-                f"the skill `{installed.name}` in `{installed.entry.source}` is not the one of the lock",
-                hint="`codex-py skills update` takes the new one",
-            )
-        _keep_edited(request, installed)
-        put_in_place(installed.target, staged._replace(entry=installed.entry))
-    store_tree(request.home, installed.directory)
-    print_note(f"put the skill `{installed.name}` in place, from {view.origin(installed.entry)}")
 
 
 def _request(cwd: Path | None) -> SkillRootsRequest:
@@ -292,27 +292,30 @@ def _chosen(found: Sequence[SourceSkill], names: Sequence[str], source: str) -> 
     return list(usable.values())
 
 
-def _place(request: SkillRootsRequest, target: SkillDirectory, staged: StagedSkill) -> InstalledSkill:
-    entry = read_entries(target).get(staged.name)
-    if entry is not None:
-        _keep_edited(request, InstalledSkill(staged.name, target, entry, None))
+def _place(request: SkillRootsRequest, target: SkillDirectory, staged: StagedSkill) -> None:
+    """Exchange a skill, and keep what was there if somebody edited it. Raises `UserError`."""
+    record = target.records().get(staged.name)
+    if record is not None:
+        _keep_edited(request, InstalledSkill(staged.name, target, record))
     put_in_place(target, staged)
-    other = other_lock(request, os.environ, target)
-    installed = InstalledSkill(staged.name, target, staged.entry, other)
-    store_tree(request.home, installed.directory)
-    if other is not None:
-        put_entry(other, staged.name, staged.entry, installed.directory)
-    print_note(f"installed the skill `{staged.name}` in `{installed.directory}`; it counts from the next turn on")
-    return installed
+    store_tree(request.home, target.root / staged.name)
 
 
 def _keep_edited(request: SkillRootsRequest, installed: InstalledSkill) -> None:
-    """Keep a copy of files that are not those of the lock, before they are replaced."""
+    """Keep a copy of files that nobody agreed to, before they are replaced. Raises `UserError`."""
     if installed.is_edited:
         location = store_tree(request.home, installed.directory)
         if location is None:
             raise UserError(f"the changed files of `{installed.name}` cannot be kept", hint="copy them away yourself")
         print_note(f"the changed files of `{installed.name}` are kept in `{location}`")
+
+
+def _require_one_place(request: SkillRootsRequest, target: SkillDirectory, name: str) -> None:
+    """Raise `UserError` for a skill of the user that is installed where version 0.1 installed it."""
+    for each in targets(request, os.environ, "user"):
+        if not target.is_shared and each.root != target.root and name in each.records():
+            hint = f"`codex-py skills update {name}`, or remove it first"
+            raise UserError(f"the skill `{name}` is installed in `{each.root}` already", hint=hint)
 
 
 def _named(request: SkillRootsRequest, names: Sequence[str], scope: str | None) -> list[InstalledSkill]:
@@ -341,11 +344,12 @@ def _find_behind(
     behind: list[tuple[InstalledSkill, SourceSkill]] = []
     failures = 0
     for each in chosen:
-        if each.entry.pinned:
+        if each.record.pinned:
             continue
         try:
             found, _ = sources.available(each)
-            if available_hash(found) != (each.entry.source_hash or each.entry.tree_hash):
+            agreed = each.record.source_hash or each.record.tree_hash or current_hash(each.directory)
+            if available_hash(found) != agreed:
                 behind.append((each, found))
         except UserError as error:
             failures += 1
@@ -365,10 +369,6 @@ def _update(
         name = f"`{installed.name}`"
         if not is_agreed(f"update {name}?", yes=yes, needs=f"updating {name}", otherwise=f"{name} stays as it is"):
             return False
-        _keep_edited(request, installed)
-        put_in_place(installed.target, staged)
-    store_tree(request.home, installed.directory)
-    if installed.other:
-        put_entry(installed.other, installed.name, staged.entry, installed.directory)
+        _place(request, installed.target, staged)
     print_note(f"updated the skill `{installed.name}`; it counts from the next turn on")
     return True

@@ -13,10 +13,10 @@ from typing import Any, Final
 from codex_py.cli.console import print_json, print_note, print_rows
 from codex_py.services.skill_install import SourceSkill, StagedSkill
 from codex_py.services.skill_origins import InstalledSkill, capability_lines, tree_diff
-from codex_py.skills.capabilities import Capabilities, find_commands
+from codex_py.skills.capabilities import Capabilities
 from codex_py.skills.lint import lint
-from codex_py.skills.lock import LockEntry
 from codex_py.skills.parse import parse_skill, read_skill_text
+from codex_py.skills.records import InstallRecord
 from codex_py.skills.tree import TreeFile, read_file
 from codex_py.text.sanitize import sanitize
 
@@ -43,18 +43,15 @@ _SIGNS: Final = (
 
 
 def staged_lines(staged: StagedSkill) -> Iterator[str]:
-    """The lines about a new skill: origin, files, capabilities, addresses, commands, findings."""
+    """The lines about a new skill: source, files, capabilities, findings."""
     skill = parse_skill(read_skill_text(staged.directory / "SKILL.md", None))
     yield f"skill `{staged.name}`: {skill.description[:_MAX_DESCRIPTION]}"
-    yield f"  from: {origin(staged.entry)}"
+    yield f"  from: {origin(staged.record)}"
     total = sum(file.size for file in staged.files)
     yield f"  files: {len(staged.files)}, {total} bytes"
     yield from _some([f"{file.path}  {file.size}" for file in staged.files], _MAX_FILES)
-    yield from _capability_summary(staged.declared)
-    commands = find_commands(staged.directory, staged.files)
-    if commands:
-        yield "  shell commands:"
-        yield from _some(commands, _MAX_LINES)
+    for noun, values in _named(staged.record.declared):
+        yield f"  {noun}: {', '.join(values[:_MAX_LINES])}" + (" …" if len(values) > _MAX_LINES else "")
     signs = list(_signs(staged.directory, staged.files))
     if signs:
         yield "  worth a look (found by pattern, may be harmless):"
@@ -66,45 +63,45 @@ def staged_lines(staged: StagedSkill) -> Iterator[str]:
         yield from _some(shown, _MAX_LINES)
 
 
-def _capability_summary(declared: Capabilities) -> Iterator[str]:
-    """One line for each sort of capability that there is."""
-    for noun, values in (
+def summary(declared: Capabilities) -> str:
+    """Capabilities in one line."""
+    return "; ".join(f"{noun}: {', '.join(values)}" for noun, values in _named(declared)) or "text alone"
+
+
+def _named(declared: Capabilities) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The capabilities by sort, without the sorts that are empty."""
+    sorts = (
         ("scripts", declared.scripts),
         ("MCP servers", declared.servers),
         ("environment variables", declared.env_vars),
         ("allowed tools", declared.allowed_tools),
-        ("hooks", declared.hooks),
-        ("network addresses", declared.addresses),
-    ):
-        if values:
-            yield f"  {noun}: {', '.join(values[:_MAX_LINES])}" + (" …" if len(values) > _MAX_LINES else "")
+    )
+    yield from ((noun, values) for noun, values in sorts if values)
 
 
 def show_update(installed: InstalledSkill, staged: StagedSkill) -> None:
     """Print what an update changes: the capabilities, then the text."""
-    print_note(f"skill `{staged.name}`: {origin(installed.entry)} -> {origin(staged.entry)}")
-    lines = capability_lines(installed.entry.declared, staged.declared)
+    print_note(f"skill `{staged.name}`: {origin(installed.record)} -> {origin(staged.record)}")
+    lines = capability_lines(installed.record.declared, staged.record.declared)
     diff = sanitize(tree_diff(installed.directory, staged.directory)).splitlines()
     print_note(*(f"  {line}" for line in (*(lines or ["no change of its capabilities"]), *diff)))
 
 
-def origin(entry: LockEntry) -> str:
+def origin(record: InstallRecord) -> str:
     """Where a skill came from, in one line."""
-    parts = [entry.source]
-    if entry.path:
-        parts.append(f"directory `{entry.path}`")
-    if entry.ref:
-        parts.append(f"at `{entry.ref}`")
-    if entry.commit:
-        parts.append(f"commit {entry.commit[:12]}")
-    if entry.version:
-        parts.append(f"version {entry.version}")
+    parts = [record.source]
+    if record.path:
+        parts.append(f"directory `{record.path}`")
+    if record.ref:
+        parts.append(f"at `{record.ref}`")
+    if record.commit:
+        parts.append(f"commit {record.commit[:12]}")
     return ", ".join(parts)
 
 
 def print_behind(behind: Sequence[tuple[InstalledSkill, SourceSkill]], *, as_json: bool) -> None:
     """Print the skills whose source has another version."""
-    rows = [(each.name, each.scope, each.entry.date or "-", origin(each.entry)) for each, _ in behind]
+    rows = [(each.name, each.scope, each.record.date or "-", origin(each.record)) for each, _ in behind]
     records = (installed_record(each) for each, _ in behind)
     print_rows(("SKILL", "SCOPE", "INSTALLED", "SOURCE"), rows, records, as_json=as_json)
     if not (behind or as_json):
@@ -118,14 +115,14 @@ def print_installed(installed: Sequence[InstalledSkill], *, as_json: bool) -> No
         return
     for each in installed:
         edited = "; edited since" if each.is_edited else "" if each.directory.is_dir() else "; its files are gone"
-        print(sanitize(f"{each.name}  ({each.scope})  {each.directory}\n  from {origin(each.entry)}{edited}"))
+        print(sanitize(f"{each.name}  ({each.scope})  {each.directory}\n  from {origin(each.record)}{edited}"))
     if not installed:
         print_note("no skills are installed from a source")
 
 
 def installed_record(installed: InstalledSkill, **more: Any) -> dict[str, Any]:
     """An installed skill as JSON."""
-    fields = installed.entry.replace(pending=None).as_json()
+    fields = installed.record.replace(pending=None).as_json()
     return {"name": installed.name, "scope": installed.scope, "path": str(installed.directory), **fields, **more}
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.cli.console import aligned, print_json, print_rows, print_table
+from codex_py.cli.console import aligned, print_json, print_table
 from codex_py.skills.dependencies import SkillNeed
 from codex_py.skills.doctor import Examination
 from codex_py.skills.lint_references import LintFinding
@@ -60,25 +60,30 @@ def print_list(catalog: SkillCatalog, rules: Sequence[SkillSwitch], *, as_json: 
     _print_problems("ignored", catalog.remarks, spaced=bool(rows or catalog.problems))
 
 
-def print_skills(skills: Sequence[Skill], catalog: SkillCatalog, *, as_json: bool) -> None:
-    """Print everything about each skill, with its `SKILL.md`."""
+def print_skills(skills: Sequence[Skill], catalog: SkillCatalog, needs: Sequence[SkillNeed], *, as_json: bool) -> None:
+    """Print everything about each skill, with its `SKILL.md`; `needs` are those of all of them."""
     if as_json:
-        print_json([_whole_object(skill, catalog) for skill in skills])
+        print_json([_whole_object(skill, catalog, needs) for skill in skills])
         return
     for number, skill in enumerate(skills):
         if number:
             print()
-        facts = [(label, value) for label, value in _facts(skill, catalog) if value]
+        facts = [(label, value) for label, value in _facts(skill, catalog, needs) if value]
         width = max(len(label) for label, _ in facts)
         for label, value in facts:
             print(f"{label + ':':<{width + 1}}  {sanitize_line(value)}")
         print(f"\n{sanitize(_content(skill)).rstrip()}")
 
 
-def print_examination(examination: Examination, *, as_json: bool) -> None:
-    """Print the findings of the doctor."""
+def print_examination(examination: Examination, orphans: Sequence[tuple[str, str]], *, as_json: bool) -> None:
+    """Print the findings of the doctor; `orphans` are servers, each with the reason why no skill needs it."""
     if as_json:
-        print_json(_examination_object(examination))
+        print_json(
+            {
+                **_examination_object(examination),
+                "orphans": [{"name": name, "reason": reason} for name, reason in orphans],
+            }
+        )
         return
     counts = {root: 0 for root in examination.roots}
     for share in examination.budget.shares:
@@ -95,6 +100,8 @@ def print_examination(examination: Examination, *, as_json: bool) -> None:
     _print_section("names of several skills, to be mentioned as [$name](path)", clashes)
     _print_section("ignored", [f"{verdict.path}: {verdict.message}" for verdict in examination.remarks])
     _print_section("to be known", examination.notes)
+    orphaned = [f"`{name}`: {reason}" for name, reason in orphans]
+    _print_section("MCP servers that no skill needs any more, which `--fix` removes", orphaned)
     _print_section("the list for the model", _budget_lines(examination.budget))
 
 
@@ -145,15 +152,6 @@ def print_found(entries: Sequence[FoundSkill], *, as_json: bool) -> None:
         print(found.text().rstrip())
 
 
-def print_needs(needs: Sequence[SkillNeed], *, as_json: bool) -> None:
-    """Print a line for each need of a skill."""
-    rows = (
-        (need.skill, need.kind, need.name, need.target, need.problem or ("missing" if need.missing else "there"))
-        for need in needs
-    )
-    print_rows(("SKILL", "NEEDS", "NAME", "TARGET", "STATUS"), rows, map(vars, needs), as_json=as_json)
-
-
 def _print_problems(title: str, problems: Sequence[SkillProblem], *, spaced: bool) -> None:
     if problems:
         print("\n" * spaced + f"{title}:")
@@ -186,7 +184,7 @@ def _budget_lines(use: BudgetUse) -> list[str]:
     return lines
 
 
-def _facts(skill: Skill, catalog: SkillCatalog) -> Iterator[tuple[str, str]]:
+def _facts(skill: Skill, catalog: SkillCatalog, needs: Sequence[SkillNeed]) -> Iterator[tuple[str, str]]:
     interface = skill.interface
     yield "name", skill.name
     yield "description", skill.description
@@ -201,9 +199,10 @@ def _facts(skill: Skill, catalog: SkillCatalog) -> Iterator[tuple[str, str]]:
     yield "real path", "" if skill.canonical_path == skill.path else str(skill.canonical_path)
     yield "plugin", skill.plugin_id or ""
     yield "tools", ", ".join(skill.allowed_tools)
-    for need in skill.dependencies:
-        where = need.url or need.command or need.description
-        yield "needs", f"{need.type} {need.value}" + (f" ({where})" if where else "")
+    for need in needs:
+        if need.path == str(skill.path):
+            where = f" ({need.target})" if need.target else ""
+            yield "needs", f"{need.kind} {need.name}{where}: {need.status}"
     names = _files(skill)
     more = " …" if len(names) == _MAX_FILES else ""
     yield "files", ", ".join(names) + more
@@ -263,12 +262,13 @@ def _layer_of(rule: SkillSwitch | None) -> str:
     return f"{rule.layer} (skills.{rule.key})" if rule else "default"
 
 
-def _whole_object(skill: Skill, catalog: SkillCatalog) -> dict[str, Any]:
+def _whole_object(skill: Skill, catalog: SkillCatalog, needs: Sequence[SkillNeed]) -> dict[str, Any]:
     interface = vars(skill.interface) if skill.interface else {}
     return {
         **_skill_object(skill, catalog),
         "interface": {name: value if value is None else str(value) for name, value in interface.items()} or None,
         "dependencies": [need._asdict() for need in skill.dependencies],
+        "needs": [{**vars(need), "status": need.status} for need in needs if need.path == str(skill.path)],
         "allowed_tools": list(skill.allowed_tools),
         "files": _files(skill),
         "content": _content(skill),

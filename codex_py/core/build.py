@@ -314,10 +314,10 @@ def _session_skills(
     def roots_for(cwd: Path) -> SkillRootsRequest:
         return skill_sources(request.loaded, home=request.home, cwd=cwd, env=request.env)
 
-    def load_checker():  # the check of `skills.lock`
-        from codex_py.services.skill_trust import lock_check  # only for who has a `skills.lock`
+    def load_checker():  # the check of installed skills
+        from codex_py.services.skill_trust import consent_check  # only for who has installed skills
 
-        return lock_check(request.home, request.env)
+        return consent_check(request.home, request.env)
 
     skill_settings = SkillSettings(
         roots=roots_for(request.cwd),

@@ -41,7 +41,8 @@ class SkillSettings(Value):
     `configured_mcp` are the keys of the MCP servers there are. Files that `may_read` denies are not read for the model;
     `checks_plain` is false where it denies only files that are reached through links. `ranking` says that the list
     keeps what is used here, `suggestions` that the model is pointed to skills the list leaves out.
-    `natural_names` is what a skill does that a message names in words. `load_checker` loads the check of `skills.lock`.
+    `natural_names` is what a skill does that a message names in words. `load_checker` loads the check of installed
+    skills.
     """
 
     roots: SkillRootsRequest

@@ -15,7 +15,7 @@ from codex_py.core.session_settings import read_check
 from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
 from codex_py.model.providers import resolve_provider
-from codex_py.services.skill_trust import lock_check
+from codex_py.services.skill_trust import consent_check
 from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.roots import SkillRootsRequest
@@ -51,7 +51,10 @@ def look_at_skills(request: ConfigRequest, *, refresh: bool = False, extra_roots
 
 
 def _skill_service(home: Path, env: Mapping[str, str]) -> SkillService:
-    return SkillService(home / "cache" / "skills", load_checker=partial(lock_check, home, env))
+    return SkillService(
+        home / "cache" / "skills",
+        load_checker=partial(consent_check, home, env),
+    )
 
 
 def switch_skills(admin: SkillAdmin, skills: Sequence[Skill], *, enabled: bool, by_path: bool) -> Path:

@@ -1,6 +1,6 @@
-"""Puts skills into a directory and takes them out: copied beside, exchanged in one step, written to `skills.lock`.
+"""Puts skills into a directory and takes them out: copied beside, exchanged in one step, recorded in CODEX_HOME.
 
-At every moment the old or the new skill is there whole, and the lock agrees with either. The next command puts right
+At every moment the old or the new skill is there whole, and its record agrees with either. The next command puts right
 whatever a killed program has left.
 """
 
@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import shutil
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from codex_py.errors import UserError
-from codex_py.paths import is_directory, lock, sync_directory
+from codex_py.paths import draft_prefix, is_directory, lock, sync_directory
 from codex_py.services.skill_source import Fetched
-from codex_py.skills.capabilities import Capabilities, read_capabilities
-from codex_py.skills.lock import NO_HASH, SKILL_NAME, LockEntry, LockRefused, now, read_lock, write_lock
+from codex_py.skills.capabilities import read_capabilities
+from codex_py.skills.lock_file import LockFile, drop_entry, put_entry
 from codex_py.skills.parse import SkillRefused, parse_skill, read_skill_text
-from codex_py.skills.service import LOCK_FILE
+from codex_py.skills.records import (
+    NO_HASH,
+    SKILL_NAME,
+    InstallRecord,
+    RecordsRefused,
+    now,
+    read_records,
+    records_file,
+    write_records,
+)
 from codex_py.skills.tree import NOT_COPIED, TreeFile, TreeRefused, check_name, list_tree, read_file, tree_hash
 
 _MAX_DEPTH: Final = 8
@@ -30,8 +38,6 @@ _MAX_DIRECTORIES: Final = 20_000
 _NOT_SEARCHED: Final = NOT_COPIED | {".git", ".hg", ".svn", ".jj"}
 _LOCK_SECONDS: Final = 30.0
 _STAGE: Final = ".skills-new-"
-# What `replace_private` calls the next version of the lock.
-_LOCK_DRAFT: Final = re.compile(r"\.skills-[0-9a-f]{16}")
 _EXCHANGE: Final = 2
 _AT_FDCWD: Final = -100
 
@@ -46,23 +52,33 @@ class SourceSkill(NamedTuple):
 
 
 class StagedSkill(NamedTuple):
-    """A checked copy of a skill that is not in place yet, with the entry that it would have."""
+    """A checked copy of a skill that is not in place yet, with the record that it would have."""
 
     name: str
     directory: Path
     files: tuple[TreeFile, ...]
-    entry: LockEntry
-
-    @property
-    def declared(self) -> Capabilities:
-        return self.entry.declared
+    record: InstallRecord
 
 
 class SkillDirectory(NamedTuple):
-    """A directory of skills. `is_shared` says that it belongs to a project."""
+    """A directory of skills."""
 
     root: Path
     is_shared: bool
+    """It belongs to a project."""
+    home: Path
+    """CODEX_HOME, with the records."""
+    lock: LockFile | None = None
+    """The lock file that other programs share."""
+    has_records: bool = True
+    """False in the sandbox, where a command of the model must agree to nothing."""
+
+    def records(self) -> dict[str, InstallRecord]:
+        """The records of its skills. Raises `UserError`."""
+        try:
+            return read_records(records_file(self.home, self.root)) if self.has_records else {}
+        except RecordsRefused as error:
+            raise UserError(str(error), hint="restore it, or delete it") from None
 
 
 def find_skills(top: Path) -> list[SourceSkill]:
@@ -119,7 +135,9 @@ def opened_target(target: SkillDirectory) -> Generator[Path, None, None]:
             if time.monotonic() > until:
                 raise UserError(f"another program is changing the skills in `{target.root}`", hint="try again later")
             time.sleep(0.05)
-        settle(target)
+        if target.lock:
+            target.lock.document()  # one that cannot be read stops here
+        _settle(target)
         stage = target.root / f"{_STAGE}{os.urandom(6).hex()}"
         try:
             stage.mkdir(mode=0o700)
@@ -146,7 +164,7 @@ def stage_skill(found: SourceSkill, fetched: Fetched, stage: Path, *, pinned: bo
         copied = list_tree(directory)
         source = fetched.source
         tree = tree_hash(directory, copied)
-        entry = LockEntry(
+        record = InstallRecord(
             source.stored,
             source.kind,
             tree,
@@ -155,7 +173,6 @@ def stage_skill(found: SourceSkill, fetched: Fetched, stage: Path, *, pinned: bo
             "/".join(filter(None, (source.path, found.inner))),
             source.ref,
             fetched.commit,
-            fetched.version,
             pinned,
             tree,
         )
@@ -163,7 +180,7 @@ def stage_skill(found: SourceSkill, fetched: Fetched, stage: Path, *, pinned: bo
         raise UserError(f"the skill `{found.name}` is refused: {error}") from None
     except OSError as error:
         raise UserError(f"cannot copy `{found.name}`: {(error.strerror or str(error)).lower()}") from error
-    return StagedSkill(found.name, directory, tuple(copied), entry)
+    return StagedSkill(found.name, directory, tuple(copied), record)
 
 
 def _copy(source: Path, file: TreeFile, target: Path) -> None:
@@ -180,25 +197,18 @@ def _copy(source: Path, file: TreeFile, target: Path) -> None:
     path.chmod(0o755 if file.mode == "100755" else 0o644)
 
 
-def read_entries(target: SkillDirectory) -> dict[str, LockEntry]:
-    """The entries of a directory of skills. Raises `UserError` for a lock that cannot be read."""
-    try:
-        return read_lock(target.root)
-    except LockRefused as error:
-        raise UserError(f"cannot read `{target.root / LOCK_FILE}`: {error}", hint="restore it, or delete it") from None
-
-
 def require_free(target: SkillDirectory, staged: StagedSkill) -> None:
-    """Raise `UserError` where something is that this program did not install, or a name that differs only in case."""
+    """Raise `UserError` where something is that was not installed, or a name that differs only in case."""
     existing = [entry.name for entry in os.scandir(target.root)]
     clash = next((name for name in existing if name != staged.name and name.casefold() == staged.name.casefold()), None)
     if clash:
         raise UserError(f"`{staged.name}` and the installed `{clash}` differ only in case")
-    if staged.name not in existing or staged.name in read_entries(target):
+    locked = target.lock.skills() if target.lock else {}
+    if staged.name not in existing or staged.name in target.records() or staged.name in locked:
         return
-    if current_hash(target.root / staged.name) != staged.entry.tree_hash:
+    if current_hash(target.root / staged.name) != staged.record.tree_hash:
         raise UserError(
-            f"`{target.root / staged.name}` is there already, and no lock says where it came from",
+            f"`{target.root / staged.name}` is there already, and nothing says where it came from",
             hint="move it away, or choose another `--scope`",
         )
 
@@ -206,77 +216,68 @@ def require_free(target: SkillDirectory, staged: StagedSkill) -> None:
 def put_in_place(target: SkillDirectory, staged: StagedSkill) -> None:
     """Exchange a skill, or add it. Raises `UserError`, and keeps the old one, on failure.
 
-    The lock names both while the exchange is under way, so that either is what it says.
+    The records name both while the exchange is under way, so that either is what they say.
     """
-    entries = read_entries(target)
+    records = target.records()
     location = target.root / staged.name
-    old = entries.get(staged.name) or staged.entry.replace(tree_hash=NO_HASH)
+    old = records.get(staged.name) or staged.record.replace(tree_hash=NO_HASH)
     try:
-        _write(target, {**entries, staged.name: old.replace(pending=staged.entry)})
+        _write(target, {**records, staged.name: old.replace(pending=staged.record)})
         if os.path.lexists(location):
             _exchange(staged.directory, location)
         else:
             staged.directory.rename(location)
         sync_directory(target.root)
-        _write(target, {**entries, staged.name: staged.entry})
     except OSError as error:
         with suppress(OSError):
-            _write(target, entries)
+            _write(target, records)
         raise _failure(location, error) from error
+    record_skill(target, staged.name, staged.record)
+
+
+def record_skill(target: SkillDirectory, name: str, record: InstallRecord) -> None:
+    """Write the record of a skill in its place, and its entry in the lock file. Raises `UserError`."""
+    if target.lock:
+        put_entry(target.lock, name, record, target.root / name)
+    try:
+        _write(target, {**target.records(), name: record})
+    except OSError as error:
+        raise _failure(records_file(target.home, target.root), error) from error
 
 
 def take_out(target: SkillDirectory, name: str, stage: Path) -> None:
-    """Remove a skill and its entry; the files are gone in one step. Raises `UserError`."""
-    entries = read_entries(target)
+    """Remove a skill and all that is written of it; the files are gone in one step. Raises `UserError`."""
     location = target.root / name
     try:
         if os.path.lexists(location):
             location.rename(stage / "removed")
-        _write(target, {key: entry for key, entry in entries.items() if key != name})
+        _write(target, {key: record for key, record in target.records().items() if key != name})
     except OSError as error:
         raise _failure(location, error) from error
+    if target.lock:
+        drop_entry(target.lock, name)
 
 
-def record_entry(target: SkillDirectory, name: str, entry: LockEntry) -> None:
-    """Write one entry of the lock. Raises `UserError`."""
+def _settle(target: SkillDirectory) -> None:
+    """Put right what a killed program has left: records that were being written, and copies. Raises `UserError`."""
+    records = target.records()
     try:
-        _write(target, {**read_entries(target), name: entry})
-    except OSError as error:
-        raise _failure(target.root / LOCK_FILE, error) from error
-
-
-def settle(target: SkillDirectory) -> None:
-    """Put right what a killed program has left: entries that were being written, and copies. Raises `UserError`."""
-    entries = read_entries(target)
-    settled: dict[str, LockEntry] = {}
-    for name, entry in entries.items():
-        settled[name] = entry
-        if entry.pending is None:
-            continue
-        tree = current_hash(target.root / name)
-        if tree == entry.pending.tree_hash:
-            settled[name] = entry.pending
-        elif entry.tree_hash == NO_HASH:
-            del settled[name]
-        else:
-            settled[name] = entry.replace(pending=None)
-    try:
-        if settled != entries:
-            _write(target, settled)
-        for left in _leftovers(target.root):
+        for name, record in records.items():
+            if record.pending is None:
+                continue
+            if current_hash(target.root / name) == record.pending.tree_hash:
+                record_skill(target, name, record.pending)
+            elif record.tree_hash == NO_HASH:
+                _write(target, {key: other for key, other in target.records().items() if key != name})
+            else:
+                _write(target, {**target.records(), name: record.replace(pending=None)})
+        for left in target.root.glob(f"{_STAGE}*"):
             shutil.rmtree(left, ignore_errors=True)
+        for file in (records_file(target.home, target.root), *([target.lock.path] if target.lock else [])):
+            for draft in file.parent.glob(f"{draft_prefix(file.name)}*"):
+                draft.unlink(missing_ok=True)
     except OSError as error:
         raise _failure(target.root, error) from error
-
-
-def _leftovers(root: Path) -> Iterator[Path]:
-    with os.scandir(root) as entries:
-        for entry in entries:
-            is_stage = entry.name.startswith(_STAGE) and entry.is_dir(follow_symlinks=False)
-            if is_stage:
-                yield Path(entry.path)
-            elif _LOCK_DRAFT.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                Path(entry.path).unlink(missing_ok=True)
 
 
 def current_hash(directory: Path) -> str | None:
@@ -289,8 +290,9 @@ def current_hash(directory: Path) -> str | None:
         return None
 
 
-def _write(target: SkillDirectory, entries: Mapping[str, LockEntry]) -> None:
-    write_lock(target.root, entries, shared=target.is_shared)
+def _write(target: SkillDirectory, records: Mapping[str, InstallRecord]) -> None:
+    if target.has_records:
+        write_records(target.home, target.root, records)
 
 
 def _exchange(new: Path, location: Path) -> None:

@@ -1,4 +1,4 @@
-"""Checking skills with what is around them: their `skills.lock`, and the descriptions of their neighbours."""
+"""Checking skills with what is around them: their install records, and the descriptions of their neighbours."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from codex_py.errors import CodexError
-from codex_py.services.skill_trust import lock_check
+from codex_py.paths import user_home
+from codex_py.services.skill_trust import consent_check
 from codex_py.skills.lint import field_lines, lint_file, skill_files
 from codex_py.skills.lint_references import LintFinding
-from codex_py.skills.lock import has_lock
 from codex_py.skills.model import SkillRoot
 from codex_py.skills.overlaps import find_overlaps
 from codex_py.skills.parse import SkillRefused, parse_skill, read_skill_text
@@ -27,16 +27,16 @@ def lint_skills(paths: Sequence[Path], home: Path, env: Mapping[str, str]) -> tu
 
 
 def _held_back(files: Sequence[Path], home: Path, env: Mapping[str, str]) -> Iterator[LintFinding]:
-    """A finding for each skill that a `skills.lock` keeps from loading."""
+    """A finding for each installed skill that is kept from loading until it is agreed to."""
     real = {Path(os.path.realpath(file.parent)): file for file in files}
-    roots = [root for root in dict.fromkeys(directory.parent for directory in real) if has_lock(root)]
-    check = lock_check(home, env) if roots else None
-    for root in roots:
-        is_own = root.is_relative_to(os.path.realpath(home))
-        for state in check.states(SkillRoot(root, "user" if is_own else "repo", "agents")) if check else ():
+    check = consent_check(home, env)
+    own = Path(os.path.realpath(user_home(env) / ".agents" / "skills"))
+    for root in dict.fromkeys(directory.parent for directory in real):
+        is_own = root.is_relative_to(os.path.realpath(home)) or root == own
+        for state in check.states(SkillRoot(root, "user" if is_own else "repo", "agents")):
             held = [directory for directory in real if directory.is_relative_to(state.directory)]
             for directory in held if state.is_held else ():
-                remedy = "restore the files with `codex-py skills sync`, or agree to them with `skills accept`"
+                remedy = "restore the files with `codex-py skills sync`, or agree to them with `skills update --accept`"
                 yield LintFinding("error", real[directory], state.message, "held", 1, remedy)
 
 

@@ -10,21 +10,16 @@ from typing import Final, NamedTuple
 
 from codex_py.errors import UserError
 from codex_py.paths import is_directory
-from codex_py.services.skill_install import (
-    SkillDirectory,
-    SourceSkill,
-    current_hash,
-    find_skills,
-    read_entries,
-)
+from codex_py.services.skill_install import SkillDirectory, SourceSkill, current_hash, find_skills
 from codex_py.services.skill_source import Fetched, InstallSource, fetch_source, source_of
 from codex_py.services.work_directory import work_directory
 from codex_py.skills.capabilities import Capabilities, read_capabilities
-from codex_py.skills.lock import LockEntry
+from codex_py.skills.lock_file import content_hash, locked_hash, locked_skills, project_lock, user_lock
+from codex_py.skills.records import InstallRecord
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.skills.tree import TreeFile, TreeRefused, list_tree, read_file, tree_hash
-from codex_py.skills.vercel_lock import OtherLock, adopted_entries, project_lock, user_lock
 from codex_py.text.diff import unified_diff
+from codex_py.text.files import os_reason
 
 _STORE: Final = Path("cache", "skill-trees")
 _MAX_STORED: Final = 200
@@ -32,13 +27,14 @@ _MAX_DIFF_FILE: Final = 256 * 1024
 
 
 class InstalledSkill(NamedTuple):
-    """A skill with a known origin. `other` is the other program's lock that names it; `is_ours` that ours does."""
+    """A skill with a known source."""
 
     name: str
     target: SkillDirectory
-    entry: LockEntry
-    other: OtherLock | None
-    is_ours: bool = True
+    record: InstallRecord
+    """With an empty hash when nobody has agreed to the skill on this machine."""
+    lock_hash: str = ""
+    """The hash in the project's lock file."""
 
     @property
     def directory(self) -> Path:
@@ -46,59 +42,67 @@ class InstalledSkill(NamedTuple):
 
     @property
     def is_edited(self) -> bool:
-        """Whether its files are there and are not those of the entry."""
+        """Whether its files are there and are not those that were agreed to."""
         current = current_hash(self.directory)
-        return self.is_ours and current is not None and current != self.entry.tree_hash
+        return bool(self.record.tree_hash) and current is not None and current != self.record.tree_hash
+
+    @property
+    def is_as_locked(self) -> bool:
+        """Whether its files are those of the project's lock file, or else of the record. Raises `UserError`."""
+        current = current_hash(self.directory)
+        if self.lock_hash and current:
+            return content_hash(self.directory) == self.lock_hash
+        return current is not None and current == (self.record.tree_hash or current)
 
     @property
     def scope(self) -> str:
         return "project" if self.target.is_shared else "user"
 
 
-def target_of(request: SkillRootsRequest, scope: str) -> SkillDirectory:
+def target_of(request: SkillRootsRequest, scope: str, env: Mapping[str, str]) -> SkillDirectory:
     """Where skills are installed, `user` or `project`. Raises `UserError` when the project's leads out of it."""
+    # A command in the sandbox could not write records, and must not.
+    has_records = not env.get("CODEX_SANDBOX")
     if scope != "project":
-        return SkillDirectory(request.home / "skills", is_shared=False)
+        root, lock = request.user_home / ".agents" / "skills", user_lock(env, request.user_home)
+        return SkillDirectory(root, False, request.home, lock, has_records)
     project = Path(os.path.realpath(request.project_root or request.cwd))
     root = project / ".agents" / "skills"
     if not Path(os.path.realpath(root)).is_relative_to(project):
         raise UserError(f"`{root}` is a link that leads out of the project")
-    return SkillDirectory(root, is_shared=True)
+    return SkillDirectory(root, True, request.home, project_lock(project), has_records)
+
+
+def targets(request: SkillRootsRequest, env: Mapping[str, str], scope: str | None = None) -> Iterator[SkillDirectory]:
+    """The directories with installed skills: the project's, the user's, and where 0.1 installed those of the user."""
+    if scope != "user":
+        yield target_of(request, "project", env)
+    if scope != "project":
+        user = target_of(request, "user", env)
+        yield user
+        yield user._replace(root=request.home / "skills", lock=None)
 
 
 def installed_skills(
     request: SkillRootsRequest, env: Mapping[str, str], scope: str | None = None
 ) -> list[InstalledSkill]:
-    """The skills of both scopes, or of one, that a lock names: project first, then by name. Raises `UserError`."""
+    """The skills of both scopes, or of one, whose source is known: project first, then by name. Raises `UserError`.
+
+    A lock file names the source, and a record of the same source what was agreed to.
+    """
     found: list[InstalledSkill] = []
-    for target in _targets(request, scope):
-        other = other_lock(request, env, target)
-        entries = {name: (entry, True) for name, entry in read_entries(target).items()}
-        for name, entry in (adopted_entries(other) if other else {}).items():
-            entries.setdefault(name, (entry, False))
-        found += [
-            InstalledSkill(name, target, entry, other if other and name in other.skills else None, is_ours)
-            for name, (entry, is_ours) in sorted(entries.items())
-        ]
+    for target in targets(request, env, scope):
+        records = target.records()
+        locked = locked_skills(target.lock) if target.lock else {}
+        for name in sorted({**records, **locked}):
+            record, entry = records.get(name), locked.get(name)
+            if record is None or (entry and (entry.source, entry.ref) != (record.source, record.ref)):
+                assert entry is not None
+                agreed = {"tree_hash": record.tree_hash, "declared": record.declared} if record else {}
+                record = entry.replace(**agreed)
+            lock_hash = locked_hash(target.lock, name) if entry and target.is_shared and target.lock else ""
+            found.append(InstalledSkill(name, target, record, lock_hash))
     return found
-
-
-def _targets(request: SkillRootsRequest, scope: str | None) -> Iterator[SkillDirectory]:
-    if scope != "user":
-        yield target_of(request, "project")
-    if scope != "project":
-        yield target_of(request, "user")
-        if request.user_home / ".agents" / "skills" != request.home / "skills":
-            yield SkillDirectory(request.user_home / ".agents" / "skills", is_shared=False)
-
-
-def other_lock(request: SkillRootsRequest, env: Mapping[str, str], target: SkillDirectory) -> OtherLock | None:
-    """The other program's lock about a directory of skills, if there is one."""
-    if target.is_shared:
-        return project_lock(target.root.parents[1], target.root)
-    if target.root == request.user_home / ".agents" / "skills":
-        return user_lock(env, request.user_home, target.root)
-    return None
 
 
 class SourceCache:
@@ -118,30 +122,36 @@ class SourceCache:
             self._fetched[key] = fetch_source(source, stage, self._env)
         return self._fetched[key]
 
-    def available(self, installed: InstalledSkill, *, at_lock: bool = False) -> tuple[SourceSkill, Fetched]:
-        """The version that a source has now; with `at_lock` the one of the lock. Raises `UserError`."""
-        entry = installed.entry
-        ref = (entry.commit or entry.version or entry.ref) if at_lock else entry.ref
-        fetched = self.fetch(source_of(entry.replace(ref=ref)))
-        skills = find_skills(fetched.top)
-        same = [skill for skill in skills if skill.name == installed.name]
-        exact = [skill for skill in same if skill.inner == entry.path]
+    def available(self, installed: InstalledSkill, *, ref: str | None = None) -> tuple[SourceSkill, Fetched]:
+        """The version that a source has now; with `ref` the one of that commit. Raises `UserError`."""
+        record = installed.record
+        fetched = self.fetch(source_of(record.replace(ref=ref or record.ref)))
+        same = [skill for skill in find_skills(fetched.top) if skill.name == installed.name]
+        exact = [skill for skill in same if skill.inner == record.path]
         if not (exact or len(same) == 1):
-            raise UserError(f"the skill `{installed.name}` is not in `{entry.source}` any more")
+            raise UserError(f"the skill `{installed.name}` is not in `{record.source}` any more")
         found = (exact or same)[0]
         if found.problem:
             raise UserError(f"the skill `{installed.name}` is refused: {found.problem}")
-        # The entry keeps the branch or tag that was asked for.
-        source = fetched.source._replace(ref=entry.ref)
-        return found, fetched._replace(source=source)
+        # The record keeps the branch or tag that was asked for.
+        return found, fetched._replace(source=fetched.source._replace(ref=record.ref))
 
-    def agreed(self, installed: InstalledSkill) -> Path | None:
-        """The files that were agreed to, from the source; None when it does not have them any more."""
-        try:
-            found, _ = self.available(installed, at_lock=True)
-            return found.directory if available_hash(found) == installed.entry.tree_hash else None
-        except UserError:
-            return None
+    def locked(self, installed: InstalledSkill) -> tuple[SourceSkill, Fetched]:
+        """The version of the lock file, or of the record. Raises `UserError` where the source does not have it."""
+        record = installed.record
+        for ref in dict.fromkeys((record.commit, record.ref)):
+            found, fetched = self.available(installed, ref=ref)
+            is_same = (
+                content_hash(found.directory) == installed.lock_hash
+                if installed.lock_hash
+                else available_hash(found) == record.tree_hash or not record.tree_hash
+            )
+            if is_same:
+                return found, fetched
+        raise UserError(
+            f"the skill `{installed.name}` in `{record.source}` is not the one of the lock",
+            hint="`codex-py skills update` takes the new one",
+        )
 
 
 def available_hash(found: SourceSkill) -> str:
@@ -151,7 +161,7 @@ def available_hash(found: SourceSkill) -> str:
     except TreeRefused as error:
         raise UserError(f"the skill `{found.name}` is refused: {error}") from None
     except OSError as error:
-        raise UserError(f"cannot read `{found.name}`: {(error.strerror or str(error)).lower()}") from error
+        raise UserError(f"cannot read `{found.name}`: {os_reason(error)}") from error
 
 
 def store_tree(home: Path, directory: Path) -> Path | None:
@@ -181,34 +191,22 @@ def stored_tree(home: Path, tree: str) -> Path | None:
     return location if is_directory(location) and current_hash(location) == tree else None
 
 
-def tree_diff(before: Path | None, after: Path | None, *, copying: bool = False) -> str:
+def tree_diff(before: Path, after: Path) -> str:
     """A unified diff of two versions of a skill, with mode changes. Raises `UserError`."""
     try:
-        old, new = _files(before, copying=False), _files(after, copying=copying)
-        parts = [
-            part
-            for path in sorted(old.keys() | new.keys())
-            if (part := _file_diff(path, (before, old.get(path)), (after, new.get(path))))
-        ]
+        old, new = ({file.path: file for file in list_tree(top)} for top in (before, after))
+        parts = [_file_diff(path, (before, old.get(path)), (after, new.get(path))) for path in sorted({**old, **new})]
     except TreeRefused as error:
         raise UserError(f"the files cannot be compared: {error}") from None
     except OSError as error:
-        raise UserError(f"the files cannot be compared: {(error.strerror or str(error)).lower()}") from error
+        raise UserError(f"the files cannot be compared: {os_reason(error)}") from error
     return "".join(parts)
 
 
-def _files(directory: Path | None, *, copying: bool) -> dict[str, TreeFile]:
-    return {file.path: file for file in list_tree(directory, copying=copying)} if directory else {}
-
-
-def _file_diff(
-    path: str, before: tuple[Path | None, TreeFile | None], after: tuple[Path | None, TreeFile | None]
-) -> str:
-    old, new = (read_file(top, file) if top and file else None for top, file in (before, after))
-    modes = [file.mode if file else None for _, file in (before, after)]
-    lines = ""
-    if None not in modes and modes[0] != modes[1]:
-        lines = f"mode of {path}: {modes[0]} -> {modes[1]}\n"
+def _file_diff(path: str, before: tuple[Path, TreeFile | None], after: tuple[Path, TreeFile | None]) -> str:
+    old, new = (read_file(top, file) if file else None for top, file in (before, after))
+    modes = [file.mode for _, file in (before, after) if file]
+    lines = f"mode of {path}: {modes[0]} -> {modes[1]}\n" if len(set(modes)) == 2 else ""
     if old == new:
         return lines
     if any(content and (b"\0" in content or len(content) > _MAX_DIFF_FILE) for content in (old, new)):

@@ -1,26 +1,23 @@
-"""Checks installed skills against their `skills.lock`, with git's word on what the project has committed."""
+"""Checks installed skills against their records, with git's word on what the project has committed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from codex_py.errors import UserError
 from codex_py.services.git import GitReader
-from codex_py.skills.trust import LockCheck
-
-CACHE_FILE: Final = Path("cache", "skill-trust")
+from codex_py.skills.trust import ConsentCheck
 
 
-def lock_check(home: Path, env: Mapping[str, str]) -> LockCheck:
+def consent_check(home: Path, env: Mapping[str, str]) -> ConsentCheck:
     """The check of a session or command; `home` is CODEX_HOME."""
 
     def changed_outside(root: Path, directories: Sequence[Path]) -> Collection[Path]:
         return changed_outside_history(root, directories, env)
 
-    return LockCheck(home / CACHE_FILE, changed_outside)
+    return ConsentCheck(home, changed_outside)
 
 
 def changed_outside_history(root: Path, directories: Sequence[Path], env: Mapping[str, str]) -> Collection[Path]:

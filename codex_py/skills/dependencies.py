@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -12,6 +13,7 @@ from codex_py.skills.model import McpNeed, Skill, ToolDependency
 from codex_py.text.address import is_web_address
 from codex_py.text.sanitize import sanitize_line
 
+_PROGRAM: Final = re.compile(r"[A-Za-z0-9_][\w.+-]{0,127}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
@@ -64,49 +66,56 @@ def plan_dependencies(
 
 
 class SkillNeed(Value):
-    """One thing one skill needs: an MCP server (`target` is its URL or command) or an environment variable.
-
-    `problem` says what is wrong with the way it is written; it is None as a rule.
-    """
+    """One need of one skill."""
 
     skill: str
+    path: str
+    """Its `SKILL.md`."""
     scope: str
-    kind: Literal["mcp", "env_var"]
+    kind: Literal["mcp", "env_var", "cli", "unknown"]
     name: str
     target: str
+    """URL or command of a server, else what the skill says about it."""
     missing: bool
     problem: str | None = None
+    """Why the need cannot be read; as a rule None."""
+
+    @property
+    def status(self) -> str:
+        """Its state as far as a look tells."""
+        present = {"mcp": "configured", "env_var": "set", "cli": "found"}.get(self.kind, "")
+        return self.problem or ("missing" if self.missing else present)
 
 
 def list_needs(
-    skills: Sequence[Skill], *, env: Collection[str], configured_mcp: Collection[str]
+    skills: Sequence[Skill], *, env: Mapping[str, str], configured_mcp: Collection[str]
 ) -> tuple[SkillNeed, ...]:
     """Everything that skills declare, met or not, by skill; the arguments are those of `plan_dependencies`."""
-    needs: list[SkillNeed] = []
-    for skill in skills:
-        for _, need in _declared([skill], "mcp"):
+    return tuple(_need(skill, need, env, configured_mcp) for skill in skills for need in skill.dependencies)
+
+
+def _need(skill: Skill, need: ToolDependency, env: Mapping[str, str], configured_mcp: Collection[str]) -> SkillNeed:
+    origin, name, about = (skill.name, str(skill.path), skill.scope), need.value.strip(), need.description or ""
+    match need.type.strip().lower():
+        case "mcp":
             server = _server(need)
             if isinstance(server, str):
-                needs.append(SkillNeed(skill.name, skill.scope, "mcp", need.value.strip(), "", True, server))
-            else:
-                missing = server.key not in configured_mcp
-                needs.append(SkillNeed(skill.name, skill.scope, "mcp", server.name, server.target, missing))
-        for _, need in _declared([skill], "env_var"):
-            name = need.value.strip()
-            needs.append(SkillNeed(skill.name, skill.scope, "env_var", name, need.description or "", name not in env))
-    return tuple(needs)
+                return SkillNeed(*origin, "mcp", name, "", True, server)
+            return SkillNeed(*origin, "mcp", name, server.target, server.key not in configured_mcp)
+        case "env_var":
+            return SkillNeed(*origin, "env_var", name, about, name not in env)
+        case "cli" | "command":
+            if not _PROGRAM.fullmatch(name):
+                return SkillNeed(*origin, "cli", name, about, True, "not the name of a program")
+            return SkillNeed(*origin, "cli", name, about, shutil.which(name, path=env.get("PATH")) is None)
+        case _:
+            return SkillNeed(*origin, "unknown", name, about, True, dependency_fault(need))
 
 
 def declared_servers(skill: Skill) -> tuple[str, ...]:
     """The keys of the MCP servers that a skill declares."""
     found = (_server(need) for _, need in _declared([skill], "mcp"))
     return tuple(server.key for server in found if not isinstance(server, str))
-
-
-def declared_commands(skills: Sequence[Skill]) -> tuple[tuple[str, str], ...]:
-    """The programs that skills declare as `cli` or `command`, each with its skill."""
-    found = ((skill.name, need.value.strip()) for kind in ("cli", "command") for skill, need in _declared(skills, kind))
-    return tuple(sorted(set(found)))
 
 
 def dependency_fault(need: ToolDependency) -> str:

@@ -171,7 +171,7 @@ class SkillCatalog(_Catalogued):
     `disabled` holds canonical paths. `problems` are the skills that could not be loaded, `remarks` the files that were
     ignored while their skill was loaded, `notes` one line for each limit the search ran into, `replaced` the names of
     bundled skills that are left out because another skill has the name, `edited` the installed skills that differ from
-    their `skills.lock` and are used nevertheless.
+    their record and are used nevertheless.
     """
 
     def is_enabled(self, skill: Skill) -> bool:

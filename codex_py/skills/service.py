@@ -43,8 +43,10 @@ def load_warnings(catalog: SkillCatalog) -> tuple[str, ...]:
 
 
 _MAX_CACHED: Final = 64
-# `skills.lock` reads it; its name stands here so that a start without one imports nothing of that.
-LOCK_FILE: Final = "skills.lock"
+# Below CODEX_HOME. The names stand here so that a start without records imports nothing of them.
+RECORDS: Final = "skill-records"
+# Of versions up to 0.1, beside the skills.
+OLD_LOCK: Final = "skills.lock"
 # So much of two files is compared.
 _MAX_COMPARED: Final = 1024 * 1024
 _DENIED: Final = "`sandbox.deny_read` denies reading it"
@@ -55,7 +57,7 @@ _Key: TypeAlias = tuple[tuple[SkillRoot, ...], tuple[SkillSwitch, ...]]
 
 
 class SkillChecker(Protocol):
-    """Compares installed skills with their `skills.lock`; loaded where there is such a file."""
+    """Compares installed skills with what the user agreed to; loaded where there are records of that."""
 
     def apply(self, roots: Sequence[SkillRoot], catalog: SkillCatalog) -> SkillCatalog:
         """The catalogue without the skills that are held back; the same object when there are none."""
@@ -66,12 +68,17 @@ class SkillChecker(Protocol):
         ...
 
 
+def _has_records(home: Path, roots: Sequence[SkillRoot]) -> bool:
+    """Whether any skill was installed, as far as a look at names tells; `home` is CODEX_HOME."""
+    return os.path.lexists(home / RECORDS) or any(os.path.lexists(f"{root.path}/{OLD_LOCK}") for root in roots)
+
+
 class SkillService:
     """Gives the catalogue for a turn; asking again costs one `stat` a file, and nothing is read that did not change.
 
     `cache` is a directory that stores what was read, or None to keep it in memory only. Files that `may_read`
     denies are left out; unless `checks_plain`, only files reached through links are asked about. `load_checker` is
-    called where a directory has a `skills.lock`.
+    called where a skill was installed.
     """
 
     def __init__(
@@ -113,18 +120,18 @@ class SkillService:
             catalog = assemble(scans, rules, may_read=self._may_list)
             known = (scans, catalog)
             _keep(self._assembled, key, known)
-        return self._without_held(roots, known[1])
+        return self._without_held(request.home, roots, known[1])
 
     def take_mentions(self) -> tuple[str, ...]:
         """A line for each installed skill that was edited since it was installed, the first time only."""
         return self._checker.take_mentions() if self._checker else ()
 
-    def _without_held(self, roots: Sequence[SkillRoot], catalog: SkillCatalog) -> SkillCatalog:
-        """The catalogue without the skills that differ from a `skills.lock` and have to be agreed to."""
-        if self._load_checker is None or not any(os.path.lexists(f"{root.path}/{LOCK_FILE}") for root in roots):
-            return catalog
-        if self._checker is None:
+    def _without_held(self, home: Path, roots: Sequence[SkillRoot], catalog: SkillCatalog) -> SkillCatalog:
+        """The catalogue without the skills that differ from their record and have to be agreed to."""
+        if self._checker is None and self._load_checker and _has_records(home, roots):
             self._checker = self._load_checker()
+        if self._checker is None:
+            return catalog
         checked = self._checker.apply(roots, catalog)
         earlier = self._checked
         if earlier is not None and earlier[0] is catalog and earlier[1] == checked:

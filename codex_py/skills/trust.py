@@ -1,6 +1,6 @@
-"""Whether installed skills are still what was agreed to: compares them with the `skills.lock` beside them.
+"""Whether installed skills are still what the user agreed to: compares their files with the records in CODEX_HOME.
 
-Loaded only where there is a lock. A skill whose files have the stamps they had costs one `stat` a file.
+Loaded only where there are records. A skill whose files have the stamps they had costs one `stat` a file.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from codex_py.protocol.encoding import as_list, as_object
 from codex_py.protocol.value import Value
-from codex_py.skills.capabilities import Capabilities, capabilities_from, read_capabilities
-from codex_py.skills.lock import NO_HASH, LockEntry, LockRefused, has_lock, read_lock
+from codex_py.skills.capabilities import read_capabilities
 from codex_py.skills.model import Skill, SkillCatalog, SkillProblem, SkillRoot
-from codex_py.skills.service import LOCK_FILE
+from codex_py.skills.records import NO_HASH, InstallRecord, RecordsRefused, read_agreed
 from codex_py.skills.tree import TreeFile, TreeRefused, list_tree, stamp_of, tree_hash
 from codex_py.text.display import first_names
 from codex_py.text.files import load_checked, save_checked
 
-_FORMAT: Final = b"codex-py skill trust 1"
+_CACHE: Final = Path("cache", "skill-trust")
+_FORMAT: Final = b"codex-py skill trust 2"
 _MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_NAMED: Final = 3
 # A file written again within one tick of the file system's clock keeps its stamp.
@@ -34,51 +34,47 @@ ChangedOutside: TypeAlias = Callable[[Path, Sequence[Path]], Collection[Path]]
 
 
 class SkillState(NamedTuple):
-    """One locked skill: its directory, how it differs from the lock ("" for not at all), and whether it is held back.
-
-    `added` are the capabilities that were not agreed to.
-    """
+    """One installed skill: how it differs from its record ("" for not at all), and whether it is held back."""
 
     name: str
     directory: Path
-    entry: LockEntry | None
     difference: str = ""
     is_held: bool = False
-    added: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
         """The line for the user about a skill that is held back, or was edited."""
-        if self.entry is None:
+        if not self.name:
             return f"held back: {self.difference}"
-        remedy = f"`codex-py skills diff {self.name}` shows it"
+        remedy = f"`codex-py skills update --diff {self.name}` shows it"
         if not self.is_held:
             return f"{self.difference}: {remedy}"
-        return f"held back: {self.difference}; {remedy}, `codex-py skills accept {self.name}` agrees to it"
+        return f"held back: {self.difference}; {remedy}, `codex-py skills update --accept {self.name}` agrees to it"
 
 
 class _Known(Value):
-    """The findings about files with these stamps. `mentioned` is the hash whose difference the user has seen."""
+    """The findings about files with these stamps."""
 
     stamp: str
     tree: str
-    capabilities: Capabilities | None = None
     mentioned: str = ""
+    """The hash whose difference the user has seen."""
 
 
-class LockCheck:
-    """Compares skills with their locks. `cache` is a file that keeps the hashes, or None."""
+class ConsentCheck:
+    """Compares skills with their records; `home` is CODEX_HOME, which keeps the hashes too."""
 
-    def __init__(self, cache: Path | None, changed_outside: ChangedOutside) -> None:
-        self._cache = cache
+    def __init__(self, home: Path, changed_outside: ChangedOutside) -> None:
+        self._home = home
+        self._cache = home / _CACHE
         self._changed_outside = changed_outside
-        self._known = _load(cache)
+        self._known = _load(self._cache)
         self._is_stale = False
         self._mentions: list[str] = []
 
     def apply(self, roots: Sequence[SkillRoot], catalog: SkillCatalog) -> SkillCatalog:
         """The catalogue without the skills that are held back, which become problems, and with those edited."""
-        states = [state for root in roots if has_lock(root.path) for state in self.states(root)]
+        states = [state for root in roots for state in self.states(root)]
         held = {str(state.directory): state for state in states if state.is_held}
         edited = {str(state.directory): state for state in states if state.difference and not state.is_held}
         self._save()
@@ -105,14 +101,13 @@ class LockCheck:
         return mentions
 
     def states(self, root: SkillRoot) -> Iterator[SkillState]:
-        """Every locked skill in a directory."""
+        """Every installed skill in a directory."""
         try:
-            entries = read_lock(root.path)
-        except LockRefused as error:
-            reason = f"`{root.path / LOCK_FILE}` cannot be read: {error}; restore it, or delete it to go on without"
-            yield SkillState("", root.path, None, reason, is_held=True)
+            entries = read_agreed(self._home, root.path)
+        except RecordsRefused as error:
+            yield SkillState("", root.path, f"{error}; restore it, or delete it to go on without", is_held=True)
             return
-        changed: list[tuple[str, Path, LockEntry]] = []
+        changed: list[tuple[str, Path, InstallRecord]] = []
         for name, entry in entries.items():
             directory = Path(os.path.realpath(root.path / name))
             if not os.path.lexists(root.path / name):
@@ -121,32 +116,29 @@ class LockCheck:
                 tree = self._tree(directory)
             except (TreeRefused, OSError) as error:
                 reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-                yield SkillState(name, directory, entry, f"it cannot be checked: {reason}", is_held=True)
+                yield SkillState(name, directory, f"it cannot be checked: {reason}", is_held=True)
                 continue
             if tree in (entry.tree_hash, entry.pending.tree_hash if entry.pending else None):
-                yield SkillState(name, directory, entry)
+                yield SkillState(name, directory)
             elif entry.tree_hash != NO_HASH:
                 changed.append((name, directory, entry))
         yield from self._changed(root, changed)
 
-    def _changed(self, root: SkillRoot, changed: list[tuple[str, Path, LockEntry]]) -> Iterator[SkillState]:
+    def _changed(self, root: SkillRoot, changed: list[tuple[str, Path, InstallRecord]]) -> Iterator[SkillState]:
         outside: Collection[Path] = ()
         if changed and root.scope == "repo":
             outside = self._changed_outside(root.path, [directory for _, directory, _ in changed])
         for name, directory, entry in changed:
             try:
-                added = tuple(self._capabilities(directory).added_to(entry.declared))
+                added = read_capabilities(directory).added_to(entry.declared)
             except (TreeRefused, OSError):
-                added = ("files that cannot be read",)
+                added = ["files that cannot be read"]
+            difference = "it differs from what was installed"
             if added:
-                names = first_names(added, _MAX_NAMED)
-                difference = f"it has more capabilities than `{LOCK_FILE}` agreed to: {names}"
-            else:
-                difference = f"it differs from `{LOCK_FILE}`"
+                difference = f"it has more capabilities than you agreed to: {first_names(added, _MAX_NAMED)}"
             if directory in outside:
                 difference += ", and the change is not in git's history"
-            is_held = bool(added) or directory in outside
-            yield SkillState(name, directory, entry, difference, is_held, added)
+            yield SkillState(name, directory, difference, bool(added) or directory in outside)
 
     def _tree(self, directory: Path) -> str:
         key = str(directory)
@@ -157,19 +149,9 @@ class LockCheck:
         files = list_tree(directory)
         stamp = stamp_of(files)
         tree = tree_hash(directory, files)
-        self._known[key] = _Known(stamp if _is_settled(files) else "", tree, None, known.mentioned if known else "")
+        self._known[key] = _Known(stamp if _is_settled(files) else "", tree, known.mentioned if known else "")
         self._is_stale = True
         return tree
-
-    def _capabilities(self, directory: Path) -> Capabilities:
-        known = self._known[str(directory)]
-        if known.capabilities is not None:
-            return known.capabilities
-        found = read_capabilities(directory)
-        if known.stamp:
-            self._known[str(directory)] = known.replace(capabilities=found)
-            self._is_stale = True
-        return found
 
     def _mention(self, state: SkillState) -> Iterator[str]:
         known = self._known[str(state.directory)]
@@ -179,13 +161,9 @@ class LockCheck:
             yield f"the skill `{state.name}` is used, but {state.message}"
 
     def _save(self) -> None:
-        if self._is_stale and self._cache is not None:
+        if self._is_stale:
             self._is_stale = False
-            found = {
-                path: [known.stamp, known.tree, known.capabilities and known.capabilities.as_json(), known.mentioned]
-                for path, known in self._known.items()
-                if os.path.lexists(path)
-            }
+            found = {path: list(vars(known).values()) for path, known in self._known.items() if os.path.lexists(path)}
             save_checked(self._cache, _FORMAT, json.dumps(found).encode(), max_bytes=_MAX_BYTES)
 
 
@@ -193,14 +171,12 @@ def _is_settled(files: Sequence[TreeFile]) -> bool:
     return all(time.time_ns() - max(file.stamp[:2]) > _TICK_NS for file in files)
 
 
-def _load(cache: Path | None) -> dict[str, _Known]:
-    body = load_checked(cache, _FORMAT, max_bytes=_MAX_BYTES) if cache is not None else None
+def _load(cache: Path) -> dict[str, _Known]:
+    body = load_checked(cache, _FORMAT, max_bytes=_MAX_BYTES)
     found: dict[str, _Known] = {}
     with suppress(ValueError, RecursionError):
-        written: Mapping[str, Any] = as_object(json.loads(body)) if body else {}
-        for path, fields in written.items():
-            stamp, tree, capabilities, mentioned = (*as_list(fields), None, None, None, None)[:4]
-            if isinstance(stamp, str) and isinstance(tree, str) and isinstance(mentioned, str):
-                read = capabilities_from(capabilities) if capabilities is not None else None
-                found[path] = _Known(stamp, tree, read, mentioned)
+        for path, fields in as_object(json.loads(body)).items() if body else ():
+            texts = [text for text in as_list(fields) if isinstance(text, str)]
+            if len(texts) == len(_Known.__match_args__):
+                found[path] = _Known(*texts)
     return found

@@ -1,4 +1,4 @@
-"""`codex-py mcp` and `skills deps` as scripts and people use them, and `exec` with a server."""
+"""`codex-py mcp` and `skills show` as scripts and people use them, and `exec` with a server."""
 
 from __future__ import annotations
 
@@ -180,14 +180,14 @@ def test_what_skills_need_is_listed(place: Place) -> None:
     tools = "".join(f"    - {need}\n" for need in needs)
     (directory / "agents/openai.yaml").write_text(f"dependencies:\n  tools:\n{tools}")
     place.configure(odd("any", "good"))
-    found = json.loads(run(place, "skills", "deps", "--json").out)
+    found = json.loads(run(place, "skills", "show", "--json").out)
     assert [(one["skill"], one["kind"], one["name"], one["missing"]) for one in found] == [
         ("helper", "mcp", "odd", False),
         ("helper", "mcp", "web", True),
         ("helper", "env_var", "HOME", False),
         ("helper", "env_var", "NOT_THERE", True),
     ]
-    table = run(place, "skills", "deps").out
+    table = run(place, "skills", "show").out
     assert "NOT_THERE" in table
     assert "missing" in table
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.fake_responses import FakeResponses, Request, call, say
 from tests.support.home import Place
 from tests.support.process import Finished, run
-from tests.support.skill_sources import lock_of, skill_files, usable, write_files
+from tests.support.skill_sources import records_of, skill_files, usable, user_root, write_files
 
 INSTALLER = Path(__file__).parents[2] / "skills/skill-installer"
 
@@ -46,7 +46,10 @@ def test_the_model_looks_and_installs_into_the_project(place: Place, tmp_path: P
     assert "installed the skill `spell`" in outputs[1], outputs[1]
     assert f"from {source.parent}" in outputs[2]
     root = place.repo / ".agents/skills"
-    assert list(lock_of(root)) == ["spell"]
+    # The model has agreed to nothing for the user.
+    assert "consent is not recorded" in outputs[1]
+    assert records_of(place, root) == {}
+    assert list(json.loads((place.repo / "skills-lock.json").read_text())["skills"]) == ["spell"]
     assert "spell" in usable(place)
 
 
@@ -56,7 +59,8 @@ def test_without_permission_the_sandbox_keeps_skills_out(place: Place, tmp_path:
     ended, requests = follow(
         place,
         f"codex-py skills install {source.parent} --scope {scope} --yes; echo status $?",
-        options=("-s", "workspace-write"),
+        # The home of the test lies in `/tmp`, where commands may write.
+        options=("-s", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true"),
     )
     assert ended.status == 0, ended.err
     output = requests[-1].output_of("c0")
@@ -69,7 +73,7 @@ def test_what_is_installed_is_listed_with_its_source(place: Place, tmp_path: Pat
     source = write_files(tmp_path / "packs/spell", skill_files())
     assert "no skills are installed" in run(place, "skills", "list", "--installed").err
     assert run(place, "skills", "install", str(source.parent), "--yes").status == 0
-    (place.codex_home / "skills/spell/SKILL.md").write_text(skill_files(body="Mine.")["SKILL.md"])
+    (user_root(place) / "spell/SKILL.md").write_text(skill_files(body="Mine.")["SKILL.md"])
     [listed] = json.loads(run(place, "skills", "list", "--installed", "--json").out)
     assert (listed["name"], listed["edited"]) == ("spell", True)
     assert "edited since" in run(place, "skills", "list", "--installed").out

@@ -170,7 +170,7 @@ def test_a_skill_is_shown_whole(lean: Place) -> None:
         "implicit:     yes\n"
         f"path:         {path}\n"
         "tools:        Read, Bash(git:*)\n"
-        "needs:        env_var DICT (a dictionary)\n"
+        "needs:        env_var DICT (a dictionary): missing\n"
         "files:        scripts/a.py\n"
         f"\n{path.read_text()}"
     )
@@ -257,7 +257,7 @@ def test_the_doctor_tells_about_every_file_in_reach(lean: Place) -> None:
     ):
         assert line in ended.out
     told = json.loads(skills(lean, "doctor", "--json").out)
-    assert sorted(told) == ["budget", "files", "ignored", "name_clashes", "notes", "roots"]
+    assert sorted(told) == ["budget", "files", "ignored", "name_clashes", "notes", "orphans", "roots"]
     assert {file["path"]: file["loaded"] for file in told["files"]} == {
         str(good): True,
         str(twin): True,
@@ -296,7 +296,7 @@ def test_nothing_a_skill_says_reaches_the_terminal_as_it_is(lean: Place) -> None
 def test_a_wrong_command_line_is_one_line_and_status_2(lean: Place) -> None:
     nothing = skills(lean)
     assert nothing.status == 2 and "disable" in nothing.out
-    for arguments in (["frobnicate"], ["show"], ["list", "--nope"]):
+    for arguments in (["frobnicate"], ["enable"], ["list", "--nope"]):
         ended = skills(lean, *arguments)
         assert (ended.status, ended.out, len(ended.err.splitlines())) == (2, "", 1)
     assert skills(lean, "--help").status == 0

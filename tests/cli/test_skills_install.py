@@ -20,13 +20,14 @@ from tests.support.process import run
 from tests.support.skill_sources import (
     git,
     held,
-    lock_of,
-    npm_archive,
+    packed,
+    records_of,
     repository,
     save,
     skill_files,
     skills,
     usable,
+    user_root,
     write_files,
 )
 from tests.support.terminal import Terminal
@@ -39,10 +40,6 @@ def user(place: Place) -> Place:
     """A place without the bundled skills."""
     place.configure(NO_BUNDLED)
     return place
-
-
-def root(place: Place) -> Path:
-    return place.codex_home / "skills"
 
 
 def project_root(place: Place) -> Path:
@@ -74,47 +71,24 @@ def test_an_install_shows_what_comes_and_writes_where_it_came_from(user: Place, 
         "  MCP servers: docs: https://mcp.example.org/",
         "  environment variables: SPELL_KEY",
         "  allowed tools: Grep, Read",
-        "  network addresses: api.example.com, mcp.example.org",
-        "    SKILL.md: curl -s https://api.example.com/v1",
     ):
         assert line in ended.err.splitlines()
-    entry = lock_of(root(user))["spell"]
+    entry = records_of(user, user_root(user))["spell"]
     assert (entry["source"], entry["commit"], entry["path"]) == (address, commit, "skills/spell")
     assert entry["declared"] == {
-        "addresses": ["api.example.com", "mcp.example.org"],
         "allowed_tools": ["Grep", "Read"],
         "env_vars": ["SPELL_KEY"],
-        "hooks": [],
         "scripts": ["scripts/check.sh"],
         "servers": ["docs: https://mcp.example.org/"],
     }
-    assert stat.S_IMODE((root(user) / "spell/scripts/check.sh").stat().st_mode) == 0o755
+    assert stat.S_IMODE((user_root(user) / "spell/scripts/check.sh").stat().st_mode) == 0o755
     assert "spell" in usable(user)
-
-
-def test_an_install_shows_the_commands_in_the_text_wherever_they_stand(user: Place, tmp_path: Path) -> None:
-    text = (
-        "---\nname: spell\ndescription: Use when words are checked.\n---\n"
-        "First `curl -s https://a.example/i | sh`, not `a thing`.\n"
-        "\n    npm install left-pad\n\n1. Then:\n   ```bash\n   make all\n   ```\n"
-        "$ ./tool.sh --fast\n````\nlast one\n````\n"
-    )
-    write_files(tmp_path / "spell", {"SKILL.md": text})
-    shown = skills(user, "install", str(tmp_path / "spell"), "--dry-run").err
-    commands = shown.split("shell commands:\n")[1].split("\n  worth a look")[0]
-    assert sorted(line.removeprefix("    SKILL.md: ") for line in commands.splitlines()) == [
-        "./tool.sh --fast",
-        "curl -s https://a.example/i | sh",
-        "last one",
-        "make all",
-        "npm install left-pad",
-    ]
 
 
 def test_outside_of_a_terminal_an_install_needs_yes_and_in_one_it_asks(user: Place, tmp_path: Path) -> None:
     address = repository(user, tmp_path / "source")
     refused = skills(user, "install", address)
-    assert (refused.status, list(root(user).glob("*"))) == (2, [])
+    assert (refused.status, list(user_root(user).glob("*"))) == (2, [])
     assert refused.err.splitlines()[0].startswith("skill `spell`")
     assert "--yes" in refused.err.splitlines()[-1]
     for answer, status in (("n", 1), ("y", 0)):
@@ -125,19 +99,23 @@ def test_outside_of_a_terminal_an_install_needs_yes_and_in_one_it_asks(user: Pla
     assert "spell" in usable(user)
 
 
-@pytest.mark.parametrize("command", ["accept", "sync", "remove"])
-def test_in_a_terminal_a_change_is_asked_about(user: Place, tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize("command", ["update --accept", "sync", "remove"])
+def test_a_change_is_asked_about_and_needs_yes_where_nobody_can_be_asked(
+    user: Place, tmp_path: Path, command: str
+) -> None:
     install(user, repository(user, tmp_path / "source"))
-    text = root(user) / "spell/SKILL.md"
+    text = user_root(user) / "spell/SKILL.md"
     text.write_text(f"{text.read_text()}mine\n")
-    scope = ("--scope", "user") if command == "sync" else ("spell",)
-    before = (text.read_text(), lock_of(root(user)))
-    with Terminal(user, "skills", command, *scope) as terminal:
+    arguments = (*command.split(), *(("--scope", "user") if command == "sync" else ("spell",)))
+    before = (text.read_text(), records_of(user, user_root(user)))
+    refused = skills(user, *arguments)
+    assert (refused.status, "pass --yes" in refused.err) == (2, True)
+    with Terminal(user, "skills", *arguments) as terminal:
         terminal.wait_for("? [y/N]")
         terminal.type("n\r")
         assert terminal.wait_for_end() == 1
-    assert (text.read_text(), lock_of(root(user))) == before
-    ended = skills(user, command, *scope, "--yes")
+    assert (text.read_text(), records_of(user, user_root(user))) == before
+    ended = skills(user, *arguments, "--yes")
     assert ended.status == 0, ended.err
     assert "differs" not in skills(user, "list").err
 
@@ -148,7 +126,7 @@ def test_a_branch_a_tag_a_commit_and_a_directory_can_be_named(user: Place, tmp_p
     commit = git(user, tmp_path / "source", "rev-parse", "HEAD")
     git(user, tmp_path / "source", "tag", "v1")
     install(user, address + suffix.replace("COMMIT", commit).replace("SHORT", commit[:8]))
-    entry = lock_of(root(user))["spell"]
+    entry = records_of(user, user_root(user))["spell"]
     assert (entry["commit"], entry["path"]) == (commit, "skills/spell")
 
 
@@ -158,12 +136,12 @@ def test_directories_archives_and_packages_are_sources_too(user: Place, tmp_path
         for path in source.rglob("*"):
             archive.write(path, path.relative_to(source))
     hashes: set[str] = set()
-    for given in (source, tmp_path / "a.zip", npm_archive(source, tmp_path / "pack-1.0.0.tgz")):
+    for given in (source, tmp_path / "a.zip", packed(source, tmp_path / "pack-1.0.0.tgz")):
         install(user, given)
-        hashes.add(lock_of(root(user))["spell"]["tree_hash"])
-        assert skills(user, "remove", "spell").status == 0
+        hashes.add(records_of(user, user_root(user))["spell"]["tree_hash"])
+        assert skills(user, "remove", "spell", "--yes").status == 0
     assert len(hashes) == 1
-    assert not (root(user) / "skills.lock").exists()
+    assert records_of(user, user_root(user)) == {}
 
 
 def test_a_marketplace_of_plugins_gives_its_skills(user: Place, tmp_path: Path) -> None:
@@ -173,7 +151,7 @@ def test_a_marketplace_of_plugins_gives_its_skills(user: Place, tmp_path: Path) 
     listing = {"name": "m", "plugins": [{"name": "words", "source": "./plugins/words"}]}
     write_files(market, {".claude-plugin/marketplace.json": json.dumps(listing)})
     install(user, market, "--skill", "spell")
-    assert list(lock_of(root(user))) == ["spell"]
+    assert list(records_of(user, user_root(user))) == ["spell"]
 
 
 def test_a_pinned_skill_is_not_behind(user: Place, tmp_path: Path) -> None:
@@ -182,12 +160,12 @@ def test_a_pinned_skill_is_not_behind(user: Place, tmp_path: Path) -> None:
     write_files(tmp_path / "source/skills/spell", skill_files(body="Other."))
     save(user, tmp_path / "source")
     assert skills(user, "update", "--check").status == 0
-    assert lock_of(root(user))["spell"]["pinned"] is True
+    assert records_of(user, user_root(user))["spell"]["pinned"] is True
 
 
 def test_the_user_may_edit_a_skill_and_is_told_once(user: Place, tmp_path: Path) -> None:
     install(user, repository(user, tmp_path / "source"))
-    with (root(user) / "spell/SKILL.md").open("a") as file:
+    with (user_root(user) / "spell/SKILL.md").open("a") as file:
         file.write("And once more.\n")
     warnings: list[bool] = []
     for _ in range(2):
@@ -196,16 +174,15 @@ def test_the_user_may_edit_a_skill_and_is_told_once(user: Place, tmp_path: Path)
             ended = run(user, "exec", "use $spell")
         assert ended.status == 0, ended.err
         assert "And once more." in json.dumps(model.requests[0].body)
-        warnings.append("the skill `spell` is used, but it differs from `skills.lock`" in ended.err)
+        warnings.append("the skill `spell` is used, but it differs from what was installed" in ended.err)
     assert warnings == [True, False]
-    shown = skills(user, "diff", "spell")
+    shown = skills(user, "update", "--diff", "spell")
     assert "+And once more." in shown.out.splitlines()
 
 
 GROWTH: list[tuple[str, Callable[[Path], object]]] = [
     ("script `scripts/more.sh`", lambda skill: (skill / "scripts/more.sh").write_text("echo\n")),
     ("script `notes.txt`", lambda skill: (skill / "notes.txt").chmod(0o755)),
-    ("address `evil.example.net`", lambda skill: (skill / "notes.txt").write_text("see http://evil.example.net/\n")),
     (
         "variable `TOKEN`",
         lambda skill: write_files(
@@ -239,14 +216,14 @@ def test_a_skill_that_can_do_more_is_held_back_until_it_is_accepted(
 ) -> None:
     files = skill_files(more="allowed-tools: Read\n") | {"notes.txt": "see here\n"}
     install(user, write_files(tmp_path / "spell", files))
-    change(root(user) / "spell")
+    change(user_root(user) / "spell")
     [reason] = held(user)
     assert reason.startswith("held back: ")
     assert what in reason
-    assert "codex-py skills accept spell" in reason
+    assert "codex-py skills update --accept spell" in reason
     assert usable(user) == {}
     assert "held back" in skills(user, "doctor").out
-    assert skills(user, "accept", "spell").status == 0
+    assert skills(user, "update", "--accept", "spell", "--yes").status == 0
     assert list(usable(user)) == ["spell"]
     assert held(user) == []
 
@@ -254,20 +231,20 @@ def test_a_skill_that_can_do_more_is_held_back_until_it_is_accepted(
 def test_lint_names_a_skill_that_is_held_back(user: Place, tmp_path: Path) -> None:
     repository(user, tmp_path / "source")
     install(user, tmp_path / "source")
-    assert skills(user, "lint", str(root(user))).status == 0
-    (root(user) / "spell/scripts/more.sh").write_text("#!/bin/sh\ncurl https://new.example.net/x\n")
-    linted = skills(user, "lint", "--json", str(root(user)))
+    assert skills(user, "lint", str(user_root(user))).status == 0
+    (user_root(user) / "spell/scripts/more.sh").write_text("#!/bin/sh\ncurl https://new.example.net/x\n")
+    linted = skills(user, "lint", "--json", str(user_root(user)))
     found = [entry for entry in json.loads(linted.out) if entry["rule"] == "held"]
     assert [(entry["level"], Path(entry["path"]).parent.name) for entry in found] == [("error", "spell")]
-    assert "held back: it has more capabilities than `skills.lock` agreed to: script" in found[0]["message"]
+    assert "held back: it has more capabilities than you agreed to: script" in found[0]["message"]
     assert linted.status == 1
-    assert skills(user, "accept", "spell").status == 0
-    assert '"held"' not in skills(user, "lint", "--json", str(root(user))).out
+    assert skills(user, "update", "--accept", "spell", "--yes").status == 0
+    assert '"held"' not in skills(user, "lint", "--json", str(user_root(user))).out
 
 
 def test_a_session_warns_of_a_skill_that_is_held_back_and_does_not_use_it(user: Place, tmp_path: Path) -> None:
     install(user, repository(user, tmp_path / "source"))
-    (root(user) / "spell/scripts/more.sh").write_text("echo\n")
+    (user_root(user) / "spell/scripts/more.sh").write_text("echo\n")
     with FakeResponses([say("done")]) as model:
         user.use_model(model.base_url, NO_BUNDLED)
         ended = run(user, "exec", "use $spell")
@@ -279,11 +256,11 @@ def test_a_session_warns_of_a_skill_that_is_held_back_and_does_not_use_it(user: 
 def test_a_change_that_keeps_size_and_time_is_seen(user: Place, tmp_path: Path) -> None:
     install(user, repository(user, tmp_path / "source"))
     usable(user)
-    path = root(user) / "spell/scripts/check.sh"
+    path = user_root(user) / "spell/scripts/check.sh"
     before = path.stat()
     path.write_text(path.read_text().replace("fine", "evil"))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert "differs from `skills.lock`" in skills(user, "list").err
+    assert "differs from what was installed" in skills(user, "list").err
 
 
 def test_in_a_project_only_what_git_has_committed_is_used(user: Place, tmp_path: Path) -> None:
@@ -299,23 +276,31 @@ def test_in_a_project_only_what_git_has_committed_is_used(user: Place, tmp_path:
         file.write("Planted again.\n")
     git(user, user.repo, "add", "-A")
     assert "not in git's history" in held(user)[0]
-    assert skills(user, "sync").status == 0
+    assert skills(user, "sync", "--yes").status == 0
     assert "Planted" not in usable(user)["spell"]
 
 
-def test_a_lock_that_cannot_be_read_holds_its_skills_back(user: Place, tmp_path: Path) -> None:
+def test_records_that_cannot_be_read_hold_their_skills_back(user: Place, tmp_path: Path) -> None:
     install(user, repository(user, tmp_path / "source"))
-    (root(user) / "skills.lock").write_text("<<<<<<< mine\n")
+    [records] = (user.codex_home / "skill-records").iterdir()
+    records.write_text("<<<<<<< mine\n")
     assert usable(user) == {}
     assert "not JSON" in held(user)[0]
+
+
+def test_a_shared_lock_that_cannot_be_read_stops_an_install(user: Place, tmp_path: Path) -> None:
+    (user.home / ".agents").mkdir()
+    (user.home / ".agents/.skill-lock.json").write_text("<<<<<<< mine\n")
+    ended = skills(user, "install", repository(user, tmp_path / "source"), "--yes")
+    assert (ended.status, "not JSON" in ended.err) == (1, True)
+    assert usable(user) == {}
 
 
 def test_an_update_shows_text_and_capabilities_and_keeps_what_was_edited(user: Place, tmp_path: Path) -> None:
     address = repository(user, tmp_path / "source")
     install(user, address)
     assert skills(user, "update", "--check").status == 0
-    assert skills(user, "outdated").out == ""
-    files = skill_files(body="Read it once, then ask https://words.example.com/")
+    files = skill_files(body="Read it once.") | {"scripts/more.sh": "#!/bin/sh\n"}
     write_files(tmp_path / "source/skills/spell", files)
     commit = save(user, tmp_path / "source")
     behind = skills(user, "update", "--check")
@@ -323,12 +308,12 @@ def test_an_update_shows_text_and_capabilities_and_keeps_what_was_edited(user: P
     assert "Read it twice." in usable(user)["spell"]
     refused = skills(user, "update", "spell")
     assert refused.status == 2
-    assert "  + address `words.example.com`" in refused.err.splitlines()
+    assert "  + script `scripts/more.sh`" in refused.err.splitlines()
     assert "  -Read it twice." in refused.err.splitlines()
-    (root(user) / "spell/mine.md").write_text("Mine.\n")
+    (user_root(user) / "spell/mine.md").write_text("Mine.\n")
     updated = skills(user, "update", "spell", "--yes")
     assert updated.status == 0, updated.err
-    assert lock_of(root(user))["spell"]["commit"] == commit
+    assert records_of(user, user_root(user))["spell"]["commit"] == commit
     assert "Read it once" in usable(user)["spell"]
     [place] = [line.split("`")[3] for line in updated.err.splitlines() if " are kept in " in line]
     assert (Path(place) / "mine.md").read_text() == "Mine.\n"
@@ -337,35 +322,35 @@ def test_an_update_shows_text_and_capabilities_and_keeps_what_was_edited(user: P
 
 def test_an_accepted_edit_is_not_behind_its_source(user: Place, tmp_path: Path) -> None:
     install(user, repository(user, tmp_path / "source"))
-    (root(user) / "spell/SKILL.md").write_text(skill_files(body="Mine.")["SKILL.md"])
-    assert skills(user, "accept", "spell").status == 0
+    (user_root(user) / "spell/SKILL.md").write_text(skill_files(body="Mine.")["SKILL.md"])
+    assert skills(user, "update", "--accept", "spell", "--yes").status == 0
     assert skills(user, "update", "--check").status == 0
 
 
 def test_sync_fetches_what_the_lock_of_the_project_names(user: Place, tmp_path: Path) -> None:
     address = repository(user, tmp_path / "source")
     install(user, address, "--scope", "project")
-    agreed = lock_of(project_root(user))
+    agreed = records_of(user, project_root(user))
     write_files(tmp_path / "source/skills/spell", skill_files(body="Newer."))
     save(user, tmp_path / "source")
     for path in sorted((project_root(user) / "spell").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     (project_root(user) / "spell").rmdir()
-    synced = skills(user, "sync")
+    synced = skills(user, "sync", "--yes")
     assert synced.status == 0, synced.err
     assert "Read it twice." in usable(user)["spell"]
-    assert lock_of(project_root(user)) == agreed
+    assert records_of(user, project_root(user)) == agreed
 
 
 def test_a_name_that_is_not_installed_is_an_error_with_a_guess(user: Place, tmp_path: Path) -> None:
     install(user, repository(user, tmp_path / "source"))
-    for command in ("remove", "accept", "diff", "update"):
-        ended = skills(user, command, "spel")
+    for command in ("remove", "update", "update --accept", "update --diff"):
+        ended = skills(user, *command.split(), "spel")
         assert (ended.status, "spell" in ended.err) == (2, True)
 
 
 def test_a_skill_of_the_users_own_is_not_replaced(user: Place, tmp_path: Path) -> None:
-    write_files(root(user) / "spell", {"SKILL.md": skill_files(body="By hand.")["SKILL.md"]})
+    write_files(user_root(user) / "spell", {"SKILL.md": skill_files(body="By hand.")["SKILL.md"]})
     ended = skills(user, "install", repository(user, tmp_path / "source"), "--yes")
     assert ended.status == 1
     assert "is there already" in ended.err
@@ -477,28 +462,30 @@ import os, sys
 from pathlib import Path
 opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
-from codex_py.services.skill_trust import lock_check
+from codex_py.services.skill_trust import consent_check
 from codex_py.skills.model import SkillRoot
-home = Path(sys.argv[1])
-states = list(lock_check(home, os.environ).states(SkillRoot(home / "skills", "user", "home")))
+home, root = map(Path, sys.argv[1:])
+states = list(consent_check(home, os.environ).states(SkillRoot(root, "user", "home")))
 print(len(states), any(state.difference for state in states))
-print(*(path.rpartition("/")[2] for path in opened if path.startswith(f"{home}/skills/")), sep=",")
+within = (f"{home}/skill-records", f"{root}/")
+print(*(path.rpartition("/")[2] for path in opened if path.startswith(within)), sep=",")
 """
 
 
-def test_a_start_with_a_lock_of_many_skills_reads_none_of_their_files(user: Place, tmp_path: Path) -> None:
+def test_a_start_with_records_of_many_skills_reads_none_of_their_files(user: Place, tmp_path: Path) -> None:
     for number in range(40):
         write_files(tmp_path / f"packs/s{number}", skill_files(f"s{number}"))
     install(user, tmp_path / "packs")
     assert len(usable(user)) == 40
 
     def opened() -> str:
-        argv = [sys.executable, "-c", OPENED, user.codex_home]
+        argv = [sys.executable, "-c", OPENED, user.codex_home, user_root(user)]
         return subprocess.run(argv, env=user.env, stdout=subprocess.PIPE, text=True, check=True).stdout
 
-    assert opened() == "40 False\nskills.lock\n"
+    [records] = (user.codex_home / "skill-records").iterdir()
+    assert opened() == f"40 False\n{records.name}\n"
     # What has changed is read, and nothing else; files are opened from the directory of their skill.
-    (root(user) / "s7/scripts/check.sh").write_text("#!/bin/sh\necho well\n")
+    (user_root(user) / "s7/scripts/check.sh").write_text("#!/bin/sh\necho well\n")
     states, files = opened().splitlines()
     assert states == "40 True"
-    assert sorted(set(files.split(","))) == ["SKILL.md", "s7", "skills.lock"]
+    assert sorted(set(files.split(","))) == sorted(["SKILL.md", "s7", records.name])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.support.home import Place
-from tests.support.skill_sources import lock_of, skill_files, write_files
+from tests.support.skill_sources import records_of, skill_files, user_root, write_files
 
 # Before so many of the changes of files, spread over all of them, an install and an update are killed.
 KILLS = int(os.environ.get("KILLS", "10"))
@@ -73,7 +73,7 @@ def moments(count: int) -> list[int]:
 
 def test_a_kill_at_any_moment_leaves_a_usable_state(place: Place, tmp_path: Path) -> None:
     place.configure("[skills.bundled]\nenabled = false\n")
-    root, source = place.codex_home / "skills", write_files(tmp_path / "spell", version(0))
+    root, source = user_root(place), write_files(tmp_path / "spell", version(0))
     with forks(place) as play:
         _, _, count = play("install", source, "--yes")
         assert count > 20
@@ -99,7 +99,9 @@ def test_a_kill_at_any_moment_leaves_a_usable_state(place: Place, tmp_path: Path
         write_files(source, version(99))
         assert play("update", "--yes")[0] == 0
         assert usable_version(play) == "version 99"
-    assert list(lock_of(root)) == ["spell"]
-    assert sorted(path.name for path in root.iterdir() if path.name != ".system") == ["skills.lock", "spell"]
+    assert list(records_of(place, root)) == ["spell"]
+    assert [path.name for path in root.iterdir()] == ["spell"]
+    assert [path.name for path in root.parent.iterdir() if path != root] == [".skill-lock.json"]
+    assert len(list((place.codex_home / "skill-records").iterdir())) == 1
     for directory in ("skill-sources", "skill-trees"):
         assert [path.name for path in (place.codex_home / "cache" / directory).glob(".*")] == []

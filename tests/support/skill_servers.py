@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import os
 import socket
 import subprocess
@@ -110,37 +107,6 @@ def git_daemon(top: Path, env: Mapping[str, str]) -> Generator[str, None, None]:
             yield f"git://127.0.0.1:{port}"
         finally:
             os.killpg(daemon.pid, 15)
-
-
-@contextmanager
-def npm_registry(name: str, archives: Mapping[str, Path]) -> Generator[str, None, None]:
-    """A registry with one package; `archives` are its versions, the last one being the latest."""
-
-    def serve(handler: _Handler) -> None:
-        if handler.path.endswith(".tgz"):
-            version = handler.path.rpartition("/")[2].removesuffix(".tgz")
-            handler.answer(archives[version].read_bytes(), "application/octet-stream")
-            return
-        if handler.path.lstrip("/") != name:
-            handler.answer(b'{"error": "not found"}', "application/json", 404)
-            return
-        host = f"http://{handler.headers['Host']}"
-        versions = {
-            version: {
-                "name": name,
-                "version": version,
-                "dist": {
-                    "tarball": f"{host}/-/{version}.tgz",
-                    "integrity": "sha512-" + base64.b64encode(hashlib.sha512(path.read_bytes()).digest()).decode(),
-                },
-            }
-            for version, path in archives.items()
-        }
-        document = {"name": name, "dist-tags": {"latest": [*archives][-1]}, "versions": versions}
-        handler.answer(json.dumps(document).encode(), "application/json")
-
-    with _serving(serve) as address:
-        yield address
 
 
 @contextmanager

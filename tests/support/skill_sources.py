@@ -54,8 +54,8 @@ def git(place: Place, directory: Path, *arguments: str) -> str:
     return ended.stdout.decode().strip()
 
 
-def npm_archive(directory: Path, archive: Path) -> Path:
-    """What `npm pack` makes of a directory: everything below `package`."""
+def packed(directory: Path, archive: Path) -> Path:
+    """An archive of a directory as `npm pack` makes it: everything below `package`."""
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(directory, "package")
     return archive
@@ -65,9 +65,16 @@ def skills(place: Place, *arguments: str | Path, cwd: Path | None = None) -> Fin
     return run(place, "skills", *arguments, cwd=cwd)
 
 
-def lock_of(root: Path) -> dict[str, Any]:
-    """The entries of a `skills.lock`."""
-    return json.loads((root / "skills.lock").read_text())["skills"]
+def records_of(place: Place, root: Path) -> dict[str, Any]:
+    """What was agreed to for the skills in a directory."""
+    written = [json.loads(file.read_text()) for file in (place.codex_home / "skill-records").glob("*.json")]
+    found: list[dict[str, Any]] = [entry["skills"] for entry in written if entry["root"] == str(root.resolve())]
+    return found[0] if found else {}
+
+
+def user_root(place: Place) -> Path:
+    """Where skills of the user are installed."""
+    return place.home / ".agents/skills"
 
 
 def usable(place: Place) -> dict[str, str]:
