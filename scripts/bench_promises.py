@@ -304,7 +304,7 @@ PROMISES: dict[str, tuple[float, Measure]] = {
     "hostile mentions of 1 MB": (0.2, hostile_mentions),
     "hostile frontmatter of 1 MB": (0.2, hostile_frontmatter),
     "hostile patch of 1 MB": (0.2, hostile_patch),
-    "hostile stream of 1 MB": (0.2, hostile_stream),
+    "hostile stream of 1 MB": (0.5, hostile_stream),
     "hostile session line of 1 MB": (0.2, hostile_session_line),
     "one event of 50 MB": (3.0, large_event),
     "one event of 50 MB over chat": (
