@@ -203,7 +203,7 @@ def sync_skills(scope: Scope = "project", yes: Yes = False, cwd: Cwd = None) -> 
                 print_note(*view.staged_lines(staged))
             except UserError as error:
                 status = 1
-                print_note(f"error: {error}", *([f"hint: {error.hint}"] if error.hint else []))
+                print_note(f"error: {error}" + (f"; {error.hint}" if error.hint else ""))
         names = ", ".join(f"`{each.name}`" for each in ready)
         if ready and not is_agreed(f"put {names} in place?", yes=yes, needs=f"replacing {names}"):
             return 1
