@@ -1,4 +1,4 @@
-"""Rewinds are exact, by byte and mode, whatever a history did: `scripts/rewind_histories` runs 2,000 longer ones."""
+"""Rewinds are exact, by byte and mode, whatever a history did: `scripts/drill histories` runs 2,000 longer ones."""
 
 from __future__ import annotations
 

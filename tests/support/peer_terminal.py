@@ -1,4 +1,4 @@
-"""The terminal session of another program, for `bench_terminal`: its terminal answers questions, as real ones do."""
+"""The terminal session of another program, for `scripts/bench`: its terminal answers questions, as real ones do."""
 
 from __future__ import annotations
 
