@@ -19,9 +19,15 @@ from codex_py.ui.repl.first_run import Ways, welcome_sheet
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.background import manage_processes, running_time
 from codex_py.ui.repl.panels.forms import FormAsker, ListEntry, ListForm, TextLine
-from codex_py.ui.repl.panels.hooks import manage_hooks
 from codex_py.ui.repl.panels.sessions import session_listing
-from codex_py.ui.repl.panels.settings import ModelChoice, choose_approval, choose_model, choose_sandbox, choose_theme
+from codex_py.ui.repl.panels.settings import (
+    ModelChoice,
+    choose_approval,
+    choose_model,
+    choose_sandbox,
+    choose_theme,
+    manage_hooks,
+)
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks, use_project_hooks

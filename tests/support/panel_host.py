@@ -20,7 +20,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
 from codex_py.render.theme import Theme
-from codex_py.ui.repl.panel import Panels
+from codex_py.ui.repl.panels.forms import Panels
 
 KEYS: Final = {
     "up": "\x1b[A",

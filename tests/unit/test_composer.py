@@ -11,10 +11,10 @@ import pytest
 from codex_py.protocol.ops import ImageInput, TextInput
 from codex_py.ui.repl.bindings import ActiveSession, Controls
 from codex_py.ui.repl.chips import Composed, PictureChip
-from codex_py.ui.repl.completion import ShellSource
 from codex_py.ui.repl.history import PromptHistory, read_messages
 from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.menu import MenuOffer, MenuSource, MenuWord
+from codex_py.ui.repl.typed_line import ShellSource
 
 LONG = "\n".join(f"line {number}" for number in range(30))
 MARK = "[Pasted text #1 · 30 lines]"

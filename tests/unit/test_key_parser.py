@@ -10,7 +10,7 @@ import pytest
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
-from codex_py.ui.repl.key_parser import FOCUS_IN, FOCUS_OUT, KeyParser, register_keys
+from codex_py.ui.repl.terminal_input import FOCUS_IN, FOCUS_OUT, KeyParser, register_keys
 
 _TEXT: Final = "a\x1b[20~b\rc" * 3
 _LONG: Final = 5000

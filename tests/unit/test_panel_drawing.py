@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from codex_py.ui.repl.panels.drawing import cells, fitted, in_sight, keys_row, padded, part, title_row, wrapped
 from codex_py.ui.repl.panels.forms import TextLine
+from codex_py.ui.repl.panels.frame import cells, fitted, in_sight, keys_row, padded, part, title_row, wrapped
 
 WILD = ["a", " ", "日", "é", "\u0301", "👩\u200d💻", "\x1b[31m", "\n", "\t", "\u202e", "́", "-", "word"]
 

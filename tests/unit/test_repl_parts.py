@@ -24,7 +24,7 @@ from codex_py.protocol.ops import ImageInput, SkillInput, TextInput
 from codex_py.render.entry import ScrollbackEntry
 from codex_py.render.theme import THEME_NAMES, Theme
 from codex_py.ui.repl.chips import Chips
-from codex_py.ui.repl.clipboard import picture_path, picture_paths
+from codex_py.ui.repl.desktop import picture_path, picture_paths
 from codex_py.ui.repl.files import FileIndex, with_directories
 from codex_py.ui.repl.history import PromptHistory, read_messages
 from codex_py.ui.repl.live import Live

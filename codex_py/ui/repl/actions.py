@@ -11,8 +11,7 @@ from codex_py.protocol import events
 from codex_py.render.entry import Flow
 from codex_py.render.theme import Theme
 from codex_py.render.transcript import render_items
-from codex_py.ui.repl.clipboard import clipboard_picture
-from codex_py.ui.repl.editor import draft_file, edit_text
+from codex_py.ui.repl.desktop import clipboard_picture, draft_file, edit_text
 from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.slash_command import CommandContext
 from codex_py.ui.repl.turns import SideTasks

@@ -30,10 +30,9 @@ from codex_py.render.theme import AUTO, Theme, find_theme
 from codex_py.ui.repl.bindings import Controls, focus_bindings, is_navigating, session_bindings
 from codex_py.ui.repl.history import FILE, PromptHistory
 from codex_py.ui.repl.input import Composer
-from codex_py.ui.repl.key_parser import register_keys, terminal_input
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
 from codex_py.ui.repl.layout import LayoutParts, Row, build_layout
-from codex_py.ui.repl.panel import Panels
+from codex_py.ui.repl.panels.forms import Panels
 from codex_py.ui.repl.screen import LiveApplication, TerminalScreen, rewraps_lines, terminal_output
 from codex_py.ui.repl.terminal import (
     STARTING,
@@ -45,7 +44,7 @@ from codex_py.ui.repl.terminal import (
     title_sequence,
     use_utf_8,
 )
-from codex_py.ui.repl.terminal_modes import Background, TerminalModes
+from codex_py.ui.repl.terminal_input import Background, TerminalModes, register_keys, terminal_input
 
 _FRAME_SECONDS: Final = 0.12
 _NORMAL: Final = "  NORMAL"

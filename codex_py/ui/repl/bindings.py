@@ -20,9 +20,9 @@ from prompt_toolkit.keys import Keys
 from codex_py.config.tui import parse_key
 from codex_py.ui.repl.chips import Composed
 from codex_py.ui.repl.input import Composer
-from codex_py.ui.repl.key_parser import FOCUS_IN, FOCUS_OUT
 from codex_py.ui.repl.layout import LayoutParts
 from codex_py.ui.repl.menu import MenuSource
+from codex_py.ui.repl.terminal_input import FOCUS_IN, FOCUS_OUT
 
 
 class NamesInWords(Protocol):

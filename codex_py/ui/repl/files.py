@@ -17,7 +17,7 @@ from typing import Final
 
 from codex_py.programs import ProgramFinder
 from codex_py.ui.repl.chips import PictureChip
-from codex_py.ui.repl.clipboard import is_picture
+from codex_py.ui.repl.desktop import is_picture
 from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord, best, letters_in_order
 
 _WORD: Final = re.compile(r'(?:^|(?<=[\s(\["\']))@([^\s"\']*)$')

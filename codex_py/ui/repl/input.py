@@ -18,7 +18,7 @@ from prompt_toolkit.layout.utils import explode_text_fragments
 
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.chips import Chips, Composed, PickedSkill, PictureChip, is_large
-from codex_py.ui.repl.clipboard import picture_paths
+from codex_py.ui.repl.desktop import picture_paths
 from codex_py.ui.repl.history import HistorySource, PromptHistory
 from codex_py.ui.repl.menu import Menu, MenuOffer
 

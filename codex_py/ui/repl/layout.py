@@ -28,7 +28,7 @@ from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 from codex_py.text.display import cell_width
 from codex_py.text.sanitize import sanitize_line
 from codex_py.ui.repl.input import ChipStyle, Composer, WordWrap
-from codex_py.ui.repl.panel import Panels
+from codex_py.ui.repl.panels.forms import Panels
 from codex_py.ui.repl.screen import TerminalScreen
 from codex_py.ui.repl.terminal import GAP_FROM, PLACEHOLDER, PROMPT, ROOMY_FROM
 

@@ -28,9 +28,7 @@ from codex_py.render.plain import PlainPrinter
 from codex_py.render.status import banner_lines
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize, without_styles
-from codex_py.ui.repl.agents_notes import add_note, note_in
 from codex_py.ui.repl.commands import commands_now
-from codex_py.ui.repl.completion import SHELL, shell_command, skill_alias, unknown_command
 from codex_py.ui.repl.first_run import reach_a_model
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions, RewindHost
 from codex_py.ui.repl.opening import banner_of
@@ -46,6 +44,7 @@ from codex_py.ui.repl.slash_command import (
     looks_like_command,
     words_unwanted,
 )
+from codex_py.ui.repl.typed_line import SHELL, add_note, note_in, shell_command, skill_alias, unknown_command
 
 _MONO: Final = Theme("mono", "none")
 _WIDTH: Final = 80

@@ -19,25 +19,14 @@ from codex_py.render.entry import to_fragments
 from codex_py.render.message import render_queued
 from codex_py.render.status import Status, fill_status, status_segments
 from codex_py.text.display import cut_to_cells
-from codex_py.ui.repl.agents_notes import add_note, note_in
 from codex_py.ui.repl.chips import Composed
 from codex_py.ui.repl.commands import COMMANDS, commands_now
-from codex_py.ui.repl.completion import (
-    SHELL,
-    CommandSource,
-    ShellSource,
-    SkillSource,
-    shell_command,
-    skill_alias,
-    unknown_command,
-)
 from codex_py.ui.repl.files import FileSource
-from codex_py.ui.repl.held_messages import mentions_refused, settle_mentions
 from codex_py.ui.repl.input import Composer
 from codex_py.ui.repl.layout import LayoutParts
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.menu import MenuSource
-from codex_py.ui.repl.named_skills import NamedSkills
+from codex_py.ui.repl.named_skills import NamedSkills, mentions_refused, settle_mentions
 from codex_py.ui.repl.slash_command import (
     CommandContext,
     Quit,
@@ -47,6 +36,17 @@ from codex_py.ui.repl.slash_command import (
     words_unwanted,
 )
 from codex_py.ui.repl.turns import MessageQueue, SideTasks
+from codex_py.ui.repl.typed_line import (
+    SHELL,
+    CommandSource,
+    ShellSource,
+    SkillSource,
+    add_note,
+    note_in,
+    shell_command,
+    skill_alias,
+    unknown_command,
+)
 
 _MIN_WIDTH_FOR_HINT: Final = 60
 

@@ -12,11 +12,9 @@ from codex_py.core.ports import McpClients
 from codex_py.errors import UserError
 from codex_py.protocol.status import PromptCommand
 from codex_py.services.prompt_files import PromptFile, fill_prompt, read_prompt
-from codex_py.ui.repl.commands.answers import ANSWERS
-from codex_py.ui.repl.commands.look import LOOK, show_help
+from codex_py.ui.repl.commands.look import ANSWERS, LOOK, show_help
 from codex_py.ui.repl.commands.review import REVIEW
-from codex_py.ui.repl.commands.rewind import REWIND
-from codex_py.ui.repl.commands.session import LEAVE, WORK
+from codex_py.ui.repl.commands.session import LEAVE, REWIND, WORK
 from codex_py.ui.repl.commands.settings import SETTINGS
 from codex_py.ui.repl.panels.forms import waited_for
 from codex_py.ui.repl.slash_command import CommandContext, SlashCommand

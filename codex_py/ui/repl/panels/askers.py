@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 
 from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.ui.repl.panels.dialogs import ChoicePanel, EntryPanel, PagePanel
-from codex_py.ui.repl.panels.drawing import wrapped
 from codex_py.ui.repl.panels.forms import (
     FactSection,
     Form,
@@ -21,6 +20,7 @@ from codex_py.ui.repl.panels.forms import (
     TextLine,
     matching,
 )
+from codex_py.ui.repl.panels.frame import wrapped
 from codex_py.ui.repl.panels.picker import PickerPanel
 
 T = TypeVar("T")

@@ -11,9 +11,8 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from codex_py.ui.repl.panels.drawing import Row, cells, highlighted, in_sight, padded, part, wrapped
 from codex_py.ui.repl.panels.forms import ListEntry, ListForm, TextLine, matching
-from codex_py.ui.repl.panels.frame import Frame
+from codex_py.ui.repl.panels.frame import Frame, Row, cells, highlighted, in_sight, padded, part, wrapped
 
 T = TypeVar("T")
 
