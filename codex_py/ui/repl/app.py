@@ -251,8 +251,8 @@ class FrontEnd:
         async with contextlib.AsyncExitStack() as stack:
             if early := await opening_module.open_early(self, host, options):
                 stack.push_async_exit(early)
-            module = await asyncio.to_thread(import_module, "codex_py.ui.repl.session_loop")
-            await module.SessionLoop(self, host, early).run(options)
+            module = await asyncio.to_thread(import_module, "codex_py.ui.repl.screen_session")
+            await module.ScreenSessions(self, host, early).run(options)
 
     def _on_signal(self, number: signal.Signals) -> None:
         if number == signal.SIGINT and self._has_lent:

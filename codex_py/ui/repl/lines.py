@@ -17,10 +17,8 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.core.build import open_session
 from codex_py.core.session import Session
 from codex_py.errors import LoginNeeded, UserError
-from codex_py.programs import is_over_ssh
 from codex_py.protocol import events
 from codex_py.protocol.ops import AnswerQuestion, Begin, ImageInput, Op, SkillInput, TextInput, UserShell, UserTurn
 from codex_py.render.entry import ScrollbackEntry, to_lines
@@ -29,22 +27,12 @@ from codex_py.render.status import banner_lines
 from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize, without_styles
 from codex_py.ui.repl.commands import commands_now
-from codex_py.ui.repl.first_run import reach_a_model
-from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions, RewindHost
-from codex_py.ui.repl.opening import banner_of
+from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
 from codex_py.ui.repl.panels.askers import LineAsker
 from codex_py.ui.repl.panels.questions import QuestionQueue
-from codex_py.ui.repl.session_start import describe_resumed, first_destination, settle_start, way_back
-from codex_py.ui.repl.slash_command import (
-    CommandContext,
-    Destination,
-    OpenSession,
-    Quit,
-    find_command,
-    looks_like_command,
-    words_unwanted,
-)
-from codex_py.ui.repl.typed_line import SHELL, add_note, note_in, shell_command, skill_alias, unknown_command
+from codex_py.ui.repl.session_loop import SessionLoop, session_banner
+from codex_py.ui.repl.slash_command import CommandContext, Destination, Quit, SlashRequest
+from codex_py.ui.repl.typed_line import MessageLine, NoteLine, ShellLine, SkillLine, add_note, read_line
 
 _MONO: Final = Theme("mono", "none")
 _WIDTH: Final = 80
@@ -63,35 +51,7 @@ async def _run(host: LaunchHost, launch: LaunchContext, options: LaunchOptions) 
     for number, status in _STATUS.items():
         loop.add_signal_handler(number, talk.end, status)
     loop.add_signal_handler(signal.SIGINT, talk.interrupt)
-    asker = LineAsker(talk.read, talk.write)
-    settled = await settle_start(asker, host, launch)
-    destination: Destination = Quit()
-    if settled is not None:
-        launch = settled
-        destination = await first_destination(asker, launch, options)
-    before: OpenSession | None = None
-    while isinstance(destination, OpenSession):
-        try:
-            if (target := destination.target) and destination.rewind and target.thread_id:
-                rewound = await asyncio.to_thread(host.rewinds().rewind, target.thread_id, destination.rewind)
-                talk.write("\n".join(rewound.lines))
-                destination = OpenSession(target)
-            async with open_session(host.prepare(launch, destination.target)) as session:
-                destination = await _LineSession(talk, asker, launch, session, host.rewinds).run(options)
-                before = way_back(session, is_ephemeral=host.is_ephemeral)
-                options = LaunchOptions()
-        except LoginNeeded:
-            over_ssh = is_over_ssh(launch.env)
-            if not (
-                sys.stdin.isatty() and await reach_a_model(asker, host, launch, talk.run_program, over_ssh=over_ssh)
-            ):
-                raise
-            launch = host.read_context()
-        except UserError as error:
-            if before is None:
-                raise
-            talk.fail(str(error), hint=error.hint)
-            destination, before = before, None
+    await _LineSessions(talk, host, launch).run(options)
     return talk.status
 
 
@@ -164,6 +124,25 @@ class _Talk:
             os.write(sys.stdout.fileno(), text.encode(errors="replace"))
 
 
+class _LineSessions(SessionLoop):
+    """The sessions of one run, in lines."""
+
+    def __init__(self, talk: _Talk, host: LaunchHost, launch: LaunchContext) -> None:
+        super().__init__(host, launch, LineAsker(talk.read, talk.write), _LineOutput(talk))
+        self._talk = talk
+
+    async def run_program(self, argv: Sequence[str]) -> int:
+        return await self._talk.run_program(argv)
+
+    async def run_session(self, session: Session) -> Destination:
+        return await _LineSession(self._talk, self, session).run(self.take_options())
+
+    async def set_up(self, error: LoginNeeded) -> bool:
+        if not (sys.stdin.isatty() and await super().set_up(error)):
+            raise error
+        return True
+
+
 class _LineOutput:
     def __init__(self, talk: _Talk) -> None:
         self._talk = talk
@@ -186,17 +165,16 @@ class _LineOutput:
 class _LineSession:
     """One session, and the front end of its commands."""
 
-    def __init__(
-        self, talk: _Talk, asker: LineAsker, launch: LaunchContext, session: Session, rewinds: Callable[[], RewindHost]
-    ) -> None:
+    def __init__(self, talk: _Talk, sessions: SessionLoop, session: Session) -> None:
         self._talk = talk
         self._session = session
-        self._launch = launch
         self._destination: Destination | None = None
         self._waiting: list[Op] = []
         self._running: asyncio.Task[None] | None = None
-        self._output = _LineOutput(talk)
-        self._context = CommandContext(launch, session, asker=asker, output=self._output, front=self, rewinds=rewinds)
+        asker, self._output = sessions.asker, sessions.output
+        self._context = CommandContext(
+            sessions.launch, session, asker=asker, output=self._output, front=self, rewinds=sessions.host.rewinds
+        )
         self._questions = QuestionQueue(asker, lambda question, value: session.submit(AnswerQuestion(question, value)))
         self.run_program = talk.run_program
 
@@ -246,39 +224,25 @@ class _LineSession:
 
     async def _next_line(self) -> None:
         line = await self._talk.read("> " if sys.stdin.isatty() else "")
-        if line is not None and line.strip() == "?":
-            line = "/help"
         if line is None:
             self._destination = Quit()
-        elif line.startswith(SHELL):
-            await self._report_errors(self._shell(line))
-        elif (request := find_command(line.strip(), commands_now(self._context))) is not None:
-            if complaint := words_unwanted(request):
-                self._output.fail(complaint)
-            else:
-                await self._report_errors(request.command.run(self._context, request.words))
-        elif looks_like_command(line.strip()):
-            self._send_alias(line.strip())
-        elif note := note_in(line):
-            await self._report_errors(self._add_note(note, line))
         elif line.strip():
-            self.send_message(line)
+            await self._report_errors(self._take_line("/help" if line.strip() == "?" else line))
 
-    async def _add_note(self, note: str, line: str) -> None:
-        if not await add_note(self._context, note):
-            self.send_message(line)
-
-    async def _shell(self, line: str) -> None:
-        self.begin(UserShell(shell_command(line)))
-
-    def _send_alias(self, line: str) -> None:
-        found = skill_alias(line, self._context.catalog())
-        if found is None:
-            message, hint = unknown_command(line, commands_now(self._context), self._context.catalog())
-            self._output.fail(message, hint=hint)
-        else:
-            skill, text = found
-            self.begin(UserTurn((SkillInput(skill.name, skill.path), TextInput(text))))
+    async def _take_line(self, line: str) -> None:
+        context = self._context
+        match read_line(line.strip(), commands_now(context), context.catalog()):
+            case ShellLine(command):
+                self.begin(UserShell(command))
+            case NoteLine(note):
+                if not await add_note(context, note):
+                    self.send_message(line)
+            case SlashRequest() as request:
+                await request.command.run(context, request.words)
+            case SkillLine(skill, text):
+                self.begin(UserTurn((SkillInput(skill.name, skill.path), TextInput(text))))
+            case MessageLine():
+                self.send_message(line)
 
     async def _run_op(self, op: Op) -> None:
         self._running = asyncio.create_task(self._report_errors(self._session.submit(op)))
@@ -301,8 +265,7 @@ class _LineSession:
 
     def _greet(self, event: events.Event) -> None:
         if isinstance(event, events.SessionStarted):
-            resumed = describe_resumed(self._context, event)
-            banner = banner_of(event, self._context.session, self._context.user_home, resumed=resumed)
+            banner = session_banner(self._context, event)
             self._talk.write(_bare(banner_lines(banner, width=_WIDTH, theme=_MONO)))
 
 

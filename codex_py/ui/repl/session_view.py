@@ -27,25 +27,19 @@ from codex_py.ui.repl.layout import LayoutParts
 from codex_py.ui.repl.live import Live
 from codex_py.ui.repl.menu import MenuSource
 from codex_py.ui.repl.named_skills import NamedSkills, mentions_refused, settle_mentions
-from codex_py.ui.repl.slash_command import (
-    CommandContext,
-    Quit,
-    SlashCommand,
-    find_command,
-    looks_like_command,
-    words_unwanted,
-)
+from codex_py.ui.repl.slash_command import CommandContext, Quit, SlashCommand, SlashRequest, looks_like_command
 from codex_py.ui.repl.turns import MessageQueue, SideTasks
 from codex_py.ui.repl.typed_line import (
     SHELL,
     CommandSource,
+    MessageLine,
+    NoteLine,
+    ShellLine,
     ShellSource,
+    SkillLine,
     SkillSource,
     add_note,
-    note_in,
-    shell_command,
-    skill_alias,
-    unknown_command,
+    read_line,
 )
 
 _MIN_WIDTH_FOR_HINT: Final = 60
@@ -199,27 +193,26 @@ class SessionView:
 
     def submit(self, message: Composed) -> bool:
         text = message.text.strip()
-        if text.startswith(SHELL):
-            return self._run_shell(text)
-        if note := note_in(text):
-            self._remember(text)
-            self._run(self._add_note(message, note))
-            return True
-        if (request := find_command(text, self._commands())) is not None:
-            if self._services.conversation.is_busy and not request.command.while_running:
-                self._services.context.output.fail(f"`/{request.command.name}` has to wait for the end of the turn")
-                return False
-            if complaint := words_unwanted(request):
-                self._services.context.output.fail(complaint)
-                return False
-            self._remember(text)
-            self._run(request.command.run(self._services.context, request.words))
-            return True
-        skill_message = self._skill_alias(message)
-        if skill_message is None:
+        context, conversation = self._services.context, self._services.conversation
+        try:
+            line = read_line(text, self._commands(), context.catalog())
+            if isinstance(line, SlashRequest) and conversation.is_busy and not line.command.while_running:
+                raise UserError(f"`/{line.command.name}` has to wait for the end of the turn")
+        except UserError as error:
+            context.output.fail(str(error), hint=error.hint)
             return False
         self._remember(text)
-        self._deliver(skill_message, self._services.conversation.send)
+        match line:
+            case ShellLine(command):
+                conversation.shell(command)
+            case NoteLine(note):
+                self._run(self._add_note(message, note))
+            case SlashRequest():
+                self._run(line.command.run(context, line.words))
+            case SkillLine(skill, mentioning):
+                self._deliver(message.mentioning(mentioning, skill.name, skill.path), conversation.send)
+            case MessageLine():
+                self._deliver(message, conversation.send)
         return True
 
     def steer(self, message: Composed) -> bool:
@@ -273,16 +266,6 @@ class SessionView:
     def _commands(self) -> Sequence[SlashCommand]:
         return commands_now(self._services.context)
 
-    def _run_shell(self, text: str) -> bool:
-        try:
-            command = shell_command(text)
-        except UserError as error:
-            self._services.context.output.fail(str(error), hint=error.hint)
-            return False
-        self._remember(text)
-        self._services.conversation.shell(command)
-        return True
-
     def _run(self, work: Awaitable[None]) -> None:
         async def run_and_report() -> None:
             try:
@@ -291,19 +274,6 @@ class SessionView:
                 self._services.context.output.fail(str(error), hint=error.hint)
 
         self._tasks.start(run_and_report())
-
-    def _skill_alias(self, message: Composed) -> Composed | None:
-        """A message `/skill-name …` mentions that skill; None for a command that there is not."""
-        text = message.text.strip()
-        if not looks_like_command(text):
-            return message
-        found = skill_alias(text, self._services.context.catalog())
-        if found is None:
-            complaint, hint = unknown_command(text, self._commands(), self._services.context.catalog())
-            self._services.context.output.fail(complaint, hint=hint)
-            return None
-        skill, mentioning = found
-        return message.mentioning(mentioning, skill.name, skill.path)
 
     def _queued(self, width: int) -> StyleAndTextTuples:
         conversation = self._services.conversation

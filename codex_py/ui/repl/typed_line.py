@@ -12,13 +12,22 @@ from typing import Final
 
 from codex_py.core.mentions import invocable, skill_called
 from codex_py.errors import UserError
+from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.text.files import os_reason
 from codex_py.text.nearest import nearest
 from codex_py.ui.repl.chips import PickedSkill
 from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord, best
 from codex_py.ui.repl.panels.forms import GUTTER, Option, Sheet, TextLine
-from codex_py.ui.repl.slash_command import CommandContext, SlashCommand, split_command
+from codex_py.ui.repl.slash_command import (
+    CommandContext,
+    SlashCommand,
+    SlashRequest,
+    find_command,
+    looks_like_command,
+    split_command,
+    words_unwanted,
+)
 
 SHELL: Final = "!"
 
@@ -108,25 +117,52 @@ class ShellSource:
         return [MenuOffer(line, "", line, line) for line in found[:MAX_OFFERS]]
 
 
-def skill_alias(text: str, catalog: SkillCatalog) -> tuple[Skill, str] | None:
-    """The skill that a message `/name …` means, and that message with a mention of it."""
-    name, rest = split_command(text.strip())
-    return skill_called(catalog, name, rest)
+class ShellLine(Value):
+    """`!command`: the user's own shell command."""
+
+    command: str
 
 
-def shell_command(text: str) -> str:
-    """The command behind the `!` that a text begins with. Raise `UserError` where there is none."""
-    if command := text[len(SHELL) :].strip():
-        return command
-    raise UserError("there is no command behind the `!`", hint="`!git status` runs one")
+class NoteLine(Value):
+    """`#text`: a line for AGENTS.md."""
+
+    note: str
 
 
-def unknown_command(text: str, commands: Sequence[SlashCommand], catalog: SkillCatalog) -> tuple[str, str]:
-    """The message and the hint for `/word` that is neither a command nor a skill."""
+class SkillLine(Value):
+    """`/skill …`: a message that uses a skill."""
+
+    skill: Skill
+    text: str
+    """The message with a mention of the skill."""
+
+
+class MessageLine(Value):
+    """Anything else: a message as it is."""
+
+
+def read_line(
+    text: str, commands: Sequence[SlashCommand], catalog: SkillCatalog
+) -> ShellLine | NoteLine | SlashRequest | SkillLine | MessageLine:
+    """The meaning of a text without space round it. Raises `UserError` for a sign with nothing right behind it."""
+    if text.startswith(SHELL):
+        if command := text[len(SHELL) :].strip():
+            return ShellLine(command)
+        raise UserError("there is no command behind the `!`", hint="`!git status` runs one")
+    if note := note_in(text):
+        return NoteLine(note)
+    if (request := find_command(text, commands)) is not None:
+        if complaint := words_unwanted(request):
+            raise UserError(complaint)
+        return request
+    if not looks_like_command(text):
+        return MessageLine()
+    if found := skill_called(catalog, *split_command(text)):
+        return SkillLine(*found)
     word = text.split()[0]
     names = [name for command in commands for name in command.names] + [skill.name for skill in invocable(catalog)]
     near = nearest(word.removeprefix("/"), names)
-    return f"no command or skill `{word}`", f"did you mean `/{near}`?" if near else "`/help` lists them"
+    raise UserError(f"no command or skill `{word}`", hint=f"did you mean `/{near}`?" if near else "`/help` lists them")
 
 
 def _fitting(catalog: SkillCatalog, query: str) -> list[Skill]:
