@@ -26,7 +26,7 @@ from codex_py.paths import codex_home
 from codex_py.protocol import events
 from codex_py.protocol.items import Message, ResponseItem
 from codex_py.render.plain import PlainPrinter
-from codex_py.render.titles import short_directory
+from codex_py.render.status import short_directory
 from codex_py.rollout.archive import archive_session, delete_session, unarchive_session
 from codex_py.rollout.files import compressed_files, thread_of
 from codex_py.rollout.listing import (

@@ -14,7 +14,7 @@ from codex_py.protocol.items import ToolCall
 from codex_py.protocol.readable import arguments_of
 from codex_py.protocol.status import AT_WORK, AgentState, AgentStatus
 from codex_py.render.entry import OneLine, ScrollbackEntry, line_of
-from codex_py.render.titles import command_title
+from codex_py.render.status import command_title
 from codex_py.render.tool_call import output_block, wheel
 from codex_py.rollout.stored_turns import HostMessage, PastItem
 from codex_py.text.display import ends_of, first_words

@@ -1,12 +1,14 @@
-"""The building blocks of what is drawn, such as scrollback entries, and how they become lines of a terminal."""
+"""What is drawn: scrollback entries and their building blocks, their links (OSC 8), and how they become lines."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from io import StringIO
 from typing import Final, Literal, TypeAlias
+from urllib.parse import quote
 from zlib import crc32
 
 from rich.cells import cell_len
@@ -14,12 +16,64 @@ from rich.color import Color, ColorSystem
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.style import Style
-from rich.text import Text
+from rich.text import Span, Text
 from rich.theme import Theme as RichTheme
 
-from codex_py.render.links import resolve_link
 from codex_py.render.theme import ColorDepth, Theme, to_prompt_toolkit
 from codex_py.text.sanitize import sanitize, sanitize_line
+
+# A path has its line behind it, and perhaps a column: `src/app.py:12:3`.
+_LINKED: Final = re.compile(
+    r"(?P<url>https?://[!-;=?-~]{3,2000})|(?<![\w.~/:@+-])(?P<path>[\w./@+-]{1,400}):(?P<line>\d{1,7})(?::\d{1,5})?\b"
+)
+_PATH: Final = "path:"
+# What a click would start in place of showing it: commands may write such files.
+_STARTED: Final = (
+    *(".desktop", ".command", ".tool", ".terminal", ".app", ".workflow", ".scpt", ".applescript", ".pkg", ".dmg"),
+    *(".exe", ".com", ".bat", ".cmd", ".ps1", ".vbs", ".wsf", ".hta", ".msi", ".reg", ".jar", ".appimage", ".run"),
+    *(".html", ".htm", ".xhtml", ".svg", ".mht", ".url", ".webloc", ".lnk", ".inetloc", ".fileloc", ".pyw", ".ipynb"),
+)
+_CLOSING: Final = ".,;:!?'\"`*_]"
+
+
+def link_spans(plain: str) -> Iterator[Span]:
+    """The links in a text. A path is resolved when it is drawn, by `resolve_link`."""
+    for found in _LINKED.finditer(plain):
+        text = _without_closing(found[0])
+        target = text if found["url"] else f"{_PATH}{found['line']}:{found['path']}"
+        yield Span(found.start(), found.start() + len(text), Style(link=target))
+
+
+def _without_closing(link: str) -> str:
+    """The link without what ends the sentence or the brackets round it; `Foo_(bar)` keeps its own."""
+    text = link.rstrip(_CLOSING)
+    while text.endswith(")") and text.count(")") > text.count("("):
+        text = text[:-1].rstrip(_CLOSING)
+    return text
+
+
+def with_links(text: Text) -> Text:
+    """The text with its links."""
+    text.spans[:0] = link_spans(text.plain)
+    return text
+
+
+def resolve_link(link: str, theme: Theme) -> str | None:
+    """Where a link leads; None for what only looks like a path: relative ones count where there is such a file.
+
+    Without an editor of the user's, None for what the system may start when it is opened.
+    """
+    if not link.startswith(_PATH):
+        return link
+    line, _, path = link.removeprefix(_PATH).partition(":")
+    if not path.startswith("/"):
+        path = os.path.normpath(os.path.join(theme.link_root, path))  # noqa: PTH118 - drawn often
+        if not theme.link_root or not os.path.isfile(path):  # noqa: PTH113
+            return None
+    if theme.opener:
+        return f"{theme.opener}://file{quote(path)}:{line}"
+    return None if path.lower().endswith(_STARTED) or os.access(path, os.X_OK) else f"file://{quote(path)}"
+
 
 _SYSTEMS: Final = {
     # Weight and slant are no colours.

@@ -16,7 +16,7 @@ from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, wor
 from codex_py.render.markdown import render_markdown
 from codex_py.render.message import render_message, render_plan, render_prompt, render_reasoning
 from codex_py.render.patch import render_changes
-from codex_py.render.titles import relative_path
+from codex_py.render.status import relative_path
 from codex_py.render.tool_call import refusal_words, render_command, render_input, render_mcp_call, render_tool_call
 from codex_py.text.display import describe_changes, describe_seconds, ends_of
 

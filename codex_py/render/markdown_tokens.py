@@ -13,9 +13,8 @@ from rich.style import Style
 from rich.text import Span, Text
 
 from codex_py.render.code import CodeBlock, highlight, lexer_for
-from codex_py.render.entry import Margin, words
+from codex_py.render.entry import Margin, link_spans, words
 from codex_py.render.layout import Alignment, TextTable, WrappedProse
-from codex_py.render.links import link_spans
 from codex_py.text.sanitize import sanitize
 
 _DEEPEST: Final = 60

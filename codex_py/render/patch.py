@@ -14,7 +14,7 @@ from rich.text import Text
 from codex_py.protocol.questions import ApprovalQuestion, FileChange
 from codex_py.render.code import CodeLine, clean_line, fold, highlight, lexer_for_file
 from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, readable_on, words
-from codex_py.render.titles import relative_path
+from codex_py.render.status import relative_path
 from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.text.display import counted
 

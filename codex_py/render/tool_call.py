@@ -20,10 +20,8 @@ from codex_py.protocol.events import (
     ToolCallFinished,
 )
 from codex_py.render.code import CodeBlock, highlight, lexer_for, lexer_for_file
-from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, words
-from codex_py.render.links import with_links
-from codex_py.render.status import format_running_time
-from codex_py.render.titles import command_title
+from codex_py.render.entry import Margin, OneLine, ScrollbackEntry, line_of, with_links, words
+from codex_py.render.status import command_title, format_running_time
 from codex_py.text.display import counted, describe_seconds, ends_of
 from codex_py.text.sanitize import sanitize, sanitize_line
 from codex_py.text.tokens import count_lines

@@ -12,7 +12,7 @@ from codex_py.render.entry import to_lines
 from codex_py.render.event import render_answer, render_event
 from codex_py.render.message import render_queued
 from codex_py.render.plain import PlainPrinter
-from codex_py.render.titles import command_title
+from codex_py.render.status import command_title
 from codex_py.render.tool_call import legible, render_running_command, render_running_mcp_call
 from codex_py.text.diff import unified_diff
 from tests.support.drawing import DARK, rows

@@ -13,8 +13,8 @@ from rich.text import Text
 from codex_py.errors import UserError
 from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
 from codex_py.protocol.status import ContextSection, ContextUse
-from codex_py.render.context_bar import render_context, shares
 from codex_py.render.entry import to_fragments, to_lines
+from codex_py.render.message import render_context, shares
 from codex_py.render.status import Banner, Status, banner_lines, describe_tokens, status_segments
 from codex_py.render.theme import THEME_NAMES, Theme, detect_theme, find_theme
 from codex_py.text.display import cell_width, cut_to_cells

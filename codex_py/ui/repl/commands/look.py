@@ -16,8 +16,8 @@ from codex_py.protocol.items import Message
 from codex_py.protocol.ops import ReloadSkills
 from codex_py.protocol.status import AgentState, ListedHook
 from codex_py.render.agents import agent_standing
-from codex_py.render.context_bar import render_context
 from codex_py.render.event import render_answer_aside
+from codex_py.render.message import render_context
 from codex_py.render.patch import render_difference
 from codex_py.render.transcript import render_items
 from codex_py.services.git import NotARepository
