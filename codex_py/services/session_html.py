@@ -8,6 +8,9 @@ from html import escape
 from typing import Final
 
 from markdown_it import MarkdownIt
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import find_lexer_class_by_name
 
 from codex_py.rollout.summary import SessionSummary
 from codex_py.services.session_cleaning import TextCleaner
@@ -31,7 +34,7 @@ pre{margin:.4rem 0;padding:.6rem;background:var(--soft);border-radius:6px;overfl
 details{margin:.4rem 0;border:1px solid var(--line);border-radius:6px;padding:.3rem .6rem}
 summary{cursor:pointer;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .bad summary,.error{color:var(--bad)}.note{color:var(--dim);font-size:.9rem}
-.a{background:var(--add);display:block}.d{background:var(--del);display:block}.h{color:var(--dim);display:block}
+.gi{background:var(--add)}.gd{background:var(--del)}.gu{color:var(--dim)}
 table{border-collapse:collapse;display:block;overflow-x:auto}td,th{border:1px solid var(--line);padding:.2rem .5rem}
 @media(max-width:34rem){body{padding:.6rem;font-size:15px}}
 """
@@ -92,12 +95,7 @@ def _part(part: ExportedPart, draw: Callable[[str], str]) -> str:
 
 
 def _diff(text: str) -> str:
-    return "".join(_diff_row(line) for line in text.split("\n"))
-
-
-def _diff_row(line: str) -> str:
-    style = "h" if line.startswith(("@@", "+++", "---")) else {"+": "a", "-": "d"}.get(line[:1])
-    return f'<span class="{style}">{escape(line)}</span>' if style else f"{escape(line)}\n"
+    return highlight(text, find_lexer_class_by_name("diff")(stripnl=False, ensurenl=False), HtmlFormatter(nowrap=True))
 
 
 def _markdown() -> Callable[[str], str]:
