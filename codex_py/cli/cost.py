@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final, get_args
+from datetime import datetime
+from typing import Annotated, Any, get_args
 
 import typer
 
 from codex_py.cli.console import load_local_config, print_json, print_note, print_table
-from codex_py.cli.typer_command import Json, Overrides, Profile, run_command
+from codex_py.cli.typer_command import Json, Overrides, Profile, Since, read_since, run_command
 from codex_py.core.model_access import PriceBook
 from codex_py.errors import UsageError
 from codex_py.protocol.usage import Spending, TokenUsage
 from codex_py.services.session_costs import CostRow, Grouping, group_costs, read_requests
-
-_UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_SINCE_HINT: Final = "`30d`, `12h`, `2w`, `today`, or a day such as `2026-11-01`"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -26,9 +22,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def cost(
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Only requests since then: 30d, 12h, 2026-11-01.")
-    ] = None,
+    since: Since = None,
     by: Annotated[str, typer.Option("--by", metavar="GROUP", help="day, model, repo or skill.")] = "day",
     overrides: Overrides = None,
     profile: Profile = None,
@@ -46,7 +40,7 @@ def cost(
         raise UsageError(
             f"`{by}` is not a value of `--by`", hint=f"allowed are {', '.join(f'`{g}`' for g in groupings)}"
         )
-    start = None if since is None else read_since(since, datetime.now(UTC))
+    start = read_since(since)
     local = load_local_config(overrides, profile)
     prices = PriceBook(local.home, local.loaded.config.models)
 
@@ -73,19 +67,6 @@ def cost(
     head = (by.upper(), "REQUESTS", "INPUT", "CACHED", "OUTPUT", "COST")
     print_table(head, [_cells(row) for row in shown])
     return 0
-
-
-def read_since(text: str, now: datetime) -> datetime:
-    """The moment that `--since` names. Raises `UsageError` for what is none."""
-    if text == "today":
-        return now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-    if (found := re.fullmatch(r"(\d{1,5})([hdw])", text)) is not None:
-        return now - int(found[1]) * _UNITS[found[2]]
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"`--since` needs a time, not `{text}`", hint=f"write {_SINCE_HINT}") from error
-    return when if when.tzinfo else when.astimezone()
 
 
 def _total(rows: Sequence[CostRow]) -> CostRow:

@@ -12,8 +12,7 @@ import typer
 from codex_py.cli.console import print_note, print_rows
 from codex_py.cli.skill_choice import Cwd, expanded, look_here
 from codex_py.cli.skills_view import finding_object
-from codex_py.cli.typer_command import Json, Overrides, Profile
-from codex_py.errors import UsageError
+from codex_py.cli.typer_command import Json, Overrides, Profile, Since, read_since
 from codex_py.protocol.value import Value
 from codex_py.services.session_document import document_file
 from codex_py.services.skill_admin import SkillAdmin, window_for
@@ -21,7 +20,7 @@ from codex_py.skills.lint import lint_file, says_when
 from codex_py.skills.lint_references import LintFinding
 from codex_py.skills.overlaps import find_overlaps
 from codex_py.skills.render import render_skills
-from codex_py.skills.report import SkillFacts, UseRecord, judge, parse_since, read_records, tokens_of_a_use
+from codex_py.skills.report import SkillFacts, UseRecord, judge, read_records, tokens_of_a_use
 from codex_py.skills.usage import WAYS, read_entries
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
@@ -89,9 +88,7 @@ class ReportRow(Value):
 
 
 def report_skills(
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="SPAN", help="Only uses since then: 90d, 12h, 2w, or 2026-01-31.")
-    ] = None,
+    since: Since = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with bars too.")] = None,
     everywhere: Annotated[bool, typer.Option("--all", help="Also used skills that are not enabled here.")] = False,
     cwd: Cwd = None,
@@ -103,12 +100,10 @@ def report_skills(
 
     The verdicts are: keep, shorten, fix, stale, unused, overlaps with another one, never chosen by the model.
     """
-    moment = None
-    if since is not None and (moment := parse_since(since)) is None:
-        raise UsageError(f"`--since` takes a time span or a date, not `{since}`", hint="such as `90d` or `2026-01-31`")
+    start = read_since(since)
     admin = look_here(cwd, overrides, profile)
-    records = read_records(read_entries(admin.request.home), moment)
-    rows = list(_rows(admin, records, "" if since is None or "-" in since else since.strip()))
+    records = read_records(read_entries(admin.request.home), max(0.0, start.timestamp()) if start else None)
+    rows = list(_rows(admin, records, since.strip() if since and since[0].isdigit() and "-" not in since else ""))
     here = {row.path for row in rows}
     elsewhere = {path: record for path, record in records.items() if path not in here}
     if everywhere:

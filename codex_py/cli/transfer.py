@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from codex_py.cli.console import load_local_config, print_json, print_note
 from codex_py.cli.options import working_directory
-from codex_py.cli.typer_command import Json, WorkingDirectory
-from codex_py.errors import UsageError
+from codex_py.cli.typer_command import Json, Since, WorkingDirectory, read_since
 from codex_py.paths import codex_home
 from codex_py.rollout.listing import find_exactly, load_summary
 from codex_py.services.session_cleaning import session_cleaner
@@ -22,8 +21,6 @@ from codex_py.services.session_export import ExportChoice
 from codex_py.services.session_import import import_session
 from codex_py.services.session_search import SearchRequest, search_sessions
 from codex_py.text.sanitize import sanitize_line
-
-_UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
 def export(
@@ -76,16 +73,16 @@ def import_file(
 def search(
     words: Annotated[str, typer.Argument(metavar="WORDS", help="All of them stand in the turns that are found.")],
     repo: Annotated[bool, typer.Option("--repo", help="Only sessions of the repository of this directory.")] = False,
-    since: Annotated[
-        str, typer.Option("--since", metavar="WHEN", help="A day (2026-01-31), or a time ago (12h, 7d, 4w).")
-    ] = "",
+    since: Since = None,
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most this many turns.")] = 20,
     cwd: WorkingDirectory = None,
     as_json: Json = False,
 ) -> int:
     """Find prompts, answers, commands and changed files in all sessions, archived ones too; the newest first."""
     directory = working_directory(cwd)
-    request = SearchRequest(words, directory if repo else None, _moment(since), limit)
+    start = read_since(since)
+    moment = start.astimezone(UTC).isoformat()[:19] if start else ""
+    request = SearchRequest(words, directory if repo else None, moment, limit)
     hits = search_sessions(codex_home(os.environ), request, os.environ)
     if as_json:
         records = [
@@ -115,15 +112,3 @@ def search(
     else:
         print_note("nothing found")
     return 0
-
-
-def _moment(since: str) -> str:
-    if not since:
-        return ""
-    if since[:-1].isdigit() and len(since) < 7 and since[-1:] in _UNITS:
-        return (datetime.now(UTC) - int(since[:-1]) * _UNITS[since[-1]]).isoformat()[:19]
-    try:
-        when = datetime.fromisoformat(since)
-        return (when.astimezone(UTC) if when.tzinfo else when).isoformat()[:19]
-    except ValueError:
-        raise UsageError(f"`--since` needs a day such as 2026-01-31, or 12h, 7d, 4w, not `{since[:40]}`") from None

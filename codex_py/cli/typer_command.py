@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from inspect import signature
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +26,13 @@ _SYNONYMS: Final = {
 }
 # Flags of settings in front of a command, and the parameters of functions that take them.
 _SETTINGS: Final = {"-c": "overrides", "--config": "overrides", "-p": "profile", "--profile": "profile"}
+_UNITS: Final = {
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+    "m": timedelta(days=30),
+    "y": timedelta(days=365),
+}
 _HELP: Final = {"help_option_names": ["-h", "--help"]}
 
 
@@ -166,6 +174,9 @@ Overrides: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("-c", "--config", metavar="KEY=VALUE", help="Set a configuration key; the value is TOML, else text."),
 ]
+Since: TypeAlias = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Only since then: 30d, 12h, 2w, today, or 2026-11-01.")
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")]
 StrictConfig: TypeAlias = Annotated[bool, typer.Option("--strict-config", help="Stop at an unknown configuration key.")]
@@ -179,3 +190,20 @@ WorkingDirectory: TypeAlias = Annotated[
 IgnoreUserConfig: TypeAlias = Annotated[
     bool, typer.Option("--ignore-user-config", help="Leave $CODEX_HOME/config.toml out.")
 ]
+
+
+def read_since(text: str | None) -> datetime | None:
+    """The moment that `--since` names, None without one. Raises `UsageError` for what is none."""
+    if text is None:
+        return None
+    now, word = datetime.now().astimezone(), text.strip()
+    if word == "today":
+        return now.replace(hour=0, minute=0, second=0, microsecond=0)
+    try:
+        if found := re.fullmatch(r"(\d{1,6})([hdwmy])", word, re.ASCII):
+            return now - int(found[1]) * _UNITS[found[2]]
+        when = datetime.fromisoformat(word)
+        return when if when.tzinfo else when.astimezone()
+    except (ValueError, OverflowError) as error:
+        hint = "write `30d`, `12h`, `2w`, `6m`, `1y`, `today`, or a day such as `2026-11-01`"
+        raise UsageError(f"`--since` needs a time, not `{text[:40]}`", hint=hint) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -20,7 +19,6 @@ _MIN_FAULTS: Final = 2
 # Of two outcomes of a turn the one further on counts.
 _OUTCOMES: Final = ("completed", "failed", "interrupted", "corrected", "undone")
 _USES: Final = ("explicit", "read", "script")
-_UNITS: Final = {"h": 3600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 
 
 class SkillFacts(Value):
@@ -151,15 +149,3 @@ def tokens_of_a_use(facts: SkillFacts, record: UseRecord) -> int:
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
-
-
-def parse_since(text: str) -> float | None:
-    """The moment that `90d`, `12h`, `2w`, `6m`, `1y` or a date as `2026-01-31` means; None for anything else."""
-    word = text.strip().lower()
-    number, unit = word[:-1], word[-1:]
-    if unit in _UNITS and number.isascii() and number.isdigit() and len(number) <= 6:
-        return max(0.0, time.time() - int(number) * _UNITS[unit])
-    try:
-        return time.mktime(time.strptime(word, "%Y-%m-%d"))
-    except (ValueError, OverflowError):
-        return None

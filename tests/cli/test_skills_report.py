@@ -120,7 +120,8 @@ def test_since_leaves_older_uses_out(lean: Place) -> None:
 def test_a_time_span_that_is_none_is_refused(lean: Place, span: str) -> None:
     ended = run(lean, "skills", "report", "--since", span)
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err == (f"error: `--since` takes a time span or a date, not `{span}`; such as `90d` or `2026-01-31`\n")
+    hint = "write `30d`, `12h`, `2w`, `6m`, `1y`, `today`, or a day such as `2026-11-01`"
+    assert ended.err == f"error: `--since` needs a time, not `{span}`; {hint}\n"
 
 
 def test_lines_that_make_no_sense_are_skipped(lean: Place) -> None:
