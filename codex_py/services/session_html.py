@@ -95,7 +95,7 @@ def _part(part: ExportedPart, draw: Callable[[str], str]) -> str:
 
 
 def _diff(text: str) -> str:
-    return highlight(text, find_lexer_class_by_name("diff")(stripnl=False, ensurenl=False), HtmlFormatter(nowrap=True))
+    return highlight(text, find_lexer_class_by_name("diff")(stripnl=False), HtmlFormatter(nowrap=True))
 
 
 def _markdown() -> Callable[[str], str]:

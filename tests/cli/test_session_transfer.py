@@ -77,7 +77,7 @@ def test_a_page_runs_and_loads_nothing(place: Place) -> None:
     assert ("<script" in page, "<img" in page, "src=" in page, KEY in page) == (False,) * 4
     assert "default-src 'none'" in page
     assert "<strong>done</strong>" in page
-    assert '<span class="gi">+print(&#39;&lt;b&gt;&#39;)</span>' in page
+    assert "<span class=\"gi\">+print('&lt;b&gt;')</span>" in page
     assert "prefers-color-scheme:dark" in page
     assert 'name="viewport"' in page
 
