@@ -93,7 +93,7 @@ class SessionLoop:
         return True
 
     def take_options(self) -> LaunchOptions:
-        """What the first session begins with; nothing for the later ones."""
+        """Give back the options of the first session once; later sessions have none."""
         options, self._options = self._options, LaunchOptions()
         return options
 
