@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.repl.conftest import Ready
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.terminal import Terminal
 
 
-def work(command: str) -> list[object]:
+def work(command: str) -> list[dict[str, Any]]:
     return [call("c", "exec_command", {"cmd": command})]
 
 

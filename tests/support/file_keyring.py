@@ -12,7 +12,7 @@ from keyring.backend import KeyringBackend
 class FileKeyring(KeyringBackend):
     """Chosen with `PYTHON_KEYRING_BACKEND`."""
 
-    priority = 1
+    priority = 1  # pyright: ignore[reportAssignmentType]
 
     def get_password(self, service: str, username: str) -> str | None:
         return self._read().get(f"{service}/{username}")

@@ -46,7 +46,7 @@ async def test_an_edit_and_a_new_file_on_every_api(place: Place, wire: Dialect, 
         ("c1", "edit_file", edit("app.py", "'Hi'", "'Hello'")[2]),
         ("c2", "write_file", write("a/b.txt", "new")[2]),
     ]
-    provider = {} if table else {"edit_tool": "edit"}
+    provider: dict[str, Any] = {} if table else {"edit_tool": "edit"}
     with wire.server(wire.answer("", calls), wire.say("done")) as model:
         async with watched_session(place, model, table, wire_api=wire.wire, **provider) as watched:
             assert isinstance(await watched.say("go"), events.TurnCompleted)

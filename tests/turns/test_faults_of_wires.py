@@ -138,7 +138,7 @@ async def test_a_command_of_an_answer_that_breaks_off_runs_once(place: Place, wi
 @every_wire
 async def test_cut_for_ever_is_one_error_after_the_retries(place: Place, wire: Dialect) -> None:
     with wire.server(*[[*wire.half("half"), cut()]] * 3, wire.say("fine")) as model:
-        options = {"request_max_retries": 2, "stream_max_retries": 2}
+        options: dict[str, Any] = {"request_max_retries": 2, "stream_max_retries": 2}
         async with watched_session(place, model, wire_api=wire.wire, **options) as watched:
             ended = await watched.say("go")
             assert isinstance(await watched.say("next"), events.TurnCompleted)
@@ -208,7 +208,7 @@ async def test_a_huge_event_arrives_whole_and_one_beyond_the_limit_is_an_error(p
     text = "".join(f"{number:07}\n" for number in range(200_000))
     endless = [raw(b"data: "), *[raw(b"x" * (1 << 24))] * 5]
     with wire.server(wire.say(text), endless, excuse={"replay"} if wire is RESPONSES else None) as model:
-        options = {"request_max_retries": 0, "stream_max_retries": 0}
+        options: dict[str, Any] = {"request_max_retries": 0, "stream_max_retries": 0}
         async with watched_session(place, model, wire_api=wire.wire, ephemeral=True, **options) as watched:
             ended = await watched.say("go")
             assert isinstance(ended, events.TurnCompleted)

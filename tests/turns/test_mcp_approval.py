@@ -118,7 +118,7 @@ async def test_a_yes_for_the_session_is_to_the_tool_as_it_was(place: Place) -> N
 
 @pytest.mark.parametrize("mode", [{"plan": True}, {"plan": False}])
 async def test_a_server_that_is_not_believed_saves_no_question_and_runs_nothing_in_plan_mode(
-    place: Place, mode: dict[str, bool]
+    place: Place, mode: dict[str, Any]
 ) -> None:
     with FakeResponses([call("c", "mcp__s__reads", {})], [say("done")]) as model:
         async with watched_session(place, model, odd("s", "good", trust_annotations=False), **ASKING) as watched:

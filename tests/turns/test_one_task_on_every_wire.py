@@ -92,7 +92,7 @@ async def test_a_task_with_a_patch_commands_a_skill_an_agent_a_compaction_and_an
     excused = {"replay", "prefix", "head", "tools"} if other is RESPONSES else None
     with other.server(repeat(second), excuse=excused) as server:
         second.server = server
-        options = {"wire_api": other.wire, "name": "another"}
+        options: dict[str, Any] = {"wire_api": other.wire, "name": "another"}
         async with watched_session(place, server, resume=thread, **options) as watched:
             assert isinstance(await watched.say("and now the rest"), events.TurnCompleted)
     assert b"SUMMARY of what was done" in server.requests[0].raw

@@ -65,7 +65,7 @@ async def test_another_model_goes_on_with_the_turn_and_the_next_turn_is_the_firs
         FakeChat(fake_chat.answer(calls=calls), fake_chat.answer("by the backup")) as backup,
         FakeResponses(first, outage, [say("back again")], excuse={"replay", "prefix"}) as model,
     ):
-        options = {"request_max_retries": 0, "stream_max_retries": 0}
+        options: dict[str, Any] = {"request_max_retries": 0, "stream_max_retries": 0}
         async with watched_session(place, model, beside(backup, FALLBACK), **options) as watched:
             ended = await watched.say("go")
             assert isinstance(ended, events.TurnCompleted)
@@ -90,7 +90,7 @@ async def test_another_model_goes_on_with_the_turn_and_the_next_turn_is_the_firs
 
 async def test_a_fault_of_the_request_is_no_outage_and_the_last_failure_counts(place: Place) -> None:
     with FakeChat(status(503)) as backup, FakeResponses(api_error(400, "wrong"), status(503)) as model:
-        options = {"request_max_retries": 0, "stream_max_retries": 0}
+        options: dict[str, Any] = {"request_max_retries": 0, "stream_max_retries": 0}
         async with watched_session(place, model, beside(backup, FALLBACK), **options) as watched:
             assert isinstance(await watched.say("go"), events.TurnFailed)
             assert backup.bodies == []

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 from codex_py.protocol import events
 from tests.support.fake_responses import FakeResponses, call, completed, hang, reasoning, say, tokens
@@ -13,7 +14,7 @@ from tests.support.home import Place
 from tests.support.session import watched_session
 
 
-async def first_run(place: Place, model: FakeResponses, **settings: str) -> str:
+async def first_run(place: Place, model: FakeResponses, **settings: Any) -> str:
     async with watched_session(place, model, **settings) as watched:
         await watched.say("first")
         return watched.session.thread_id

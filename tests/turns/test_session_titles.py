@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_the_model_names_a_session_after_its_first_turn(place: Place) -> None:
 
 
 @pytest.mark.parametrize("answer", [[say(" \n")], [api_error(400, "no")]])
-def test_a_session_without_a_title_goes_on(place: Place, answer: list[object]) -> None:
+def test_a_session_without_a_title_goes_on(place: Place, answer: list[Any]) -> None:
     with FakeResponses([say("done")], answer, excuse=EXCUSED) as model:
         use(place, model)
         ended = run(place, "exec", "hello")

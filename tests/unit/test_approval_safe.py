@@ -271,7 +271,9 @@ def test_the_shell_agrees_on_the_words_of_every_safe_script(tmp_path: Path) -> N
         if (found := read_command_line(script, "/work", {}).segments) and len(found) == 1
     ]
     for script in plain:
-        [words] = read_command_line(script, "/work", {}).segments or ()
+        segments = read_command_line(script, "/work", {}).segments
+        assert segments
+        [words] = segments
         if script.startswith(("bash -c", "bash -lc", "sh -c")):
             continue
         told = subprocess.run(

@@ -24,6 +24,8 @@ class Anything:
     """A source that offers the same whatever is typed, and counts how often it is asked."""
 
     title = "anything"
+    empty = ""
+    total = 0
 
     def __init__(self, *offers: MenuOffer) -> None:
         self.offered = offers

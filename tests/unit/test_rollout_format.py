@@ -100,7 +100,8 @@ def test_a_header_of_codex_cli_is_understood() -> None:
 
 
 def test_a_header_full_of_wrong_types_reads_as_empty() -> None:
-    odd = dict.fromkeys(("id", "timestamp", "cwd", "source", "base_instructions", "git", "forked_from_id"), 7)
+    names = ("id", "timestamp", "cwd", "source", "base_instructions", "git", "forked_from_id")
+    odd: dict[str, Any] = dict.fromkeys(names, 7)
 
     assert SessionMeta.from_payload(odd) == SessionMeta("", "", "", "", "", "", "", git=GitState())
 

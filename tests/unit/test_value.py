@@ -51,7 +51,7 @@ def test_type_and_fields_make_two_values_equal() -> None:
 def test_a_value_does_not_change() -> None:
     point = Point(1)
     with pytest.raises(AttributeError, match="immutable"):
-        point.x = 5
+        point.x = 5  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(AttributeError, match="immutable"):
         delattr(point, "x")
     assert (point.replace(x=5), point) == (Point(5), Point(1))

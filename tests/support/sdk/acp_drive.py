@@ -42,7 +42,8 @@ def _shown(model: Any) -> Json:
 
 
 async def drive(job: Json) -> Json:
-    editor = Editor(job)
+    # An editor implements what its agent asks for.
+    editor = Editor(job)  # pyright: ignore[reportAbstractUsage]
     words = (job["command"], *job["args"])
     async with acp.spawn_agent_process(editor, *words, env=job["env"], cwd=job["cwd"]) as (agent, process):
         editor.agent = agent
