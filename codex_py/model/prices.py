@@ -1,7 +1,7 @@
 """What models cost: a table of prices that comes with the program, and the arithmetic of tiers.
 
-`scripts/update_prices` makes `prices.jsonl` of the data of genai-prices; `codex-py models --update` puts a newer one
-into CODEX_HOME. It is read when the first answer has come, and of it only the lines of one provider are decoded.
+`scripts/gen_docs --prices` makes `prices.jsonl` of the data of genai-prices; `codex-py models --update` puts a newer
+one into CODEX_HOME. It is read when the first answer has come, and of it only the lines of one provider are decoded.
 """
 
 from __future__ import annotations
