@@ -164,9 +164,10 @@ LAZY: Final = {
     ("core/build.py", "codex_py.hooks.after_turn"),
     # Only for who changes files.
     ("core/build.py", "codex_py.checkpoints.session"),
-    # What draws: after it is known that there is a terminal, and the prompt is on it.
+    # What draws, for prompt_toolkit; what shows events, for rich and pygments, once the prompt is on the screen.
     ("cli/repl.py", "codex_py.ui.repl.app"),
     ("cli/repl.py", "codex_py.ui.repl.lines"),
+    ("cli/repl.py", "codex_py.ui.repl.screen_session"),
     # Only for a file with a fault, and for one with dots by the dozen.
     ("config/layers.py", "codex_py.config.toml_faults"),
     # Only for who goes back.

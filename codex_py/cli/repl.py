@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import gc
 import os
@@ -34,12 +35,11 @@ from codex_py.errors import UsageError
 from codex_py.exec.streams import read_piped, with_attachment
 from codex_py.paths import codex_home
 from codex_py.protocol.policy import SandboxMode
-from codex_py.render.theme import find_theme
 from codex_py.rollout.files import thread_of
 from codex_py.text.display import counted
 from codex_py.text.tokens import count_lines
 from codex_py.ui.repl.launch import LaunchContext, LaunchOptions, RewindHost
-from codex_py.ui.repl.terminal import FirstPrompt, is_capable
+from codex_py.ui.repl.terminal import is_capable
 
 _ORIGINATOR: Final = "codex_cli_rs"
 _OFFLINE: Final = "offline"
@@ -110,14 +110,21 @@ def _with_piped(launch_options: LaunchOptions) -> LaunchOptions:
 
 def _run(host: _Host, launch: LaunchContext, launch_options: LaunchOptions) -> int:
     if not is_capable(launch.env) or launch.tui.screen_reader:
-        # Nothing of what draws is loaded for a terminal that cannot be drawn on.
-        from codex_py.ui.repl.lines import run_in_lines
+        from codex_py.ui.repl.lines import run_in_lines  # loads prompt_toolkit
 
         return run_in_lines(host, launch, launch_options)
-    with FirstPrompt(find_theme(launch.tui.theme, launch.env)) as first:
-        from codex_py.ui.repl.app import run_on_screen  # what draws and reads keys is loaded behind the prompt
+    from codex_py.ui.repl.app import FrontEnd  # loads prompt_toolkit
 
-        return run_on_screen(host, launch, launch_options, first)
+    front = FrontEnd(launch)
+
+    async def run_sessions() -> None:
+        # Loads rich and pygments, which the prompt does not wait for.
+        from codex_py.ui.repl.screen_session import ScreenSessions
+
+        await front.background_known()
+        await ScreenSessions(front, host).run(launch_options)
+
+    return asyncio.run(front.run(run_sessions))
 
 
 class _Host:

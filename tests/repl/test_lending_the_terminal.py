@@ -26,6 +26,7 @@ from codex_py.core.session_request import SessionRequest
 from codex_py.ui.repl.app import FrontEnd
 from codex_py.config.tui import read_tui
 from codex_py.ui.repl.launch import LaunchContext, LaunchOptions
+from codex_py.ui.repl.screen_session import ScreenSessions
 
 given, home, cwd = terminal_parser().parse_args([]), Path(os.environ["CODEX_HOME"]), Path.cwd()
 loaded = load_settings(given, home, cwd)
@@ -56,7 +57,8 @@ class Host:
         return SessionRequest(loaded=loaded, home=home, cwd=cwd, env=os.environ, originator="test",
                               approval="never", ephemeral=True, can_ask=True)
 
-sys.exit(asyncio.run(Broken(place).run(Host(), LaunchOptions("go"))))
+front = Broken(place)
+sys.exit(asyncio.run(front.run(lambda: ScreenSessions(front, Host()).run(LaunchOptions("go")))))
 """
 
 

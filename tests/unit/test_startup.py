@@ -242,19 +242,10 @@ def test_what_explains_a_faulty_file_is_imported_for_one_alone(place: Place) -> 
     assert faults in imported(place, "config", "get", "model")
 
 
-def test_the_prompt_of_a_session_is_drawn_before_what_reads_keys_is_loaded() -> None:
+def test_the_prompt_is_drawn_before_what_runs_a_session_and_draws_its_events_is_loaded() -> None:
     look = (
-        "import sys\nimport codex_py.cli.main, codex_py.cli.repl\n"
-        "print(sorted({'asyncio', 'inspect', 'logging', 'prompt_toolkit', 'rich', 'ssl'} & set(sys.modules)))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
-
-
-def test_the_settings_of_a_session_are_shown_before_what_draws_its_events_is_loaded() -> None:
-    look = (
-        "import sys\nimport codex_py.core.build, codex_py.ui.repl.opening\n"
-        "heavy = {'rich', 'markdown_it', 'pygments', 'codex_py.render.event', 'codex_py.ui.repl.commands'}\n"
+        "import sys\nimport codex_py.cli.main, codex_py.cli.repl, codex_py.ui.repl.app\n"
+        "heavy = {'httpx', 'rich', 'markdown_it', 'pygments', 'codex_py.render.event', 'codex_py.core.build'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)

@@ -1,8 +1,4 @@
-"""The terminal session as a program: the screen, the keys, and one session after the other until the user leaves.
-
-Imported behind the first prompt; imports here delay the first key, and modules that draw events and run a session are
-imported after that.
-"""
+"""The terminal session as a program: the screen, the keys, and what holds until the user leaves."""
 
 from __future__ import annotations
 
@@ -11,8 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Generator, Sequence
-from importlib import import_module
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Final, cast
 
 from prompt_toolkit.application import Application, in_terminal, run_in_terminal
@@ -30,14 +25,13 @@ from codex_py.render.theme import AUTO, Theme, find_theme
 from codex_py.ui.repl.bindings import Controls, focus_bindings, is_navigating, session_bindings
 from codex_py.ui.repl.history import FILE, PromptHistory
 from codex_py.ui.repl.input import Composer
-from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
+from codex_py.ui.repl.launch import LaunchContext
 from codex_py.ui.repl.layout import LayoutParts, Row, build_layout
 from codex_py.ui.repl.panels.forms import Panels
 from codex_py.ui.repl.screen import LiveApplication, TerminalScreen, rewraps_lines, terminal_output
 from codex_py.ui.repl.terminal import (
     STARTING,
     USUAL_CURSOR,
-    FirstPrompt,
     escape_seconds,
     give_back,
     opening,
@@ -103,8 +97,8 @@ class FrontEnd:
         self.app.key_processor.after_key_press += self._close_settled
         self.screen.attach(self.app)
 
-    async def run(self, host: LaunchHost, options: LaunchOptions, first: FirstPrompt | None = None) -> int:
-        """Draw, in the place of `first`, and go through sessions; the exit status.
+    async def run(self, run_sessions: Callable[[], Awaitable[None]]) -> int:
+        """Draw, and run the sessions once the prompt is on the screen; the exit status.
 
         The terminal is as before when this returns or raises.
         """
@@ -115,7 +109,7 @@ class FrontEnd:
         for number in _STATUS:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
-            await self._run(host, options, first)
+            await self._run(run_sessions)
         finally:
             for number in _STATUS:
                 loop.remove_signal_handler(number)
@@ -208,14 +202,10 @@ class FrontEnd:
         if self.app.is_running and self.app.future is not None and not self.app.future.done():
             self.app.exit()
 
-    async def _run(self, host: LaunchHost, options: LaunchOptions, first: FirstPrompt | None) -> None:
+    async def _run(self, run_sessions: Callable[[], Awaitable[None]]) -> None:
         """Until the sessions are through, or nothing can be drawn any more."""
-        if first is not None:
-            first.hand_over()
-            if first.queried_at is not None:
-                self._modes.note_queried(first.queried_at)
         # First, so that it is there to hear of the first drawing.
-        working = asyncio.create_task(self._sessions(host, options))
+        working = asyncio.create_task(self._run_when_drawn(run_sessions))
         drawing = asyncio.create_task(self.app.run_async(set_exception_handler=False, handle_sigint=False))
         try:
             await asyncio.wait([drawing, working], return_when=asyncio.FIRST_COMPLETED)
@@ -233,7 +223,7 @@ class FrontEnd:
             except BaseExceptionGroup as several:
                 self._bug = several
 
-    async def _sessions(self, host: LaunchHost, options: LaunchOptions) -> None:
+    async def _run_when_drawn(self, run_sessions: Callable[[], Awaitable[None]]) -> None:
         drawn = asyncio.Event()
 
         def note_drawn(_: Application[None]) -> None:
@@ -245,14 +235,7 @@ class FrontEnd:
         # Only now nothing is echoed.
         self.screen.emit(opening(self.launch.cwd, title=self.launch.tui.title))
         self._modes.switch_on()
-        # Only now, that the prompt is on the screen: this brings what runs a session, and then all that draws events.
-        opening_module = await asyncio.to_thread(import_module, "codex_py.ui.repl.opening")
-        await self.background_known()
-        async with contextlib.AsyncExitStack() as stack:
-            if early := await opening_module.open_early(self, host, options):
-                stack.push_async_exit(early)
-            module = await asyncio.to_thread(import_module, "codex_py.ui.repl.screen_session")
-            await module.ScreenSessions(self, host, early).run(options)
+        await run_sessions()
 
     def _on_signal(self, number: signal.Signals) -> None:
         if number == signal.SIGINT and self._has_lent:
@@ -332,11 +315,6 @@ class FrontEnd:
             named=named,
             has_named=lambda: active_parts().has_named(),
         )
-
-
-def run_on_screen(host: LaunchHost, launch: LaunchContext, options: LaunchOptions, first: FirstPrompt) -> int:
-    """Go through sessions on the screen, where `first` is drawn already; the exit status."""
-    return asyncio.run(FrontEnd(launch).run(host, options, first))
 
 
 def _first_of(error: BaseException) -> BaseException:

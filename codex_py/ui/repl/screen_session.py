@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from codex_py.core.build import ResumeTarget
 from codex_py.core.session import Session
 from codex_py.protocol import events
 from codex_py.protocol.events import Event
@@ -28,7 +26,6 @@ from codex_py.ui.repl.chips import Chips, Composed
 from codex_py.ui.repl.commands.settings import warn_of_unknown_model
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
 from codex_py.ui.repl.live import Live
-from codex_py.ui.repl.opening import EarlySession
 from codex_py.ui.repl.panels.askers import PanelAsker
 from codex_py.ui.repl.panels.questions import QuestionQueue
 from codex_py.ui.repl.screen import TerminalScreen
@@ -63,10 +60,6 @@ class Printer:
         """Show what is drawn already."""
         self._screen.print_above(["", *lines] if self._flow.gap_before(ScrollbackEntry()) else lines)
 
-    def begin_below(self) -> None:
-        """Note that something stands there already."""
-        self._flow.gap_before(ScrollbackEntry())
-
     def event(self, event: Event, *, expanded: bool = False) -> None:
         entry = render_event(event, expanded=expanded, cwd=self.cwd)
         if entry is not None:
@@ -78,18 +71,13 @@ _MAX_SHOWN_AGAIN: Final = 400
 
 
 class ScreenSessions(SessionLoop):
-    """The sessions of one run on a screen. `early` is the first one, where it is open already."""
+    """The sessions of one run on a screen."""
 
-    def __init__(self, front: FrontEnd, host: LaunchHost, early: EarlySession | None) -> None:
+    def __init__(self, front: FrontEnd, host: LaunchHost) -> None:
         self._front = front
         self._printer = Printer(front.screen, lambda: front.theme, front.launch.cwd)
         super().__init__(host, front.launch, PanelAsker(front.panels.show, self._badge), self._printer)
         self._questions: QuestionQueue | None = None
-        self._early = early
-        # The session that is run, if it was open already.
-        self._begun: EarlySession | None = None
-        if early is not None and early.has_begun:
-            self._printer.begin_below()
 
     async def run_program(self, argv: Sequence[str]) -> int:
         return await self._front.run_program(argv)
@@ -99,10 +87,6 @@ class ScreenSessions(SessionLoop):
 
     def use(self, launch: LaunchContext) -> None:
         self._front.launch = self.launch = launch
-
-    def open(self, target: ResumeTarget | None) -> AbstractAsyncContextManager[Session]:
-        self._begun, self._early = self._early, None
-        return self._begun or super().open(target)
 
     async def run_session(self, session: Session) -> Destination:
         next_destination: asyncio.Future[Destination] = asyncio.get_running_loop().create_future()
@@ -121,10 +105,8 @@ class ScreenSessions(SessionLoop):
             )
             front.begin_with(conversation)
             side = SideTasks(tasks)
-            has_begun = self._begun is not None
             view = self._build_view(context, conversation, live, side)
-            if not has_begun:
-                await session.submit(Begin())
+            await session.submit(Begin())
             self._show_again(session)
             self._front.controls.set_session(view)
             side.start(warn_of_unknown_model(context))
@@ -192,18 +174,9 @@ class ScreenSessions(SessionLoop):
             notices,
             note_asking,
         )
-        self._subscribe(session, listeners)
-        return view
-
-    def _subscribe(self, session: Session, listeners: Sequence[Callable[[Event], None]]) -> None:
-        """Have the listeners hear the session, and what it has said already. The first one greets."""
         for listener in listeners:
             session.subscribe(listener)
-        begun, self._begun = self._begun, None
-        for event in begun.take_events() if begun else ():
-            # The greeting is on the screen.
-            for listener in listeners[1:]:
-                listener(event)
+        return view
 
     def _run_status_command(self, command: str, status: StatusKeeper, session: Session, side: SideTasks) -> None:
         def show(line: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from codex_py import __version__
 from codex_py.config.edit import set_value, trust_project
 from codex_py.config.load import LoadedConfig
 from codex_py.config.project import project_files
@@ -23,7 +23,6 @@ from codex_py.render.transcript import recent_turns
 from codex_py.text.display import counted
 from codex_py.ui.repl.first_run import reach_a_model
 from codex_py.ui.repl.launch import LaunchContext, LaunchHost, LaunchOptions
-from codex_py.ui.repl.opening import asks_about_full_access, banner_of
 from codex_py.ui.repl.panels.forms import FormAsker, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.sessions import SessionWatcher, choose_session
 from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, OutputSink, Quit
@@ -53,7 +52,7 @@ class SessionLoop:
         while isinstance(destination, OpenSession):
             try:
                 destination = await self._rewound(destination)
-                async with self.open(destination.target) as session:
+                async with open_session(self.host.prepare(self.launch, destination.target)) as session:
                     destination = await self.run_session(session)
                     before = way_back(session, is_ephemeral=self.host.is_ephemeral)
             except LoginNeeded as error:
@@ -79,10 +78,6 @@ class SessionLoop:
     def use(self, launch: LaunchContext) -> None:
         """Open sessions with these settings from now on."""
         self.launch = launch
-
-    def open(self, target: ResumeTarget | None) -> AbstractAsyncContextManager[Session]:
-        """Open the next session."""
-        return open_session(self.host.prepare(self.launch, target))
 
     async def set_up(self, error: LoginNeeded) -> bool:
         """Let the user choose how to reach a model; False to leave."""
@@ -180,7 +175,8 @@ async def settle_start(asker: FormAsker, host: LaunchHost, launch: LaunchContext
 
 
 async def _settle_full_access(asker: FormAsker, host: LaunchHost, launch: LaunchContext) -> LaunchContext | None:
-    if not asks_about_full_access(host, launch):
+    is_known = host.waives_sandbox or launch.accepts_full_access
+    if is_known or launch.loaded.config.sandbox_mode != "danger-full-access":
         return launch
     match await asker.choose(_FULL_ACCESS):
         case "yes":
@@ -240,7 +236,19 @@ def way_back(session: Session, *, is_ephemeral: bool) -> OpenSession:
 
 def session_banner(context: CommandContext, started: SessionStarted) -> Banner:
     """The banner of a session that has begun; of a resumed one with its turns and how much context is left."""
-    return banner_of(started, context.session, context.user_home, resumed=_describe_resumed(context, started))
+    return Banner(
+        version=__version__,
+        model=started.model,
+        provider=started.provider,
+        cwd=started.cwd,
+        sandbox=started.sandbox,
+        approval=started.approval,
+        effort=started.effort,
+        skills=len(context.session.skills.catalog.enabled()),
+        resumed=_describe_resumed(context, started),
+        warnings=(started.notice,) if started.notice else (),
+        home=Path(context.user_home) if context.user_home else None,
+    )
 
 
 def _describe_resumed(context: CommandContext, started: SessionStarted) -> str:

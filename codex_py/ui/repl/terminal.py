@@ -1,5 +1,5 @@
-"""The terminal: what it can do, its control sequences (also through tmux and GNU screen), notifications, and the prompt
-that is drawn first. Cheap to import.
+"""The terminal: what it can do, its control sequences (also through tmux and GNU screen), and notifications. Cheap to
+import.
 """
 
 from __future__ import annotations
@@ -7,19 +7,16 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import signal
 import sys
 import termios
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Self, TextIO
+from typing import Final, TextIO
 
 from codex_py.config.tui import Tui
 from codex_py.programs import is_over_ssh
 from codex_py.protocol import events
 from codex_py.protocol.questions import ApprovalQuestion, ChoiceQuestion, Question
-from codex_py.render.theme import Theme
 from codex_py.text.sanitize import sanitize_line
 
 # GNU screen passes on so much at once.
@@ -168,69 +165,3 @@ PROMPT: Final = "› "
 STARTING: Final = "  starting…"
 # From these heights on an empty row stands above the prompt, and one above the status.
 GAP_FROM, ROOMY_FROM = 7, 13
-_MIN_WIDTH: Final = 20
-_INPUT_FLAGS: Final = termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR
-_LOCAL_FLAGS: Final = termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG
-
-
-class FirstPrompt:
-    """The prompt, drawn before what reads keys is loaded; until then the terminal keeps what is typed, unseen.
-
-    A context: at its end the terminal has its own modes again. `queried_at` is when it was asked for its colours, in
-    monotonic seconds, None where it was not.
-    """
-
-    queried_at: float | None = None
-    _has_handed_over = False
-
-    def __init__(self, theme: Theme) -> None:
-        self._theme = theme
-        self._input, self._output = sys.stdin.fileno(), sys.stdout.fileno()
-        self._modes: list[Any] = []
-        # Rows from the first one to that of the prompt; None while nothing is drawn.
-        self._above: int | None = None
-
-    def __enter__(self) -> Self:
-        with contextlib.suppress(OSError, termios.error):
-            size = os.get_terminal_size(self._output)
-            self._modes = termios.tcgetattr(self._input)
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    signal.signal(number, self._leave)
-            quiet = [*self._modes]
-            quiet[0] &= ~_INPUT_FLAGS
-            quiet[3] &= ~_LOCAL_FLAGS
-            termios.tcsetattr(self._input, termios.TCSANOW, quiet)
-            if size.columns >= _MIN_WIDTH and size.lines > 1:
-                self._draw(size.columns, size.lines)
-            os.write(self._output, ASK_COLORS.encode())
-            self.queried_at = time.monotonic()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError, termios.error):
-            if self.queried_at is not None and not self._has_handed_over:
-                self.hand_over(erase=True)
-                # The answer about the colours.
-                termios.tcflush(self._input, termios.TCIFLUSH)
-        if self._modes:
-            with contextlib.suppress(OSError, termios.error):
-                termios.tcsetattr(self._input, termios.TCSANOW, self._modes)
-
-    def hand_over(self, *, erase: bool = False) -> None:
-        """Go back to the first row, so that a drawing that begins there takes its place."""
-        self._has_handed_over = True
-        if self._above is not None:
-            os.write(self._output, ("\r" + "\x1b[A" * self._above + "\x1b[J" * erase).encode())
-
-    def _draw(self, width: int, height: int) -> None:
-        self._above = int(height >= GAP_FROM)
-        placeholder = self._theme.paint(PLACEHOLDER[: width - len(PROMPT) - 1], "menu.note")
-        below = ["", *([""] if height >= ROOMY_FROM else []), self._theme.paint(STARTING, "status")]
-        prompt = self._theme.paint(PROMPT, "prompt.mark") + placeholder
-        rows = "\r\n" * self._above + prompt + "\r\n".join(below)
-        os.write(self._output, f"{rows}\r\x1b[{len(below) - 1}A\x1b[{len(PROMPT)}C".encode())
-
-    def _leave(self, number: int, _: object) -> None:
-        self.__exit__()
-        os._exit(128 + number)

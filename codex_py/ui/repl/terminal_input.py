@@ -273,20 +273,11 @@ class TerminalModes:
         self._colors: dict[str, float] = {}
         self._answered = asyncio.Event()
         self._queried_at = -math.inf
-        self._is_queried = False
-
-    def note_queried(self, queried_at: float) -> None:
-        """Note that the colours were asked for at this time, in monotonic seconds: no need to ask at first."""
-        self._queried_at, self._is_queried = queried_at, True
 
     def switch_on(self) -> None:
         """Switch everything on, and ask for the colours, which may have changed."""
         if not self._is_on:
             self._is_on = True
-            if self._is_queried:
-                self._is_queried = False
-                self._emit(MODES_ON)
-                return
             self._queried_at = time.monotonic()
             self._emit(MODES_ON + ASK_COLORS)
 
