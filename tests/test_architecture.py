@@ -197,6 +197,8 @@ LAZY: Final = {
     # Only when a skill has changed.
     ("skills/service.py", "codex_py.skills.scan"),
     ("text/frontmatter.py", "yaml"),
+    # Only where tokens are shown.
+    ("text/tokenizer.py", "tiktoken"),
     # Only when a tool is called.
     ("tools/view_image.py", "codex_py.tools.picture"),
 }

@@ -22,7 +22,7 @@ from codex_py.cli.typer_command import Json, Overrides, Profile, Yes, command_fi
 from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UsageError, UserError
 from codex_py.services import skill_admin
-from codex_py.services.skill_admin import named, switch_skills, window_for
+from codex_py.services.skill_admin import model_for, named, switch_skills, window_for
 from codex_py.services.skill_origins import installed_skills
 from codex_py.skills.doctor import examine
 from codex_py.skills.roots import skill_roots
@@ -131,7 +131,7 @@ def show_skill(
     chosen = choose_skills(found.catalog, target).skills
     if check:
         return show_needs(found, chosen, check=True, as_json=as_json)
-    view.print_skills(chosen, found.catalog, needs_of(found, chosen), as_json=as_json)
+    view.print_skills(chosen, found.catalog, needs_of(found, chosen), model=model_for(found), as_json=as_json)
     return 0
 
 

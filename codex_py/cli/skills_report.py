@@ -15,7 +15,7 @@ from codex_py.cli.skills_view import finding_object
 from codex_py.cli.typer_command import Json, Overrides, Profile, Since, read_since
 from codex_py.protocol.value import Value
 from codex_py.services.session_document import document_file
-from codex_py.services.skill_admin import SkillAdmin, window_for
+from codex_py.services.skill_admin import SkillAdmin, model_for, window_for
 from codex_py.skills.lint import lint_file, says_when
 from codex_py.skills.lint_references import LintFinding
 from codex_py.skills.overlaps import find_overlaps
@@ -24,7 +24,7 @@ from codex_py.skills.report import SkillFacts, UseRecord, judge, read_records, t
 from codex_py.skills.usage import WAYS, read_entries
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
-from codex_py.text.tokens import estimate_tokens
+from codex_py.text.tokenizer import TokenCount, count_tokens
 
 _HEAD: Final = ("NAME", "USES", "BY", "TOKENS", "IN LIST", "COMPLETED", "SCRIPTS", "LAST USED", "VERDICT", "REASON")
 _PAGE: Final = """<!doctype html>
@@ -44,7 +44,7 @@ class ReportRow(Value):
     scope: str
     path: str
     record: UseRecord
-    tokens: int
+    tokens: TokenCount
     """The tokens of one use."""
     tokens_in_list: int
     """The tokens of its line in the list for the model; 0 when it is not listed."""
@@ -58,7 +58,7 @@ class ReportRow(Value):
         ways = ", ".join(f"{record.ways[way]} {way}" for way in WAYS if record.ways[way])
         completed = "-" if record.completed is None else f"{record.completed:.0%}"
         scripts = f"{record.failing} of {len(record.exits)} failed" if record.exits else "-"
-        costs = (f"{self.tokens:,}", f"{self.tokens_in_list:,}")
+        costs = (self.tokens.in_words(), TokenCount(self.tokens_in_list, True).in_words())
         ends = (completed, scripts, record.last_used[:10], self.verdict, self.reason)
         return (self.name, str(record.uses), ways or "-", *costs, *ends)
 
@@ -73,7 +73,8 @@ class ReportRow(Value):
             "explicit": record.explicit,
             "implicit": record.uses - record.explicit,
             "ways": {way: record.ways[way] for way in WAYS},
-            "tokens": self.tokens,
+            "tokens": self.tokens.tokens,
+            "tokens_estimated": self.tokens.estimated,
             "tokens_in_list": self.tokens_in_list,
             "outcomes": dict(record.outcomes),
             "completed": None if record.completed is None else round(record.completed, 3),
@@ -130,6 +131,7 @@ def show_usage(as_json: Json = False) -> int:
 
 def _rows(admin: SkillAdmin, records: dict[str, UseRecord], period: str) -> Iterator[ReportRow]:
     """A row for each enabled skill."""
+    model = model_for(admin)
     skills = {str(skill.canonical_path): skill for skill in admin.catalog.enabled()}
     overlaps = find_overlaps({path: skill.description for path, skill in skills.items()})
     most = admin.loaded.config.skills.max_context_tokens
@@ -142,9 +144,10 @@ def _rows(admin: SkillAdmin, records: dict[str, UseRecord], period: str) -> Iter
         except OSError:
             raw, findings = b"", ()
         stale = tuple(finding for finding in findings if finding.is_stale)
+        body = count_tokens(raw.decode("utf-8", "replace"), model)
         facts = SkillFacts(
             skill.name,
-            body_tokens=estimate_tokens(len(raw)),
+            body_tokens=body.tokens,
             body_lines=raw.count(b"\n"),
             allow_implicit=skill.allow_implicit,
             says_when=says_when(skill.description),
@@ -152,12 +155,13 @@ def _rows(admin: SkillAdmin, records: dict[str, UseRecord], period: str) -> Iter
             overlaps=tuple(skills[other].name for other in overlaps.get(path, ())),
         )
         record = records.get(path, UseRecord())
-        tokens, cost = tokens_of_a_use(facts, record), costs.get(path, 0)
+        tokens = TokenCount(tokens_of_a_use(facts, record), body.estimated or bool(record.tokens))
+        cost = costs.get(path, 0)
         yield ReportRow(skill.name, skill.scope, path, record, tokens, cost, stale, *judge(facts, record, period))
 
 
 def _row_of_elsewhere(path: str, record: UseRecord) -> ReportRow:
-    tokens = round(record.tokens / record.uses)
+    tokens = TokenCount(round(record.tokens / record.uses), True)
     return ReportRow(
         record.name, record.scope, path, record, tokens, 0, (), "not here", f"`{path}` is not enabled here"
     )
@@ -166,10 +170,10 @@ def _row_of_elsewhere(path: str, record: UseRecord) -> ReportRow:
 def _page(rows: Sequence[ReportRow], since: str | None) -> str:
     """One HTML page that loads nothing from elsewhere."""
     most_uses = max((row.record.uses for row in rows), default=0) or 1
-    most_tokens = max((row.tokens for row in rows), default=0) or 1
+    most_tokens = max((row.tokens.tokens for row in rows), default=0) or 1
     lines: list[str] = []
     for row in rows:
-        shares = {1: row.record.uses / most_uses, 3: row.tokens / most_tokens, 5: row.record.completed or 0.0}
+        shares = {1: row.record.uses / most_uses, 3: row.tokens.tokens / most_tokens, 5: row.record.completed or 0.0}
         bars = {at: f'<meter value="{share:.3f}"></meter>' for at, share in shares.items()}
         lines.append(
             "".join(f"<td>{escape(sanitize_line(text))}{bars.get(at, '')}</td>" for at, text in enumerate(row.cells()))

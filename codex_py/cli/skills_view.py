@@ -22,6 +22,7 @@ from codex_py.skills.rules import SkillSwitch, decisions
 from codex_py.skills.search_index import FoundSkill
 from codex_py.text.display import first_names
 from codex_py.text.sanitize import sanitize, sanitize_line
+from codex_py.text.tokenizer import count_tokens
 
 _MAX_FILES: Final = 200
 _MAX_NAMES: Final = 20
@@ -60,19 +61,26 @@ def print_list(catalog: SkillCatalog, rules: Sequence[SkillSwitch], *, as_json: 
     _print_problems("ignored", catalog.remarks, spaced=bool(rows or catalog.problems))
 
 
-def print_skills(skills: Sequence[Skill], catalog: SkillCatalog, needs: Sequence[SkillNeed], *, as_json: bool) -> None:
-    """Print everything about each skill, with its `SKILL.md`; `needs` are those of all of them."""
+def print_skills(
+    skills: Sequence[Skill], catalog: SkillCatalog, needs: Sequence[SkillNeed], *, model: str, as_json: bool
+) -> None:
+    """Print everything about each skill, with its `SKILL.md` and the tokens it takes for a model.
+
+    `needs` are those of all of them.
+    """
     if as_json:
-        print_json([_whole_object(skill, catalog, needs) for skill in skills])
+        print_json([_whole_object(skill, catalog, needs, model) for skill in skills])
         return
     for number, skill in enumerate(skills):
         if number:
             print()
+        content = _content(skill)
         facts = [(label, value) for label, value in _facts(skill, catalog, needs) if value]
+        facts.append(("tokens", count_tokens(content, model).in_words()))
         width = max(len(label) for label, _ in facts)
         for label, value in facts:
             print(f"{label + ':':<{width + 1}}  {sanitize_line(value)}")
-        print(f"\n{sanitize(_content(skill)).rstrip()}")
+        print(f"\n{sanitize(content).rstrip()}")
 
 
 def print_examination(examination: Examination, orphans: Sequence[tuple[str, str]], *, as_json: bool) -> None:
@@ -262,7 +270,9 @@ def _layer_of(rule: SkillSwitch | None) -> str:
     return f"{rule.layer} (skills.{rule.key})" if rule else "default"
 
 
-def _whole_object(skill: Skill, catalog: SkillCatalog, needs: Sequence[SkillNeed]) -> dict[str, Any]:
+def _whole_object(skill: Skill, catalog: SkillCatalog, needs: Sequence[SkillNeed], model: str) -> dict[str, Any]:
+    content = _content(skill)
+    count = count_tokens(content, model)
     interface = vars(skill.interface) if skill.interface else {}
     return {
         **_skill_object(skill, catalog),
@@ -271,7 +281,9 @@ def _whole_object(skill: Skill, catalog: SkillCatalog, needs: Sequence[SkillNeed
         "needs": [{**vars(need), "status": need.status} for need in needs if need.path == str(skill.path)],
         "allowed_tools": list(skill.allowed_tools),
         "files": _files(skill),
-        "content": _content(skill),
+        "tokens": count.tokens,
+        "tokens_estimated": count.estimated,
+        "content": content,
     }
 
 

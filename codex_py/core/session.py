@@ -14,7 +14,7 @@ from codex_py.core.secrets import Secrets, SecretStore
 from codex_py.core.session_services import SessionServices
 from codex_py.core.session_skills import SessionSkills
 from codex_py.core.side_question import SideQuestions, prompt_of
-from codex_py.core.token_usage import budget_question
+from codex_py.core.token_usage import budget_question, count_request
 from codex_py.core.turn import plan_accepted
 from codex_py.core.turn_context import PendingMessage, TurnContext, TurnSettings, build_user_message
 from codex_py.core.work_log import SessionNotes
@@ -114,13 +114,19 @@ class Session:
         return self._conversation.context_use()
 
     async def count_context(self) -> ContextUse:
-        """The same, with the provider's token count if it offers one. Waits a few seconds for it at most."""
+        """The same, with the provider's token count if it offers one. Waits a few seconds for it at most.
+
+        Before the provider has counted anything, the model's tokenizer counts, where it is known.
+        """
         runner = self._conversation
         coming = () if runner.lock.locked() else runner.context_tracker.pending_items()
         turn = runner.settings.now.turn(runner.services.thread_id, "")
         tools = runner.runs.registry.encoded_specs
         items = (*runner.history.items_answered(), *coming)
-        return runner.context_use(await _count_tokens(runner.services.model, turn, items, tools))
+        tokens = await _count_tokens(runner.services.model, turn, items, tools)
+        if tokens is None and not runner.context_use().measured:
+            tokens = await asyncio.to_thread(count_request, items, turn.settings, tools)
+        return runner.context_use(tokens)
 
     def load_agents(self) -> AgentSpawner:
         """`agents`, with those of earlier runs; what starts agents is made at the first call."""

@@ -24,6 +24,7 @@ from codex_py.protocol.status import ContextSection, ContextSectionName, Context
 from codex_py.protocol.usage import Costs, RequestCost, TokenUsage
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import StoredSession
+from codex_py.text.tokenizer import TokenCount, count_tokens
 from codex_py.text.tokens import counted_bytes, estimate_tokens
 
 
@@ -129,6 +130,20 @@ def measure_context(
         compacted_at=counted.limit,
         measured=counted.measured,
     )
+
+
+def count_request(items: Iterable[ResponseItem], settings: ModelSettings, tools: bytes) -> int | None:
+    """Count the tokens of the next request; None for a model whose tokenizer is not known. Not for the event loop."""
+    counts = [count_tokens(text, settings.model) for text in (settings.instructions, tools.decode())]
+    for item in items:
+        weight = counted_bytes(item.encoded)
+        if item.type != "message" or weight != len(item.encoded):
+            # Pictures and sealed reasoning are no text.
+            counts.append(TokenCount(estimate_tokens(sum(size for _, size in _weights_of(item))), False))
+            continue
+        texts = (as_object(part).get("text") for part in as_list(item.decode().get("content")))
+        counts += [count_tokens(text, settings.model) for text in texts if isinstance(text, str)]
+    return None if any(count.estimated for count in counts) else sum(count.tokens for count in counts)
 
 
 def _weights_of(item: ResponseItem) -> list[tuple[ContextSectionName, int]]:

@@ -128,9 +128,9 @@ class ContextSection(Value):
 class ContextUse(Value):
     """Tokens the next request takes; the sections add up to `total`, and those of nothing are left out.
 
-    `measured` says that the total is the provider's count of the last answer plus an estimate of what came since;
-    else it is an estimate as a whole. How the total splits is always one. The history is compacted from
-    `compacted_at` on. `window` is None where the model's is not known.
+    `measured` says that the total is counted: by the provider, with an estimate of what came since its last answer,
+    or by the model's tokenizer; else it is an estimate as a whole. How the total splits is always one. The history is
+    compacted from `compacted_at` on. `window` is None where the model's is not known.
     """
 
     sections: tuple[ContextSection, ...]

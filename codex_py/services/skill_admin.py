@@ -14,7 +14,7 @@ from codex_py.core.model_setup import chosen_model, known_facts
 from codex_py.core.session_settings import read_check
 from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
-from codex_py.model.providers import resolve_provider
+from codex_py.model.providers import Provider, resolve_provider
 from codex_py.services.skill_trust import consent_check
 from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.model import Skill, SkillCatalog
@@ -23,7 +23,7 @@ from codex_py.skills.search_index import FoundSkill, SearchIndex, SearchUnavaila
 from codex_py.skills.service import SkillService
 from codex_py.skills.usage import count_uses
 
-__all__ = ["Skill", "SkillAdmin", "look_at_skills", "named", "switch_skills", "window_for"]
+__all__ = ["Skill", "SkillAdmin", "look_at_skills", "model_for", "named", "switch_skills", "window_for"]
 
 
 class SkillAdmin(NamedTuple):
@@ -115,15 +115,28 @@ def window_for(admin: SkillAdmin) -> int | None:
     """The context window of the model that a session would use; None when the provider cannot be used."""
     config = admin.loaded.config
     with suppress(UserError):
-        provider = resolve_provider(
-            config.model_provider,
-            configured=config.model_providers,
-            env=admin.request.env,
-            openai_base_url=config.openai_base_url,
-        )
+        provider = _provider_of(admin)
         facts = known_facts(config, chosen_model(config, provider), None)
         return config.model_context_window or facts.context_window
     return config.model_context_window
+
+
+def model_for(admin: SkillAdmin) -> str:
+    """The name of that model; "" when it is not known."""
+    config = admin.loaded.config
+    with suppress(UserError):
+        return chosen_model(config, _provider_of(admin))
+    return config.model or ""
+
+
+def _provider_of(admin: SkillAdmin) -> Provider:
+    config = admin.loaded.config
+    return resolve_provider(
+        config.model_provider,
+        configured=config.model_providers,
+        env=admin.request.env,
+        openai_base_url=config.openai_base_url,
+    )
 
 
 class SkillWatch:

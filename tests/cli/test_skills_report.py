@@ -205,3 +205,30 @@ def test_the_old_name_shows_every_use_and_names_the_new_one(lean: Place) -> None
         ("spell", "repo", str(path), 1, 1, "1970-01-01T00:01:00.000Z"),
         ("x", "repo", "/elsewhere/x/SKILL.md", 0, 1, "1970-01-01T00:00:30.000Z"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "mark"),
+    [("gpt-5.3-codex", 1312, ""), ("claude-opus-5", 861, "≈ "), ("gpt-5-unknown/x", 861, "≈ ")],
+)
+def test_tokens_are_counted_where_the_tokenizer_is_known(lean: Place, model: str, tokens: int, mark: str) -> None:
+    path = add_skill(
+        repo_root(lean), "spell", skill_text("spell", '"Use."', body="Über 漢字, it's <|endoftext|>.\n" * 100)
+    )
+    entry = report(lean, "-c", f"model={model}")["spell"]
+    assert (entry["tokens"], entry["tokens_estimated"]) == (tokens, bool(mark))
+    (shown,) = json.loads(run(lean, "skills", "show", "spell", "--json", "-c", f"model={model}").out)
+    assert (shown["tokens"], shown["tokens_estimated"]) == (tokens, bool(mark))
+    assert f"{mark}{tokens:,}" in run(lean, "skills", "report", "-c", f"model={model}").out
+    assert f"{mark}{tokens:,}\n" in run(lean, "skills", "show", "spell", "-c", f"model={model}").out
+
+    # What was noted at a use is an estimate.
+    use(lean, path)
+    entry = report(lean, "-c", f"model={model}")["spell"]
+    assert (entry["tokens"], entry["tokens_estimated"]) == (100, True)
+
+
+def test_a_million_blanks_are_counted(lean: Place) -> None:
+    # tiktoken itself ends the program there.
+    add(lean, "blank", body="x" + " " * 1_500_000)
+    assert 8_000 < report(lean, "-c", "model=gpt-5")["blank"]["tokens"] < 20_000

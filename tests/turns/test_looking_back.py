@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from codex_py.protocol import events
 from codex_py.protocol.ops import Begin
 from codex_py.protocol.status import ContextUse
@@ -51,6 +53,25 @@ async def test_before_the_first_turn_it_is_what_that_will_begin_with(place: Plac
     assert sum(by_name(before).values()) == before.total
     assert {name for name in by_name(before)} == {"base", "tools", "skills_list", "agents_md", "host"}
     assert by_name(after).items() >= by_name(before).items()
+
+
+@pytest.mark.parametrize(("model_name", "is_counted"), [("gpt-5.3-codex", True), ("a-model-of-my-own", False)])
+async def test_before_the_first_answer_the_tokenizer_counts_where_it_is_known(
+    place: Place, model_name: str, is_counted: bool
+) -> None:
+    place.write("AGENTS.md", "Über 漢字: use tabs. " * 1000)
+    with FakeResponses([say("hi"), completed(tokens(9000, 0))]) as model:
+        async with watched_session(place, model, overrides=(f'model="{model_name}"',)) as watched:
+            estimate = watched.session.context_use()
+            before = await watched.session.count_context()
+            await watched.say("x")
+            after = await watched.session.count_context()
+    assert estimate.measured is False
+    assert before.measured is is_counted
+    assert (before.total == estimate.total) is not is_counted
+    assert sum(by_name(before).values()) == before.total
+    # Then the provider has counted.
+    assert (after.total, after.measured) == (9000, True)
 
 
 async def test_the_files_it_changed_are_told_once_each(place: Place) -> None:

@@ -33,6 +33,7 @@ WAIT = {
     "tree_sitter",
     "watchfiles",
     "yaml",
+    "genai_prices",
     "codex_py.text.compression",
     "importlib.metadata",
     "multiprocessing",
