@@ -84,7 +84,8 @@ class HttpClient:
 
     async def aclose(self) -> None:
         """Close every connection, answers that are still being read included. Safe to call more than once."""
-        await self._http.aclose()
+        with suppress(OSError):
+            await self._http.aclose()
 
 
 class _Sending:
@@ -162,6 +163,9 @@ def no_answer(error: Exception, *, host: str, idle_timeout: float, address: str 
     `host` is named; when nothing listens there, `address` is named in its place, and `hint` follows.
     """
     address = address or f"`{host}`"
+    cause = system_error(error)
+    if cause is not None and cause.errno in (errno.EMFILE, errno.ENFILE):
+        return ModelError(f"cannot connect to {address}: {_reason(error)}; raise `ulimit -n`", retryable=False)
     match error:
         case httpx.ConnectTimeout():
             return _unreachable(address, "the connection timed out", hint)
@@ -202,8 +206,6 @@ def _not_connected(error: Exception, host: str, address: str, hint: str) -> Mode
         case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
             message = f"`{host}` does not speak https; is its address `http://`?"
             return ModelError(message, retryable=False).counted_as("config")
-        case OSError(errno=errno.EMFILE | errno.ENFILE):
-            return ModelError(f"cannot connect to {address}: {_reason(error)}; raise `ulimit -n`", retryable=False)
         case OSError() if not isinstance(cause, ssl.SSLError | ConnectionResetError | BrokenPipeError):
             return _unreachable(address, _reason(error), hint)
         case _:
