@@ -8,6 +8,7 @@ from __future__ import annotations
 import configparser
 import os
 import platform
+import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -97,8 +98,10 @@ async def newest_version(index: str) -> str | None:
 
 
 def is_newer(version: str, than: str) -> bool:
-    """Whether one final version comes after the other."""
-    return _numbers(version) > _numbers(than)
+    """Whether a final version comes after another one, which may be a development version such as `1.2.0.dev0`."""
+    found = re.match(r"[0-9]+(?:\.[0-9]+)*", than)
+    release = found[0] if found else ""
+    return (_numbers(version), 1) > (_numbers(release), int(release == than))
 
 
 def _source(package: Distribution) -> str | None:

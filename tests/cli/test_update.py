@@ -59,7 +59,7 @@ def serving(status: int = 200, body: bytes | None = None, *, versions: list[str]
 @pytest.mark.parametrize(
     ("versions", "newest", "status"),
     [
-        ([__version__], __version__, 0),
+        (["0.1.9", "0.0.9"], "0.1.9", 0),
         (["0.0.9", "99.1", "99.10.0", "100.0rc1", "2.0.dev1"], "99.10.0", 1),
         (["0.0.1"], "0.0.1", 0),
     ],
