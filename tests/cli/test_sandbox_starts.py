@@ -1,4 +1,7 @@
-"""How many sandboxes are set up: each is a process that users wait for."""
+"""How many sandboxes are set up: each is a process that users wait for.
+
+The first command of a process has one more, for the login profile.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +52,14 @@ def starts(place: Place) -> dict[str, int]:
 def test_a_turn_that_writes_asks_git_by_one_start_at_its_begin_and_one_at_its_end(counted: Place) -> None:
     ended = turn(counted, shell("echo changed > README.md"))
     assert "1 file changed" in ended.err
-    assert starts(counted) == {"probe": 1, "git": 2, "command": 1}
-    turn(counted, shell("git add README.md; echo more > new"), shell("echo again > new"), resumes=True)
     assert starts(counted) == {"probe": 1, "git": 2, "command": 2}
+    turn(counted, shell("git add README.md; echo more > new"), shell("echo again > new"), resumes=True)
+    assert starts(counted) == {"probe": 1, "git": 2, "command": 3}
 
 
 def test_a_turn_that_only_reads_asks_git_by_one_start(counted: Place) -> None:
     turn(counted, shell("cat README.md"))
-    assert starts(counted) == {"probe": 1, "git": 1, "command": 1}
+    assert starts(counted) == {"probe": 1, "git": 1, "command": 2}
 
 
 def test_nested_repositories_are_read_by_one_start_each(counted: Place) -> None:
@@ -64,7 +67,7 @@ def test_nested_repositories_are_read_by_one_start_each(counted: Place) -> None:
         git(counted, "init", "-q", name)
         counted.write(f"{name}/file", "")
     turn(counted, shell("cat README.md"))
-    assert starts(counted) == {"probe": 1, "git": 3, "command": 1}
+    assert starts(counted) == {"probe": 1, "git": 3, "command": 2}
 
 
 def test_a_rewind_asks_git_by_few_starts(counted: Place) -> None:
@@ -87,4 +90,4 @@ def test_hooks_need_no_probe_of_their_own(counted: Place) -> None:
     assert run(counted, "hooks", "trust", "--yes").status == 0
     starts(counted)
     turn(counted, shell("cat README.md"))
-    assert starts(counted) == {"probe": 1, "git": 1, "command": 2}
+    assert starts(counted) == {"probe": 1, "git": 1, "command": 3}

@@ -103,7 +103,6 @@ def test_one_argument_too_many_is_named(place: Place, command: str) -> None:
         ("mcp remove", "NAME"),
         ("plugin add", "DIRECTORY"),
         ("diff", "--turn"),
-        ("skills show", "NAME"),
         ("config set", "KEY"),
         ("config get", "KEY"),
         ("sessions show", "SESSION"),

@@ -209,7 +209,8 @@ async def test_a_huge_event_arrives_whole_and_one_beyond_the_limit_is_an_error(p
     endless = [raw(b"data: "), *[raw(b"x" * (1 << 24))] * 5]
     with wire.server(wire.say(text), endless, excuse={"replay"} if wire is RESPONSES else None) as model:
         options: dict[str, Any] = {"request_max_retries": 0, "stream_max_retries": 0}
-        async with watched_session(place, model, wire_api=wire.wire, ephemeral=True, **options) as watched:
+        window = "model_context_window = 10000000"
+        async with watched_session(place, model, window, wire_api=wire.wire, ephemeral=True, **options) as watched:
             ended = await watched.say("go")
             assert isinstance(ended, events.TurnCompleted)
             assert ended.last_message == text

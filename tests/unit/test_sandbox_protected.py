@@ -218,8 +218,10 @@ async def test_missing_settings_of_editors_and_agents_cannot_be_made(session: Se
     other.mkdir()
     session.policy = WORKSPACE.replace(writable_roots=(other,))
     hold(session, backend)
-    paths = [f"{top}/{name}" for top in (session.cwd, other) for name in PROTECTED if "/" not in name]
-    script = "(mkdir -p $p; echo x > $p/tasks.json; echo x > x; mv -T x $p; rmdir $p; mv $p y; rm -f x) 2>/dev/null"
+    # `.hg` is protected where it is; an empty one would be a repository.
+    names = [name for name in PROTECTED if "/" not in name and name != ".hg"]
+    paths = [f"{top}/{name}" for top in (session.cwd, other) for name in names]
+    script = "(mkdir -p $p; echo x > $p/tasks.json; echo x > x; mv -T x $p; rmdir $p; mv $p y; rm -rf x y) 2>/dev/null"
     assert await _out(session, f"for p in {' '.join(paths)}; do {script}; ls -A $p; done; ls") == ""
     for cmd in (
         "mkdir .vscode",

@@ -194,7 +194,7 @@ def test_a_good_skill_has_no_findings(tmp_path: Path) -> None:
             f"name: lint\ndescription: {GOOD} Note: more",
             "advice",
             "the frontmatter is read only because it could be repaired: mapping values are not allowed in this context "
-            "at line 3 column 98; put the value in quotes",
+            "at line 3 column 98",
         ),
         (
             f"name: lint it\ndescription: {GOOD}",
@@ -210,7 +210,7 @@ def test_a_good_skill_has_no_findings(tmp_path: Path) -> None:
         (
             f"name: other\ndescription: {GOOD}",
             "advice",
-            "the name `other` is not that of the directory `lint`: people look for one by the other",
+            "the name `other` is not that of the directory `lint`",
         ),
         (
             f"name: lint\ndescription: {GOOD * 14}",
@@ -247,10 +247,9 @@ def test_the_files_of_a_skill_are_judged(tmp_path: Path) -> None:
     (directory / "scripts" / "go.sh").write_text("#!/bin/sh\n")
     assert judge(directory, directory) == [
         ("error", "agents/openai.yaml", "`interface` is not a mapping"),
-        ("advice", "SKILL.md", "602 lines: move what is not always needed into `references/`"),
-        ("advice", "SKILL.md", "names `references/rates.md`, which is not there"),
-        ("advice", "SKILL.md", "names `scripts/check.py`, which is not there"),
-        ("advice", "scripts/go.sh", "begins with `#!` and is not executable: `chmod +x` it"),
+        ("advice", "SKILL.md", "602 lines"),
+        ("advice", "SKILL.md", "names `references/rates.md`, which does not exist"),
+        ("advice", "SKILL.md", "names `scripts/check.py`, which does not exist"),
     ]
 
 
