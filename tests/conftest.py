@@ -24,7 +24,6 @@ from codex_py.protocol.encoding import as_object
 from tests.support.home import Place, Tree, make_place
 from tests.support.process import PACKAGE
 from tests.support.warm import warm_starts
-from tests.support.warm_workers import warm_workers
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,10 +42,6 @@ def pytest_configure(config: pytest.Config) -> None:
         if config.getoption("numprocesses", None) and sys.platform == "linux":
             with ExitStack() as stack:
                 directory = Path(stack.enter_context(TemporaryDirectory(prefix="warm-")))
-                paths = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
-                # Before there are files of other programs that its workers could hold open.
-                python = stack.enter_context(warm_workers(directory, config.rootpath, paths))
-                config.option.tx = [f"popen//python={python}"] * len(config.option.tx)
                 stack.enter_context(warm_starts(directory))
                 config.add_cleanup(stack.pop_all().close)
 

@@ -3,8 +3,6 @@
 A run with workers puts it into a directory for `PATH` (`warm_path` of `warm.py`). It stands for a process without files
 beyond the standard three, limits and a terminal of its own. Where nothing can be played it becomes the real command. It
 loads as little as it can.
-
-As `python` it stands for the Python of the workers of a run (`warm_workers.py`).
 """
 
 from __future__ import annotations
