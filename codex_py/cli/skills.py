@@ -22,7 +22,7 @@ from codex_py.cli.typer_command import Json, Overrides, Profile, Yes, command_fi
 from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UsageError, UserError
 from codex_py.services import skill_admin
-from codex_py.services.skill_admin import model_for, named, switch_skills, window_for
+from codex_py.services.skill_admin import list_tokens, model_for, named, switch_skills, window_for
 from codex_py.services.skill_origins import installed_skills
 from codex_py.skills.doctor import examine
 from codex_py.skills.roots import skill_roots
@@ -177,7 +177,7 @@ def diagnose(
         found.catalog,
         found.sources,
         context_window=window,
-        max_tokens=settings.max_context_tokens,
+        max_tokens=list_tokens(found, window),
         rules=skill_rules(found.loaded),
         never_install=settings.never_install_mcp,
     )

@@ -15,7 +15,7 @@ from codex_py.cli.skills_view import finding_object
 from codex_py.cli.typer_command import Json, Overrides, Profile, Since, read_since
 from codex_py.protocol.value import Value
 from codex_py.services.session_document import document_file
-from codex_py.services.skill_admin import SkillAdmin, model_for, window_for
+from codex_py.services.skill_admin import SkillAdmin, list_tokens, model_for, window_for
 from codex_py.skills.lint import lint_file, says_when
 from codex_py.skills.lint_references import LintFinding
 from codex_py.skills.overlaps import find_overlaps
@@ -134,8 +134,8 @@ def _rows(admin: SkillAdmin, records: dict[str, UseRecord], period: str) -> Iter
     model = model_for(admin)
     skills = {str(skill.canonical_path): skill for skill in admin.catalog.enabled()}
     overlaps = find_overlaps({path: skill.description for path, skill in skills.items()})
-    most = admin.loaded.config.skills.max_context_tokens
-    listed = render_skills(admin.catalog, context_window=window_for(admin), max_tokens=most).report
+    window = window_for(admin)
+    listed = render_skills(admin.catalog, context_window=window, max_tokens=list_tokens(admin, window)).report
     unit = 1 if listed.unit == "tokens" else 4  # characters
     costs = {str(share.skill.canonical_path): -(-share.cost // unit) for share in listed.shares}
     for path, skill in skills.items():

@@ -40,7 +40,7 @@ _SETTABLE: Final[frozenset[KeyPath]] = frozenset(
         *(("model_supports_reasoning_summaries",), ("tool_output_token_limit",)),
         *(("project_doc_max_bytes",), ("project_doc_fallback_filenames",), ("background_terminal_max_timeout",)),
         *(("skills", "include_instructions"), ("skills", "max_context_tokens"), ("skills", "tool")),
-        ("skills", "only"),
+        *(("skills", "budget"), ("skills", "only")),
     }
 )
 

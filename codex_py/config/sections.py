@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -24,6 +25,7 @@ from codex_py.config.value_types import (
     Text,
     ValueType,
     WordChoice,
+    WrongValue,
     check_table,
     setting,
     settings_of,
@@ -126,6 +128,15 @@ _ON_OFF = WordChoice("on", "off")
 _DIRECTORIES = ListOf(DirectoryText())
 
 
+class Percent(ValueType):
+    """A share such as `"5%"`: a whole number from 1 to 100 with the sign."""
+
+    def check(self, value: object, path: KeyPath, reading: Reading) -> str:
+        if not isinstance(value, str) or not re.fullmatch(r"(?:[1-9]\d?|100)%", value, re.ASCII):
+            raise WrongValue(path, value, 'it must be a percentage from "1%" to "100%"')
+        return value
+
+
 class BundledSkills(ConfigRecord):
     """`[skills.bundled]`."""
 
@@ -145,6 +156,13 @@ class Skills(ConfigRecord):
 
     include_instructions: bool = setting(Flag(), "tell the model which skills there are", default=True)
     max_context_tokens: int | None = setting(Integer(1), "tokens that list may take", default=None, sample=4000)
+    budget: str | None = setting(
+        Percent(),
+        "share of the model's context window that list may take, in place of `max_context_tokens`; 2% where neither is "
+        "set",
+        default=None,
+        sample="5%",
+    )
     tool: bool = setting(
         Flag(), "offer the model a tool that loads a skill by its name; on where it has no shell", default=False
     )

@@ -35,7 +35,7 @@ from codex_py.core.turn_context import (
 from codex_py.errors import CodexError, ModelError
 from codex_py.model.client import TurnState
 from codex_py.protocol import events
-from codex_py.protocol.encoding import uuid7
+from codex_py.protocol.encoding import as_list, uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import UserInput
 from codex_py.protocol.readable import without_plan_tags
@@ -86,7 +86,7 @@ class TurnRunner:
         self.spending = SpendingLog(services, self._transcript, self._emit, self.settings)
         self.rollout: Final = self._transcript.path  # None where nothing is stored
         self.history = History(self._record)
-        self.context_tracker = ContextTracker(self._known_context, self._transcript, listeners.warn_once)
+        self.context_tracker = ContextTracker(self._known_context, self._transcript, listeners.warn_once, self.runs)
         self._hooks = services.tools.hooks
         self._hooks.attach(HookSession(self.settings, self.pending, listeners, secrets, self._transcript))
         self._fallback = ModelFallback(services, self.settings, self.runs, self._transcript, self._warn)
@@ -181,6 +181,7 @@ class TurnRunner:
     def _restore(self, stored: StoredSession) -> None:
         self.history.load(stored.items, window=stored.window, pending_outputs=stored.pending_outputs)
         self.context_tracker.restore(stored.world_state)
+        self.runs.shown = list(map(str, as_list((stored.world_state or {}).get("tools"))))
         self.spending.restore(stored)
         self.services.skills.ledger.resume((stored.turn_context or {}).get("turn_id"))
         self.compaction.restore(stored.last_usage, stored.covered, stored.work_state)
@@ -190,7 +191,7 @@ class TurnRunner:
         """Let the user's settings hold, and look at the skills again."""
         settings = self.settings.take()
         skills = self.services.skills
-        for warning in (*skills.refresh(settings.cwd, settings.model.context_window), *skills.take_changes()):
+        for warning in (*skills.refresh(settings.cwd, settings.model.known_window), *skills.take_changes()):
             self.listeners.warn_once(warning)
         return settings
 
@@ -309,7 +310,7 @@ class TurnRunner:
             turn=turn,
             history=self.history,
             model=self.services.model,
-            tools=lambda: self.runs.registry,
+            tools=self.context_tracker.tools_to_show,
             count_tokens=lambda: self.compaction.counted(turn.settings).total,
             run_tool=lambda call, ended: self.runs.run(call, turn, ended),
             keep_output=self._transcript.early_output,

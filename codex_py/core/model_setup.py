@@ -112,6 +112,7 @@ def model_settings(config: Config, model: str, facts: ModelFacts, *, provider: P
         max_output_tokens=facts.max_output_tokens,
         pictures=facts.images,
         provider=provider.id,
+        assumes_window=not (facts.known or config.model_context_window),
     )
 
 
@@ -246,5 +247,5 @@ def known_facts(config: Config, model: str, local: LocalChoice | None) -> ModelF
     is_users = model in catalog or (own is not None and own.context_window is not None)
     if not is_users and local is not None and local.context_window is not None:
         # A model may have a larger window than its server was started with.
-        return facts.replace(context_window=local.context_window)
+        return facts.replace(context_window=local.context_window, known=True)
     return facts

@@ -185,7 +185,7 @@ class Session:
         self._conversation.begin()
         settings = self.settings
         # A turn would warn too, when it may be too late to correct it.
-        for warning in self._services.skills.refresh(settings.cwd, settings.model.context_window):
+        for warning in self._services.skills.refresh(settings.cwd, settings.model.known_window):
             self._listeners.warn_once(warning)
         # While the first message is typed: a broken server is reported before it is needed.
         self._services.mcp.clients.begin()

@@ -115,7 +115,9 @@ def overridden(
         settings = model_settings(config, model, facts, provider=provider).replace(instructions=instructions)
         if (provider.id, model) == (now.model.provider, now.model.model):
             # What a local server said of its window is not asked for again.
-            settings = settings.replace(context_window=now.model.context_window)
+            settings = settings.replace(
+                context_window=now.model.context_window, assumes_window=now.model.assumes_window
+            )
     policy = now.sandbox_policy
     if isinstance(op.sandbox, str):
         policy = choose_policy(loaded.replace(config=config), extra_roots)

@@ -17,6 +17,7 @@ from codex_py.protocol.events import CommandStarted, SkillUsed
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
+from codex_py.skills.budget import tokens_for
 from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.implicit import SkillIndex, SkillUse, detect_skill_use
 from codex_py.skills.model import McpNeed, Skill, SkillCatalog
@@ -36,6 +37,7 @@ SkillUses: TypeAlias = Callable[[str, Path], Sequence[SkillUse]]
 class SkillSettings(Value):
     """Where the skills of a session are and how much of them the model is sent.
 
+    `max_tokens` and `share` limit the list, as `tokens_for` says.
     `roots` are those of the working directory at the start, `roots_for` returns those of another one.
     `env` is what commands run with; `withheld_env` is what the user's environment has and commands do not get.
     `configured_mcp` are the keys of the MCP servers there are. Files that `may_read` denies are not read for the model;
@@ -50,6 +52,7 @@ class SkillSettings(Value):
     include_instructions: bool
     context_window: int | None
     max_tokens: int | None
+    share: str | None
     env: Mapping[str, str]
     withheld_env: Mapping[str, str]
     configured_mcp: frozenset[str]
@@ -172,7 +175,7 @@ class SessionSkills:
             self._rendered = render_skills(
                 catalog,
                 context_window=settings.context_window,
-                max_tokens=settings.max_tokens,
+                max_tokens=tokens_for(settings.context_window, settings.max_tokens, settings.share),
                 prefer=(lambda skills: used_first(skills, settings.roots.home)) if settings.ranking else None,
             )
         self._used.clear()

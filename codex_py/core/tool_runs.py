@@ -99,6 +99,8 @@ class ToolRuns:
         self.skills = skills
         # Decided before the first request: tools stand before everything that a prompt cache serves.
         self._searches_skills: bool | None = None
+        # The names of the tools in the order in which the model has seen them, those of an earlier run first.
+        self.shown: list[str] = []
         self._own = services.registry
         self._registry = self._joined()
         self._secrets = secrets
@@ -137,7 +139,8 @@ class ToolRuns:
         self._granted = None
         self._repeated.restart()
         if self._searches_skills is None:
-            self._searches_skills = self.skills().is_searchable()
+            before = self.shown
+            self._searches_skills = SkillSearchTool.name in before if before else self.skills().is_searchable()
         self.join()
 
     def warm_up(self, policy: SandboxPolicy, cwd: Path) -> asyncio.Task[ToolRuntime]:
@@ -296,9 +299,12 @@ class ToolRuns:
         own = self._own
         if self._searches_skills and (allows is None or allows(SkillSearchTool.name)):
             own = own.extended(SkillSearchTool())
-        if tools is None:
-            return own
-        return own.joined(tools if allows is None else AllowedTools(tools, allows))
+        every = own if tools is None else own.joined(tools if allows is None else AllowedTools(tools, allows))
+        if self._searches_skills is None:
+            return every
+        ordered = every.in_order(self.shown)
+        self.shown = list(dict.fromkeys([*self.shown, *ordered.shown]))
+        return ordered
 
     def _widen(self, policy: SandboxPolicy) -> None:
         self._granted = policy

@@ -39,6 +39,13 @@ class ModelSettings(Value):
     max_output_tokens: int | None = None
     pictures: bool = True
     provider: str = ""
+    assumes_window: bool = False
+    """Whether nobody said how large the context window is."""
+
+    @property
+    def known_window(self) -> int | None:
+        """The context window; None where its size is assumed."""
+        return None if self.assumes_window else self.context_window
 
 
 class TurnSettings(Value):

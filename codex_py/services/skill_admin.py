@@ -16,6 +16,7 @@ from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
 from codex_py.model.providers import Provider, resolve_provider
 from codex_py.services.skill_trust import consent_check
+from codex_py.skills.budget import tokens_for
 from codex_py.skills.bundled import sync_bundled
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.roots import SkillRootsRequest
@@ -23,7 +24,7 @@ from codex_py.skills.search_index import FoundSkill, SearchIndex, SearchUnavaila
 from codex_py.skills.service import SkillService
 from codex_py.skills.usage import count_uses
 
-__all__ = ["Skill", "SkillAdmin", "look_at_skills", "model_for", "named", "switch_skills", "window_for"]
+__all__ = ["Skill", "SkillAdmin", "list_tokens", "look_at_skills", "model_for", "named", "switch_skills", "window_for"]
 
 
 class SkillAdmin(NamedTuple):
@@ -112,12 +113,12 @@ def _read_check(admin: SkillAdmin) -> Callable[[Path], bool]:
 
 
 def window_for(admin: SkillAdmin) -> int | None:
-    """The context window of the model that a session would use; None when the provider cannot be used."""
+    """The context window of the model that a session would use; None where nobody says how large it is."""
     config = admin.loaded.config
     with suppress(UserError):
         provider = _provider_of(admin)
         facts = known_facts(config, chosen_model(config, provider), None)
-        return config.model_context_window or facts.context_window
+        return config.model_context_window or (facts.context_window if facts.known else None)
     return config.model_context_window
 
 
@@ -137,6 +138,12 @@ def _provider_of(admin: SkillAdmin) -> Provider:
         env=admin.request.env,
         openai_base_url=config.openai_base_url,
     )
+
+
+def list_tokens(admin: SkillAdmin, window: int | None) -> int | None:
+    """The tokens that the user's settings allow for the list of skills."""
+    skills = admin.loaded.config.skills
+    return tokens_for(window, skills.max_context_tokens, skills.budget)
 
 
 class SkillWatch:

@@ -56,15 +56,6 @@ class Fit(Value):
     shown: tuple[int | None, ...]
     cost: int
 
-    @property
-    def included(self) -> int:
-        return len(self.shown) - self.shown.count(None)
-
-    @property
-    def characters(self) -> int:
-        """Characters of descriptions that are shown, of all lines together."""
-        return sum(shown for shown in self.shown if shown)
-
 
 def budget_for(context_window: int | None, max_tokens: int | None) -> Budget:
     """`max_tokens` where it is set, else 2 % of the context window, else 8,000 characters; at most `MAX_TOKENS`."""
@@ -73,6 +64,11 @@ def budget_for(context_window: int | None, max_tokens: int | None) -> Budget:
     if context_window is not None and context_window > 0:
         return Budget(min(max(1, context_window * _PERCENT_OF_WINDOW // 100), MAX_TOKENS), "tokens")
     return Budget(_DEFAULT_CHARACTERS, "characters")
+
+
+def tokens_for(context_window: int | None, max_tokens: int | None, share: str | None) -> int | None:
+    """The tokens that the user's settings allow: a share such as `5%` of a known window, else `max_tokens`."""
+    return context_window * int(share[:-1]) // 100 if share and context_window else max_tokens
 
 
 class Preference(Value):

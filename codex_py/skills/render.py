@@ -56,12 +56,11 @@ class SkillShare(Value):
 
 
 class BudgetUse(Value):
-    """How the budget was used, `overhead` being what the table of roots takes; skills in the order of the list."""
+    """How the budget was used; skills in the order of the list."""
 
     unit: Unit
     limit: int
     used: int
-    overhead: int
     shares: tuple[SkillShare, ...]
 
 
@@ -83,19 +82,11 @@ class _Layout(Value):
 
     roots: tuple[str, ...]
     lines: list[BudgetLine]
-    overhead: int
-
-
-class _Fitted(Value):
-    """A layout and how much of it there is room for."""
-
-    layout: _Layout
-    fit: Fit
 
     @property
-    def rank(self) -> tuple[int, int, int]:
-        """The smaller, the better: skills left out, characters cut, cost."""
-        return -self.fit.included, -self.fit.characters, self.layout.overhead + self.fit.cost
+    def length(self) -> int:
+        """What of the length differs between layouts: the head, and the locations."""
+        return len(_head(self.roots)) + sum(len(line.location) for line in self.lines)
 
 
 def render_skills(
@@ -114,34 +105,27 @@ def render_skills(
     skills = catalog.listed()
     budget = budget_for(context_window, max_tokens)
     if not skills:
-        return RenderedSkills("", (), BudgetUse(budget.unit, budget.limit, 0, 0, ()))
+        return RenderedSkills("", (), BudgetUse(budget.unit, budget.limit, 0, ()))
     texts = _Texts(
         [_clean(skill.name) for skill in skills],
         [_description(skill) for skill in skills],
         [_slashed(skill.path) for skill in skills],
     )
-    layouts = [_whole_paths(texts)]
-    if aliased := _aliased(skills, texts, budget):
-        layouts.append(aliased)
-    limits = [budget.replace(limit=budget.limit - layout.overhead) for layout in layouts]
-    everything_fits = any(map(fits_whole, (layout.lines for layout in layouts), limits))
-    preference = prefer(skills) if prefer and not everything_fits else None
-    fitted = [
-        _Fitted(layout, fit_lines(layout.lines, limit, preference))
-        for layout, limit in zip(layouts, limits, strict=True)
-    ]
-    # Of equal ones the first, with whole paths: one table less to read.
-    best = min(fitted, key=lambda each: each.rank)
-    report = _report(skills, best, budget)
-    return RenderedSkills(_block(best), _warnings(report), report)
+    # Of two of one length the first, with whole paths: one table less to read.
+    layout = min(_whole_paths(texts), _aliased(skills, texts), key=lambda each: each.length)
+    preference = prefer(skills) if prefer and not fits_whole(layout.lines, budget) else None
+    fit = fit_lines(layout.lines, budget, preference)
+    report = _report(skills, layout, fit, budget)
+    whole = sum(budget.cost(f"{line.text()}\n") for line in layout.lines)
+    return RenderedSkills(_block(layout, fit), _warnings(report, whole, context_window), report)
 
 
 def _whole_paths(texts: _Texts) -> _Layout:
-    return _Layout((), list(map(BudgetLine, texts.names, texts.descriptions, texts.paths)), 0)
+    return _Layout((), list(map(BudgetLine, texts.names, texts.descriptions, texts.paths)))
 
 
-def _aliased(skills: Sequence[Skill], texts: _Texts, budget: Budget) -> _Layout | None:
-    """The list with aliases, or None when the table of roots alone would take the whole budget."""
+def _aliased(skills: Sequence[Skill], texts: _Texts) -> _Layout:
+    """The list with aliases. The table of roots is outside the budget, as the head of the list is."""
     directories = _alias_directories(skills)
     aliases = {directory: f"r{number}" for number, directory in enumerate(dict.fromkeys(directories.values()))}
     prefixes = {root: (f"{directory}/", aliases[directory]) for root, directory in directories.items()}
@@ -150,9 +134,7 @@ def _aliased(skills: Sequence[Skill], texts: _Texts, budget: Budget) -> _Layout 
         directory, alias = prefixes[skill.root.path]
         location = f"{alias}/{path[len(directory) :]}" if path.startswith(directory) else path
         lines.append(BudgetLine(name, description, location))
-    roots = tuple(aliases)
-    overhead = max(0, budget.cost(f"\n{_head(roots)}\n") - budget.cost(f"\n{_head(())}\n"))
-    return None if overhead >= budget.limit else _Layout(roots, lines, overhead)
+    return _Layout(tuple(aliases), lines)
 
 
 def _alias_directories(skills: Sequence[Skill]) -> dict[Path, str]:
@@ -185,8 +167,7 @@ def _marketplace(root: SkillRoot) -> Path:
     return root.path
 
 
-def _block(fitted: _Fitted) -> str:
-    layout, fit = fitted.layout, fitted.fit
+def _block(layout: _Layout, fit: Fit) -> str:
     lines = [line.text(shown) for line, shown in zip(layout.lines, fit.shown, strict=True) if shown is not None]
     rules = Path(__file__).with_name("prompts").joinpath("how_to_use.md").read_text("utf-8").strip()
     listed = "\n".join([_head(layout.roots), *lines])
@@ -199,24 +180,26 @@ def _head(roots: Sequence[str]) -> str:
     return "\n".join(["## Skills", _ALIAS_INTRO if roots else _INTRO, *heading, "### Available skills"])
 
 
-def _report(skills: Sequence[Skill], fitted: _Fitted, budget: Budget) -> BudgetUse:
-    layout, fit = fitted.layout, fitted.fit
+def _report(skills: Sequence[Skill], layout: _Layout, fit: Fit, budget: Budget) -> BudgetUse:
     shares = tuple(
         SkillShare(skill, True, budget.cost(f"{line.text(shown)}\n"), shown, len(line.description))
         if shown is not None
         else SkillShare(skill, False, 0, 0, len(line.description))
         for skill, line, shown in zip(skills, layout.lines, fit.shown, strict=True)
     )
-    return BudgetUse(budget.unit, budget.limit, layout.overhead + fit.cost, layout.overhead, shares)
+    return BudgetUse(budget.unit, budget.limit, fit.cost, shares)
 
 
-def _warnings(report: BudgetUse) -> tuple[str, ...]:
+def _warnings(report: BudgetUse, whole: int, window: int | None) -> tuple[str, ...]:
+    """`whole` is what the list takes with all descriptions."""
     shares = report.shares
     missing = sum(not share.listed for share in shares)
     shortened = [share for share in shares if share.listed and share.shown < share.length]
     budget = f"the list of skills has a budget of {report.limit:,} {report.unit}"
     remedy = "switch off skills you do not use (`codex-py skills disable NAME`)"
-    if (report.limit, report.unit) != (MAX_TOKENS, "tokens"):
+    if window and (share := -(-100 * whole // window)) <= 100 and whole <= MAX_TOKENS:
+        remedy += f' or set `skills.budget = "{share}%"`, the share of the context window that shows them all'
+    elif (report.limit, report.unit) != (MAX_TOKENS, "tokens"):
         remedy += " or raise `skills.max_context_tokens`"
     warnings: list[str] = []
     if shortened:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 from codex_py.errors import ToolError
@@ -83,18 +85,49 @@ class ToolRegistry:
         self._shown = tuple(tools)
         self._hosted = tuple(hosted)
         self._foreign: ForeignTools | None = None
-        self.encoded_specs = encode_json([*(tool.spec() for tool in tools), *hosted])
+        self._specs: list[dict[str, Any]] = [*(tool.spec() for tool in tools), *hosted]
+
+    @cached_property
+    def encoded_specs(self) -> bytes:
+        """The specs as a request has them."""
+        return encode_json(self._specs)
+
+    @property
+    def shown(self) -> list[str]:
+        """The names of what the model is shown, in order; behind a namespace its tools, as `namespace/tool`."""
+        return [name for spec in self._specs for name in (_spec_name(spec), *_inner_names(spec))]
 
     def joined(self, foreign: ForeignTools) -> ToolRegistry:
         """These tools and, shown after them, those of others as they are now."""
-        both = ToolRegistry(())
-        both._tools, both._shown = self._tools, self._shown
+        both = self._with_specs([*self._specs, *foreign.specs()])
         both._foreign = foreign
-        more = encode_json(list(foreign.specs()))
-        # Spliced: what is shown of these tools stays the same to the byte.
-        own = self.encoded_specs
-        both.encoded_specs = own if more == b"[]" else more if own == b"[]" else own[:-1] + b"," + more[1:]
         return both
+
+    def in_order(self, shown: Sequence[str]) -> ToolRegistry:
+        """These tools in the order of the names that were shown before, with new ones last.
+
+        What has come to a namespace since the model saw it stands outside of it.
+        """
+        places = {name: index for index, name in enumerate(shown)}
+        specs: list[dict[str, Any]] = []
+        for spec in self._specs:
+            name, inner = _spec_name(spec), [as_object(tool) for tool in as_list(spec.get("tools"))]
+            if name in places and inner:
+                new = [tool for tool in inner if f"{name}/{tool.get('name')}" not in places]
+                specs += [{**tool, "name": _full(name, str(tool.get("name")))} for tool in new]
+                inner = [tool for tool in inner if tool not in new]
+                inner.sort(key=lambda tool, name=name: places[f"{name}/{tool.get('name')}"])
+                if not inner:
+                    continue
+                spec = {**spec, "tools": inner}
+            specs.append(spec)
+        return self._with_specs(sorted(specs, key=lambda spec: places.get(_spec_name(spec), len(places))))
+
+    def _with_specs(self, specs: list[dict[str, Any]]) -> ToolRegistry:
+        other = copy(self)
+        other._specs = specs
+        other.__dict__.pop("encoded_specs", None)
+        return other
 
     def extended(self, *tools: Tool) -> ToolRegistry:
         """These tools and, shown after them, some more."""
@@ -169,6 +202,15 @@ class ToolRegistry:
     def _find(self, call: ToolCall) -> Tool | None:
         tool = None if call.namespace else self._tools.get(call.name)
         return tool if tool is not None or self._foreign is None else self._foreign.find(call)
+
+
+def _spec_name(spec: dict[str, Any]) -> str:
+    """The name of a tool or a namespace; a tool that the provider runs goes by its type."""
+    return str(spec.get("name") or spec.get("type"))
+
+
+def _inner_names(spec: dict[str, Any]) -> list[str]:
+    return [f"{_spec_name(spec)}/{as_object(tool).get('name')}" for tool in as_list(spec.get("tools"))]
 
 
 class AllowedTools:

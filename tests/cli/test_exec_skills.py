@@ -31,17 +31,17 @@ def test_what_is_wrong_with_skills_and_mentions_is_told_in_lines_and_the_turn_go
     message = "$LINT $bad $lint $deploy"
     with FakeResponses([say("done")], [say("done")], excuse={"threads"}) as model:
         place.use_model(
-            model.base_url, f'{FULL_ACCESS}[skills]\nmax_context_tokens = 200\nroots = ["{root}"]\n{NO_BUNDLED}'
+            model.base_url, f'{FULL_ACCESS}[skills]\nmax_context_tokens = 114\nroots = ["{root}"]\n{NO_BUNDLED}'
         )
         human = run(place, "exec", message)
         script = run(place, "exec", "--json", message)
-    # 200 tokens without 86 for the table of roots and 10 for the other skill.
+    # 114 tokens without 10 for the other skill.
     kept = "x" * 382
     told = [
         f"failed to load skill {bad}: missing field `description`",
         "1 skill description was shortened for the model, by 618 of 1,000 characters: the list of skills has "
-        "a budget of 200 tokens; to make room switch off skills you do not use (`codex-py skills disable NAME`) or "
-        "raise `skills.max_context_tokens`",
+        "a budget of 114 tokens; to make room switch off skills you do not use (`codex-py skills disable NAME`) or "
+        'set `skills.budget = "1%"`, the share of the context window that shows them all',
         f"`$bad` selects nothing: `{bad}` could not be loaded: missing field `description`",
         "environment variable `DEPLOY_TOKEN` (deploys) is not set; skill `deploy` may not work without it",
     ]

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.protocol import events
+from codex_py.protocol.ops import Compact
 from codex_py.protocol.questions import ApprovalQuestion, McpInstallQuestion, McpServerWanted, Question
 from tests.support.bodies import injected, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp.conformance_client import browse
 from tests.support.mcp_http import McpOverHttp
-from tests.support.mcp_servers import odd_words, tool_names
+from tests.support.mcp_servers import odd_words, server, tool_names
 from tests.support.mcp_turns import agree, answers, output_parts, texts, warnings
 from tests.support.session import watched_session
 
@@ -194,3 +195,43 @@ async def test_a_server_that_wants_a_login_is_signed_in_at_and_used_in_the_same_
     address, joined = warnings(watched)
     assert address.startswith(f"sign in at the MCP server `notes`: {remote.base}/issuer/authorize?")
     assert joined == "the MCP server `notes` is connected for the first time: 4 tools join from this turn on"
+
+
+async def test_a_server_added_in_a_session_keeps_its_place_among_the_tools_on_resume(place: Place) -> None:
+    add_skill(place, "one", odd_need("alpha"))
+    command, *arguments = odd_words("good")
+    alpha = server("alpha", command=command, args=arguments, trust_annotations=False)
+    # Another command: a server that a skill needs is known by what it runs.
+    zeta = server("zeta", command=command, args=[*arguments, "name=zeta"], trust_annotations=False)
+    answered = [[say(f"answer {number}")] for number in range(6)]
+    with FakeResponses(*answered) as model:
+        async with watched_session(place, model, f"{NO_BUNDLED}{zeta}", **ASKING) as watched:
+            await watched.say("hello")
+            answers(watched, agree)
+            await watched.say("$one go")
+        for thread in (watched.session.thread_id,) * 2:
+            async with watched_session(place, model, f"{NO_BUNDLED}{alpha}{zeta}", resume=thread, **ASKING) as watched:
+                await watched.say("again")
+                await watched.session.submit(Compact())
+    before, *resumed = [tool_names(request.body) for request in model.requests[1:]]
+    assert before.index("mcp__zeta__reads") < before.index("mcp__alpha__reads")
+    assert resumed == [before] * len(resumed)
+
+
+async def test_the_skill_search_is_offered_on_resume_if_it_was_before_and_only_then(place: Place) -> None:
+    skill = add_skill(place, "one")
+    with FakeResponses(*([say(f"answer {number}")] for number in range(4)), excuse={"threads"}) as model:
+        threads: list[str] = []
+        for has_references in (False, True):
+            if has_references:
+                (skill / "references").mkdir()
+            async with watched_session(place, model, NO_BUNDLED) as watched:
+                await watched.say("hello")
+                threads.append(watched.session.thread_id)
+        for thread in threads:
+            async with watched_session(place, model, NO_BUNDLED, resume=thread) as watched:
+                await watched.say("again")
+            if (skill / "references").exists():
+                (skill / "references").rmdir()
+    offered = ["skill_search" in tool_names(request.body) for request in model.requests]
+    assert offered == [False, True, False, True]

@@ -25,10 +25,12 @@ from tests.support.skills import (
 NONE_LEFT = (
     "<skills_instructions>\n## Host skills update\nNo host skills are currently available.\n</skills_instructions>"
 )
-TO_MAKE_ROOM = (
-    "to make room switch off skills you do not use (`codex-py skills disable NAME`) or raise "
-    "`skills.max_context_tokens`"
-)
+TO_MAKE_ROOM = "to make room switch off skills you do not use (`codex-py skills disable NAME`) or "
+RAISE = "raise `skills.max_context_tokens`"
+
+
+def set_budget(share: int) -> str:
+    return f'set `skills.budget = "{share}%"`, the share of the context window that shows them all'
 
 
 def line(path: Path, description: str = "does things") -> str:
@@ -72,22 +74,26 @@ async def test_what_a_skill_says_cannot_end_the_block_or_hide_itself(place: Plac
 
 
 @pytest.mark.parametrize(
-    ("top", "skills"),
+    ("top", "skills", "advice"),
     [
-        ("model_context_window = 8000\n", ""),
-        ("", "max_context_tokens = 160\n"),
-        ("model_context_window = 100\n", "max_context_tokens = 160\n"),
+        ("model_context_window = 3700\n", "", set_budget(3)),
+        ("model_context_window = 1480\n", 'budget = "5%"\n', set_budget(8)),
+        ("model_context_window = 1480\n", 'budget = "5%"\nmax_context_tokens = 2000\n', set_budget(8)),
+        ("", "max_context_tokens = 74\n", set_budget(1)),
+        ("model_context_window = 100\n", "max_context_tokens = 74\n", RAISE),
     ],
 )
-async def test_descriptions_are_shortened_evenly_and_the_user_is_told(place: Place, top: str, skills: str) -> None:
-    """Two hundredths of the window, unless a number is set."""
+async def test_descriptions_are_shortened_evenly_and_the_user_is_told(
+    place: Place, top: str, skills: str, advice: str
+) -> None:
+    """Two hundredths of the window, unless a share or a number is set."""
     root = root_of_known_length(place)
     lengths = {"a": 100, "b": 8, "c": 100, "d": 100}
     for name, length in lengths.items():
         add_skill(root, name, skill_text(name, "x" * length))
     talked = await talk(place, "hi", top=f'{top}[skills]\n{skills}roots = ["{root}"]\n')
     [request] = talked.requests
-    # 160 tokens without 86 for the table of roots and 28 for the lines alone: 46 are shared out, by characters.
+    # 74 tokens without 28 for the lines alone: 46 are shared out, by characters.
     shown = {"a": 60, "b": 8, "c": 60, "d": 56}
     lines = [f"- {name}: {'x' * count} (file: r0/{name}/SKILL.md)" for name, count in shown.items()]
     assert request.body == whole_body(
@@ -95,8 +101,34 @@ async def test_descriptions_are_shortened_evenly_and_the_user_is_told(place: Pla
     )
     assert talked.warnings == [
         "3 skill descriptions were shortened for the model, by 124 of 300 characters: the list of skills has a budget "
-        f"of 160 tokens; {TO_MAKE_ROOM}"
+        f"of 74 tokens; {TO_MAKE_ROOM}{advice}"
     ]
+
+
+async def test_the_share_that_the_warning_names_shows_300_skills_in_full(place: Place) -> None:
+    about = "x" * 170
+    for number in range(300):
+        add_skill(repo_root(place), f"skill-{number:03}", skill_text(f"skill-{number:03}", about))
+    cut = await talk(place, "hi", top="[skills]\n")
+    [warning] = cut.warnings
+    share = warning.partition('`skills.budget = "')[2].partition('"')[0]
+    whole = await talk(place, "hi", top=f'[skills]\nbudget = "{share}"\n')
+    assert whole.warnings == []
+    assert "".join(whole.last.texts("developer")).count(about) == 300
+    less = await talk(place, "hi", top=f'[skills]\nbudget = "{int(share[:-1]) - 1}%"\n')
+    assert less.warnings != []
+
+
+async def test_a_list_for_a_window_of_unknown_size_has_8000_characters(place: Place) -> None:
+    for number in range(100):
+        add_skill(repo_root(place), f"skill-{number:03}", skill_text(f"skill-{number:03}", "x" * 200))
+    talked = await talk(place, "hi", top="[skills]\n", overrides=("model=nobody-knows-me",))
+    [warning] = [warning for warning in talked.warnings if "unknown model" not in warning]
+    assert f"a budget of 8,000 characters; {TO_MAKE_ROOM}{RAISE}" in warning
+    known = await talk(
+        place, "hi", top="model_context_window = 400000\n[skills]\n", overrides=("model=nobody-knows-me",)
+    )
+    assert [warning for warning in known.warnings if "unknown model" not in warning] == []
 
 
 async def test_skills_that_do_not_fit_are_left_out_and_the_user_is_told(place: Place) -> None:
@@ -104,16 +136,16 @@ async def test_skills_that_do_not_fit_are_left_out_and_the_user_is_told(place: P
     names = ["a", "b", "c-with-quite-a-long-name-that-does-not-fit", "d", "e"]
     for name in names:
         add_skill(root, name)
-    talked = await talk(place, "hi $e", top=f'[skills]\nmax_context_tokens = 110\nroots = ["{root}"]\n')
+    talked = await talk(place, "hi $e", top=f'[skills]\nmax_context_tokens = 24\nroots = ["{root}"]\n')
     [request] = talked.requests
     listed = skill_list(*(f"- {name}: (file: r0/{name}/SKILL.md)" for name in "abd"), roots=(root,))
     given = injected(root / "e/SKILL.md")
     assert request.body == whole_body(place, request, given, user("hi $e"), skills=listed, more_tools=[SEARCH])
     assert talked.warnings == [
         "3 skill descriptions were shortened for the model, by 33 of 33 characters: the list of skills has a budget of "
-        f"110 tokens; {TO_MAKE_ROOM}",
-        "2 skills were left out of what the model is told: the list of skills has a budget of 110 tokens; "
-        f"{TO_MAKE_ROOM.removeprefix('to make room ')}",
+        f"24 tokens; {TO_MAKE_ROOM}{set_budget(1)}",
+        "2 skills were left out of what the model is told: the list of skills has a budget of 24 tokens; "
+        f"{TO_MAKE_ROOM.removeprefix('to make room ')}{set_budget(1)}",
     ]
 
 

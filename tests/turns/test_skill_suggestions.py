@@ -138,7 +138,7 @@ async def test_a_skill_whose_whole_description_is_in_the_list_is_not_suggested(p
             root, f"zz-long-{number}", skill_text(f"zz-long-{number}", f"Charge a customer, part {number}. " * 20)
         )
     add_skill(root, "aa-short", skill_text("aa-short", "Charge it."))
-    settings = f"{NO_BUNDLED}\n[skills]\nmax_context_tokens = 160\n"
+    settings = f"{NO_BUNDLED}\n[skills]\nmax_context_tokens = 100\n"
     requests, _ = await talked(place, settings, "charge the customer")
     assert "- aa-short: Charge it. (file: " in texts(requests[0], "developer")[0]
     names = re.findall(r"^- (\S+): ", suggestions(requests[0])[0], re.MULTILINE)

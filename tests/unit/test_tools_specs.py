@@ -73,3 +73,20 @@ def test_the_specs_stay_small() -> None:
     # They go along with every request; here is where a longer description shows.
     assert len(ToolRegistry(IN_EXEC).encoded_specs) < 6000
     assert len(ToolRegistry(SHOWN).encoded_specs) < 8000
+
+
+def test_what_has_come_to_a_namespace_since_stands_outside_of_it_and_last() -> None:
+    def function(name: str) -> dict[str, Any]:
+        return {"type": "function", "name": name}
+
+    specs = [
+        {"type": "namespace", "name": "mcp__a", "tools": [function("new"), function("old")]},
+        {"type": "namespace", "name": "mcp__b", "tools": [function("x"), function("y")]},
+    ]
+    shown = ["mcp__b", "mcp__b/y", "mcp__b/x", "gone", "mcp__a", "mcp__a/old"]
+    ordered = ToolRegistry((), hosted=specs).in_order(shown)
+    assert decode_json(ordered.encoded_specs) == [
+        {"type": "namespace", "name": "mcp__b", "tools": [function("y"), function("x")]},
+        {"type": "namespace", "name": "mcp__a", "tools": [function("old")]},
+        function("mcp__a__new"),
+    ]

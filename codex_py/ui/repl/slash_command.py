@@ -211,7 +211,7 @@ class CommandContext:
     def reload(self) -> None:
         """Look at the skills again. Not in the middle of a turn, which goes on with those it began with."""
         settings = self.session.settings
-        self.session.skills.refresh(settings.cwd, settings.model.context_window)
+        self.session.skills.refresh(settings.cwd, settings.model.known_window)
         self.find_prompts()
 
     def find_prompts(self) -> None:

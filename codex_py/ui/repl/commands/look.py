@@ -94,7 +94,7 @@ async def _skills(context: CommandContext, words: str) -> None:
 
     skills_context = SkillsContext(
         context.launch.request,
-        context.session.settings.model.context_window,
+        context.session.settings.model.known_window,
         time.time,
         edit,
         context.session.skills.use_rules,

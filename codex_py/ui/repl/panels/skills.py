@@ -15,7 +15,14 @@ from codex_py.config.load import ConfigRequest
 from codex_py.core.session_skills import skill_rules
 from codex_py.errors import UserError
 from codex_py.paths import short_path
-from codex_py.services.skill_admin import SkillAdmin, look_at_skills, search_skills, switch_skills, window_for
+from codex_py.services.skill_admin import (
+    SkillAdmin,
+    list_tokens,
+    look_at_skills,
+    search_skills,
+    switch_skills,
+    window_for,
+)
 from codex_py.skills.doctor import Examination, examine
 from codex_py.skills.model import Skill
 from codex_py.skills.render import SkillShare
@@ -50,11 +57,12 @@ def inspect_skills(request: ConfigRequest, *, window: int | None = None) -> Skil
     """Read everything again; `window` is the model's context window in tokens."""
     admin = look_at_skills(request)
     config = admin.loaded.config
+    window = window or window_for(admin)
     examination = examine(
         admin.catalog,
         admin.sources,
-        context_window=window or window_for(admin),
-        max_tokens=config.skills.max_context_tokens,
+        context_window=window,
+        max_tokens=list_tokens(admin, window),
         rules=skill_rules(admin.loaded),
         never_install=config.skills.never_install_mcp,
     )
