@@ -12,7 +12,7 @@ from codex_py.config.keys import KeyPath, dotted, parse_key, split_assignment, t
 from codex_py.config.layers import Checked, Layer, LayerSource, NestedTooDeeply, merge, nested, origins_of, read_toml
 from codex_py.config.mcp_sections import mcp_server_problem
 from codex_py.config.model_names import with_named_provider
-from codex_py.config.project import MAX_PROJECT_FILE_BYTES, ProjectContext, project_files, read_project, unsafe_file
+from codex_py.config.project import ProjectContext, read_project
 from codex_py.config.reader import SCHEMA, LayerReader, translated
 from codex_py.config.requirements import Requirements, read_requirements, required_layer
 from codex_py.config.schema import BUILT_IN_PROVIDERS, HOSTED_PROVIDERS, Config
@@ -23,7 +23,6 @@ from codex_py.config.value_types import ConfigRecord, RecordSection, settings_of
 from codex_py.errors import ConfigError, UsageError
 from codex_py.paths import PLUGIN_CACHE, is_directory
 from codex_py.protocol.encoding import as_object
-from codex_py.text.files import FileRefused, read_trusted
 from codex_py.text.nearest import did_you_mean
 
 
@@ -369,25 +368,3 @@ def _where(path: KeyPath, layers: Sequence[Checked]) -> str:
         if name in table:
             return layer.source.where(path)
     return ""
-
-
-def may_have_hooks(loaded: LoadedConfig, *, home: Path, cwd: Path) -> bool:
-    """Whether anything but a plugin may configure hooks; reads little, so that others load no hook code."""
-    if loaded.hooks or loaded.project_hooks or loaded.requirements.hooks:
-        return True
-    if os.path.lexists(home / HOOKS_FILE) or os.path.lexists(loaded.system / HOOKS_FILE):
-        return True
-    if project_files(cwd, loaded.project_root, home, HOOKS_FILE):
-        return True
-    # The configuration leaves out the files of a project that is not trusted as a whole.
-    return loaded.trust == "unknown" and any(map(_names_hooks, project_files(cwd, loaded.project_root, home)))
-
-
-def _names_hooks(path: Path) -> bool:
-    if unsafe_file(path, path.parent.parent) is not None:
-        return False
-    try:
-        head = read_trusted(path, MAX_PROJECT_FILE_BYTES)
-    except FileRefused:
-        return False
-    return head is not None and b"hooks" in head.raw

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from codex_py.auth.find_credentials import find_credentials
-from codex_py.config.load import may_have_hooks
 from codex_py.config.model_names import named_model
 from codex_py.config.schema import Config
 from codex_py.config.secret_values import secret_values
@@ -47,13 +46,13 @@ from codex_py.core.tool_runs import ToolServices
 from codex_py.core.tool_set import ToolSetContext, build_tools
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.errors import ConfigError
+from codex_py.hooks.sources import find_hooks
 from codex_py.log import report_crash
+from codex_py.mcp import may_have_servers
 from codex_py.model.catalog import ModelFacts
 from codex_py.model.client import ModelClient
 from codex_py.model.model_list import LocalChoice
 from codex_py.model.providers import Provider, loopback_provider
-from codex_py.paths import is_directory
-from codex_py.plugins.manifests import brings_hooks, enabled_plugins
 from codex_py.process.env import EnvironmentRules, tool_environment
 from codex_py.process.shells import user_shell
 from codex_py.programs import ProbeResults
@@ -138,11 +137,11 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
     tool_env = _tool_env(request, keys := key_names(config, provider), thread_id)
     roles = session_roles(request)
     command_lines, known = CommandLineReader(read_script_file), ProbeResults()
-    hooks = _hooks(request, tool_env, thread_id, known)
-    approval = (request.hooked_approval if hooks.answers_questions else None) or request.approval
+    hooks = _hook_access(request, tool_env, thread_id, known)
+    approval = (request.hooked_approval if hooks.runner.answers_questions else None) or request.approval
     tool_context = ToolSetContext(provider, approval, request.can_ask, make_agent_tools(config, roles))
     client = open_pool(request, provider, credentials, model=model, stored=stored)
-    servers = _mcp_setup(request, known) if _may_have_servers(request) else None
+    servers = _mcp_setup(request, known) if may_have_servers(request) else None
     mcp = _session_mcp(request, servers, known=known, provider=provider, client=client, pictures=facts.images)
     services = SessionServices(
         thread_id=thread_id,
@@ -154,12 +153,12 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             tool_env,
             lambda: _load_runtime(request, known),
             command_lines,
-            HookAccess(hooks, lambda: _open_hooks(request, tool_env, thread_id, known)),
+            hooks,
             mcp,
             can_ask=request.can_ask,
             users_env=lambda: _users_env(request, keys),
             checkpoints=_checkpoints(request, thread_id, known),
-            rule_warnings=partial(_rule_warnings, request) if _may_have_rules(request) else None,
+            rule_warnings=partial(_rule_warnings, request),
             env_notice=(withheld := withheld_credentials(config, request.env, keys)).notice,
         ),
         open_recorder=lambda warn: file.open(thread_id, instructions=settings.instructions, warn=warn),
@@ -175,7 +174,7 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
             *([local.notice] if local and local.notice else []),
             *session_notices(request, settings, provider, known=facts.known, stored=stored),
             *(servers.table.notices if servers else ()),
-            *(*hooks.warnings, *roles.warnings),
+            *(*hooks.runner.warnings, *roles.warnings),
         ),
         notice=_OFFLINE_NOTICE if provider.id == OFFLINE_PROVIDER else None,
         previous=_previous(request, provider, settings, stored),
@@ -191,14 +190,6 @@ def _other_models(config: Config) -> OtherModels:
         named_model(name, "fallback_models", configured=config.model_providers) for name in config.fallback_models
     )
     return OtherModels(fallbacks, config.compaction_model, config.agents.model)
-
-
-def _may_have_servers(request: SessionRequest) -> bool:
-    """Whether MCP servers may be configured; where not, their package is loaded for a skill that needs one."""
-    loaded = request.loaded
-    return bool(
-        loaded.config.mcp_servers or loaded.project_mcp_servers or loaded.config.plugins or request.more_servers
-    )
 
 
 def _mcp_setup(request: SessionRequest, known: ProbeResults) -> McpSetup:
@@ -241,33 +232,20 @@ def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, prov
     return settings if request.instructions is None else settings.replace(instructions=request.instructions)
 
 
-def _hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str, known: ProbeResults) -> HookRunner:
-    """The hooks of the session; their package is loaded only where there may be any."""
-    loaded = request.loaded
-    if not may_have_hooks(loaded, home=request.home, cwd=request.cwd):
-        if not loaded.config.plugins:
-            return NoHooks()
-        if not any(map(brings_hooks, enabled_plugins(request.home, loaded.config.plugins))):
-            return NoHooks()
-    return _open_hooks(request, env, thread_id, known)
+def _hook_access(request: SessionRequest, env: Mapping[str, str], thread_id: str, known: ProbeResults) -> HookAccess:
+    found = find_hooks(request.loaded, home=request.home, cwd=request.cwd, trusts_all=request.trusts_hooks)
 
+    def load() -> HookRunner:
+        from codex_py.hooks.session import HookContext, open_hooks  # only for who has hooks
 
-def _open_hooks(request: SessionRequest, env: Mapping[str, str], thread_id: str, known: ProbeResults) -> HookRunner:
-    from codex_py.hooks.session import HookContext, open_hooks  # only for who has hooks
+        return open_hooks(found, HookContext(request, env, thread_id, known=known))
 
-    return open_hooks(HookContext(request, env, thread_id, known=known))
+    return HookAccess(NoHooks() if found.is_empty else load(), load)
 
 
 def _rule_warnings(request: SessionRequest) -> Sequence[str]:
     ignores = request.ignore_rules
     return read_rule_files(request.loaded, home=request.home, cwd=request.cwd, ignore_rules=ignores).warnings
-
-
-def _may_have_rules(request: SessionRequest) -> bool:
-    """Whether there is a directory for files of rules."""
-    loaded, cwd = request.loaded, request.cwd
-    parents = (loaded.system, request.home, cwd / ".codex", (loaded.project_root or cwd) / ".codex")
-    return any(is_directory(parent / "rules") for parent in parents)
 
 
 def _load_runtime(request: SessionRequest, known: ProbeResults) -> ToolRuntime:

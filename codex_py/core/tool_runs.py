@@ -61,7 +61,7 @@ class ToolServices(Value):
     `users_env` is asked for what the user's own commands run with. `allows` says which tools of MCP servers may be used
     by name, where not all of them may. `env_notice` is a line for the user about what `env` lacks, shown at the first
     call. `checkpoints` are those of the user's session, also in an agent's.
-    `rule_warnings` reads the files of rules, if there may be any, for their faults: those are reported even where no
+    `rule_warnings` reads the files of rules for their faults: those are reported even where no
     command runs.
     """
 

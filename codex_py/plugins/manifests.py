@@ -181,11 +181,6 @@ class WrittenHooks(Value):
     path: Path | None
 
 
-def brings_hooks(plugin: Plugin) -> bool:
-    """Whether a plugin may have hooks."""
-    return "hooks" in plugin.manifest or os.path.lexists(plugin.root / _FILE)
-
-
 def written_hooks(plugin: Plugin) -> list[WrittenHooks]:
     """The hooks of `hooks/hooks.json`, or those that the manifest's `hooks` has or names.
 

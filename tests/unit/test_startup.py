@@ -129,7 +129,8 @@ def test_the_offline_model_is_not_imported_for_another_one(place: Place) -> None
         names = imported(place, "exec", "go")
 
     ours = {name for name in names if name.startswith("codex_py.")}
-    assert {name for name in ours if re.match(r"codex_py\.(offline\.(?!server)|ui|server|mcp|hooks)\b", name)} == set()
+    other = r"codex_py\.(offline\.(?!server)|ui\b|server\b|mcp\.|hooks\.(session|dispatcher|engine))"
+    assert {name for name in ours if re.match(other, name)} == set()
 
 
 def test_what_many_runs_need_is_not_imported_for_one(place: Place) -> None:
@@ -178,13 +179,14 @@ def test_a_known_mcp_server_brings_no_library_before_the_first_request(place: Pl
     assert names & WAIT == set()
 
 
-def test_hooks_cost_nothing_where_there_are_none(place: Place) -> None:
+def test_what_runs_hooks_is_not_imported_where_there_are_none(place: Place) -> None:
     with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
         place.use_model(model.base_url)
         names = imported(place, "exec", "go")
 
     assert len(model.requests) == 2
-    assert {name for name in names if re.match(r"codex_py\.hooks\b", name)} == set()
+    assert "codex_py.hooks.sources" in names
+    assert names & {"codex_py.hooks.session", "codex_py.hooks.dispatcher", "codex_py.hooks.engine"} == set()
 
 
 def test_hooks_bring_no_library_before_the_first_request(place: Place) -> None:
