@@ -1,7 +1,7 @@
 """Tokens counted by OpenAI's tokenizer, for its models; for others they are estimated.
 
-The pattern and the table beside this module are `o200k_base` of tiktoken (https://github.com/openai/tiktoken, MIT;
-Copyright (c) 2022 OpenAI, Shantanu Jain). docs/decisions/024-tokens-are-counted.md says why the table is shipped.
+The pattern and the table beside this module are `o200k_base` of tiktoken (https://github.com/openai/tiktoken, MIT: see
+`o200k_base.LICENSE`). docs/decisions/024-tokens-are-counted.md says why the table is shipped.
 """
 
 from __future__ import annotations
