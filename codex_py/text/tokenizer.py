@@ -6,7 +6,7 @@ The pattern and the table beside this module are `o200k_base` of tiktoken (https
 
 from __future__ import annotations
 
-import gzip
+import zlib
 from base64 import b64decode
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -66,7 +66,7 @@ def _encoder(model: str) -> Callable[[str], Sequence[int]] | None:
     except KeyError:
         return None
     # `tiktoken.get_encoding` would download the table.
-    lines = gzip.decompress(TABLE.read_bytes()).splitlines()
+    lines = zlib.decompress(TABLE.read_bytes(), wbits=zlib.MAX_WBITS | 16).splitlines()
     ranks = {b64decode(token): int(rank) for token, rank in (line.split() for line in lines)}
     encoding = tiktoken.Encoding("o200k_base", pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={})
     return encoding.encode_ordinary
