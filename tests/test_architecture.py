@@ -168,6 +168,8 @@ LAZY: Final = {
     ("cli/repl.py", "codex_py.ui.repl.app"),
     ("cli/repl.py", "codex_py.ui.repl.lines"),
     ("cli/repl.py", "codex_py.ui.repl.screen_session"),
+    # For rich: only for who looks at a batch.
+    ("cli/batch.py", "codex_py.batch.live_table"),
     # Only for a file with a fault, and for one with dots by the dozen.
     ("config/layers.py", "codex_py.config.toml_faults"),
     # Only for who goes back.
@@ -191,8 +193,7 @@ LAZY: Final = {
     ("core/session_skills.py", "codex_py.core.skill_finder"),
     ("core/skill_requests.py", "codex_py.core.skill_finder"),
     ("core/skill_requests.py", "codex_py.core.skill_runs"),
-    # Only for who has roles of their own, and when an agent is started or looked for.
-    ("subagents/tools.py", "codex_py.subagents.role_files"),
+    # Only when an agent is started or looked for.
     ("subagents/tools.py", "codex_py.subagents.spawner"),
     # Only when a skill has changed.
     ("skills/service.py", "codex_py.skills.scan"),

@@ -36,7 +36,7 @@ NAMED: Final = {
     "hooks/matching.py": "names that hooks are written for; a test below holds them to the tools",
     "tools/mcp_tools.py": "the tools of a feature",
     "tools/patch_in_command.py": "the program that a command line names",
-    "cli/main.py": "the program that a command line names",
+    "cli/commands.py": "the program that a command line names",
     "offline/steps.py": "a model names the tools it calls",
     "core/skill_runs.py": "the tool that runs the commands in a skill's text",
     "telemetry/session.py": "the kinds of span of a trace",

@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Final, Literal
@@ -37,12 +37,6 @@ def warm_up() -> None:
         except OSError:
             # A path that is too long for a socket, for one; tasks are plain processes then.
             shutil.rmtree(os.environ[SOCKETS_VARIABLE], ignore_errors=True)
-
-
-def warm_up_for(arguments: Sequence[str]) -> None:
-    """Start the parent for a command line of `batch` that is still to be read, unless it needs none."""
-    if not {"-h", "--help", "ray", "--engine=ray"}.intersection(arguments):
-        warm_up()
 
 
 def can_be_warm() -> bool:

@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -316,6 +315,7 @@ def _display(options: argparse.Namespace, scheduler: Scheduler) -> Display:
     if options.json:
         return JsonDisplay(sys.stdout)
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        # Not at the top: a batch without a terminal draws nothing.
-        return import_module("codex_py.batch.live_table").TableDisplay(lambda: scheduler.records)
+        from codex_py.batch.live_table import TableDisplay  # loads rich
+
+        return TableDisplay(lambda: scheduler.records)
     return LineDisplay(sys.stderr)

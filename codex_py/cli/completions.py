@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from codex_py.cli.commands import command_names
 from codex_py.cli.console import load_local_config
 from codex_py.cli.exec_parser import exec_parser
-from codex_py.cli.main import command_names
 from codex_py.cli.options import Parser
 from codex_py.cli.repl import terminal_parser
 from codex_py.config.schema import BUILT_IN_PROVIDERS, HOSTED_PROVIDERS

@@ -8,10 +8,10 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from codex_py.cli.commands import load
 from codex_py.cli.exec_parser import exec_help, exec_parser
 from codex_py.cli.options import (
     find_images,
@@ -71,8 +71,7 @@ def run(arguments: Sequence[str]) -> int:
 
     try:
         if any(flag.partition("=")[0] in _COLLECTED_FLAGS for flag in flags):
-            # Not at the top: few runs need it.
-            return import_module("codex_py.cli.exec_runs").run_collected(flags, read, _prepare)
+            return load("run_collected")(flags, read, _prepare)
         return asyncio.run(_run(*_prepare(read())))
     except NothingToDo as reason:
         print(reason, file=sys.stderr)
@@ -165,7 +164,7 @@ def _prompt(options: argparse.Namespace, task: ExecTask, cwd: Path) -> str:
     if not task.review:
         return read_prompt(task.prompt)
     focus = "" if task.prompt is None else read_prompt(task.prompt)
-    return import_module("codex_py.cli.review").review_prompt(options, focus, cwd)
+    return load("review_prompt")(options, focus, cwd)
 
 
 def read_task(options: argparse.Namespace) -> ExecTask:

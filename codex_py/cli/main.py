@@ -9,58 +9,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
 from typing import Final, NoReturn
 
 from codex_py import __version__
+from codex_py.cli.commands import ALIASES, COMMANDS, OF_SESSIONS, OF_TERMINAL, TAKE_VALUE, command_names, load
 from codex_py.errors import UsageError, UserError
 from codex_py.text.nearest import did_you_mean
 from codex_py.text.sanitize import sanitize_line
-
-# The function that runs each subcommand, as `module:function`, called with its arguments for an exit status. Its module
-# is imported when it is asked for: start-up pays for one, not for all.
-COMMANDS: Final = {
-    "exec": ("codex_py.cli.exec:run", "do one task and exit: for scripts, CI and one-liners"),
-    "batch": (
-        "codex_py.cli.batch:run",
-        "do many tasks, each in a clean copy of its repository, and collect the results",
-    ),
-    "login": ("codex_py.cli.login:run", "sign in with ChatGPT, or keep an API key"),
-    "logout": ("codex_py.cli.login:run_logout", "forget the login of this machine"),
-    "models": ("codex_py.cli.models:run", "list the models that a provider offers"),
-    "cost": ("codex_py.cli.cost:run", "add up what the stored sessions have cost"),
-    "sessions": ("codex_py.cli.sessions:run", "list, search, show, rename, rewind, export, archive, delete sessions"),
-    "diff": ("codex_py.cli.checkpoints:run_diff", "show what a turn has changed in the files"),
-    "checkpoints": ("codex_py.cli.checkpoints:run", "list, prune and verify the states that a rewind goes back to"),
-    "mcp": ("codex_py.cli.mcp:run", "list, add, remove and try MCP servers, and sign in at them"),
-    "plugin": ("codex_py.cli.plugin:run", "list, add and remove plugins: bundles of skills, MCP servers and hooks"),
-    "hooks": ("codex_py.cli.hooks:run", "list, trust and try the commands that run at points of a session"),
-    "skills": ("codex_py.cli.skills:run", "list, show, check and switch skills"),
-    "config": ("codex_py.cli.config:run", "show every setting in force and where it comes from, or change one"),
-    "app-server": ("codex_py.cli.app_server:run", "serve an SDK or an editor that speaks the app-server protocol"),
-    "acp": ("codex_py.cli.acp:run", "serve an editor that speaks the Agent Client Protocol"),
-    "apply-patch": ("codex_py.cli.apply_patch:run", "apply a patch in the format models write"),
-    "sandbox": ("codex_py.cli.sandbox:run", "run a command in the sandbox of the model's commands"),
-    "completions": ("codex_py.cli.completions:run", "print what a shell needs to complete commands and skill names"),
-    "doctor": ("codex_py.cli.doctor:run", "check this machine, settings, login and sandbox"),
-    "update": ("codex_py.cli.update:run", "ask the package index for a newer version"),
-}
-# The terminal session, imported like a subcommand.
-_TERMINAL: Final = "codex_py.cli.repl"
-# Commands of `sessions` that stand on their own too.
-OF_SESSIONS: Final = ("archive", "unarchive", "delete", "rename")
-# Words that the terminal session handles itself; any other word that is not a command is a prompt.
-OF_TERMINAL: Final = ("resume", "fork")
-ALIASES: Final = {"e": "exec", "plugins": "plugin", "apply_patch": "apply-patch", "completion": "completions"}
-# Flags before the subcommand are the subcommand's own; these take a value.
-TAKE_VALUE: Final = (
-    *("-c", "--config", "--enable", "--disable", "-p", "--profile", "-C", "--cd", "-m", "--model", "-i", "--image"),
-    *("--base", "--commit", "--title", "--turn", "-a", "--ask-for-approval"),
-    *("--max-usd", "--max-tokens", "--max-requests", "--max-seconds"),
-    *("--session-id", "--artifacts", "--session-dir", "--cwd-map", "--thread-source", "--cyber-access-program"),
-    *("--local-provider", "-s", "--sandbox", "--add-dir", "--output-schema", "--color", "-o", "--output-last-message"),
-)
-
 
 _CANNOT_WRITE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
@@ -125,7 +80,7 @@ def run(arguments: Sequence[str]) -> int:
 def _dispatch(arguments: list[str]) -> int:
     if arguments and arguments[0] in ("-V", "--version", "version"):
         if "--verbose" in arguments or "-v" in arguments:
-            return import_module("codex_py.cli.update").print_version()
+            return load("print_version")()
         print(f"codex-py {__version__}")
         return 0
     if arguments[:1] == ["help"]:
@@ -143,11 +98,7 @@ def _dispatch(arguments: list[str]) -> int:
     if name != "exec" and callable(signal.getsignal(signal.SIGINT)):
         # These clean up after an interrupt; `exec` has nothing to clean up before it handles signals itself.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if name == "batch":
-        # Its tasks are forked from a process that takes as long to load as the batch itself.
-        import_module("codex_py.batch.worker").warm_up_for(rest)
-    module, _, function = COMMANDS[name][0].partition(":")
-    return getattr(import_module(module), function)(rest)
+    return load(name)(rest)
 
 
 def _help_words(words: list[str]) -> list[str]:
@@ -158,11 +109,6 @@ def _help_words(words: list[str]) -> list[str]:
         task = f"to give the model a task: `codex-py exec {' '.join(['help', *words])!r}`"
         raise UsageError(f"no command `{words[0]}`", hint=guess or task)
     return [*words, "--help"]
-
-
-def command_names() -> tuple[str, ...]:
-    """Every word that begins a command line."""
-    return (*COMMANDS, *OF_SESSIONS, *OF_TERMINAL, "review")
 
 
 def _open_terminal(name: str | None, arguments: list[str]) -> int:
@@ -178,12 +124,12 @@ def _open_terminal(name: str | None, arguments: list[str]) -> int:
         if "--" not in arguments and (guess or not sys.stdin.isatty()):
             if arguments[0] != name:
                 # The word may be the value of a wrong flag.
-                import_module(_TERMINAL).terminal_parser().read(arguments)
+                load("terminal_parser")().read(arguments)
             hint = f"{guess} " if guess else ""
             task = arguments[arguments.index(name) :]
             hint += f"to give the model a task: `codex-py exec {' '.join(task)!r}`"
             return _complain(f"no command `{name}`", hint=hint, status=2)
-    return import_module(_TERMINAL).run(arguments)
+    return load("terminal")(arguments)
 
 
 def _split(arguments: list[str]) -> tuple[str | None, list[str]]:
@@ -248,7 +194,7 @@ def _report_os_error(error: OSError) -> int:
 
 def _report_bug(error: Exception) -> int:
     # Loaded here, because pathlib and traceback are a third of the time of `--version`.
-    message: str = import_module("codex_py.log").report_early_crash(os.environ, error)
+    message: str = load("report_early_crash")(os.environ, error)
     return _complain(message, hint=None, status=1)
 
 

@@ -9,7 +9,6 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, Final
 
 from codex_py.cli.options import (
@@ -30,6 +29,7 @@ from codex_py.cli.options import (
 from codex_py.config.edit import trust_project
 from codex_py.config.schema import APPROVAL_POLICIES
 from codex_py.config.tui import read_tui
+from codex_py.core.resume import find_stored
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.errors import UsageError
 from codex_py.exec.streams import read_piped, with_attachment
@@ -83,8 +83,6 @@ def run(arguments: Sequence[str]) -> int:
     launch = host.read_context()
     if launch_options.session is not None or launch_options.last:
         cwd = None if launch_options.anywhere else launch.cwd
-        # Not at the top: a new session needs nothing of it.
-        find_stored = import_module("codex_py.core.resume").find_stored
         path = find_stored(launch.home, name=launch_options.session, cwd=cwd)
         launch_options = launch_options.replace(session=thread_of(path), last=False)
     return _run(host, launch, launch_options)

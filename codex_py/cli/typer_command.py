@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 from typer.main import get_command
 
-from codex_py.cli.main import TAKE_VALUE
+from codex_py.cli.commands import TAKE_VALUE
 from codex_py.errors import UsageError
 from codex_py.text.nearest import did_you_mean, nearest
 

@@ -23,6 +23,7 @@ from codex_py.protocol.events import AgentCallFinished, AgentCallStarted
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.ops import ImageInput, SkillInput, TextInput, UserInput
 from codex_py.protocol.status import AgentState, AgentTool, status_payload
+from codex_py.subagents.role_files import read_roles
 from codex_py.subagents.roles import BUILT_IN, AgentRole, SessionRoles
 from codex_py.text.display import first_words
 from codex_py.text.tokens import truncate_middle
@@ -58,8 +59,6 @@ def session_roles(request: SessionRequest) -> SessionRoles:
     directories = [(path, inside) for path, inside in directories if is_directory(path)]
     if not (directories or entries):
         return SessionRoles({role.name: role for role in BUILT_IN})
-    from codex_py.subagents.role_files import read_roles
-
     return read_roles(directories, entries)
 
 

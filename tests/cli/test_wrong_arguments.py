@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from codex_py.cli.main import COMMANDS, OF_SESSIONS, OF_TERMINAL
+from codex_py.cli.commands import COMMANDS, OF_SESSIONS, OF_TERMINAL
 from tests.support.home import Place
 from tests.support.process import run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from codex_py.cli.commands import TAKE_VALUE
 from codex_py.cli.exec_parser import exec_parser
-from codex_py.cli.main import TAKE_VALUE
 from codex_py.cli.options import Parser
 from codex_py.cli.repl import terminal_parser
 

@@ -76,7 +76,7 @@ def test_bundled_skills_come_from_the_cache(place: Place) -> None:
     place.write(".agents/skills/own/SKILL.md", "---\nname: own\ndescription: Use it here.\n---\nbody\n")
     cache_skills(place)
     names = imported(place, "exec", "--offline", "go")
-    assert {"codex_py.skills.scan", "codex_py.skills.parse", "codex_py.text.frontmatter", "yaml"} & names == set()
+    assert {"codex_py.skills.scan", "codex_py.skills.parse", "yaml"} & names == set()
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"], ["-s", "workspace-write"]])
