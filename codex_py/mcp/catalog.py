@@ -94,9 +94,14 @@ def catalog_from_record(record: Mapping[str, Any]) -> Catalog:
     return Catalog(tuple(McpTool(**prompt) for prompt in record["tools"]), tuple(prompts), str(record["about"]))
 
 
-def read_catalog(tools: Iterable[Any], prompts: Iterable[Any], about: str) -> Catalog:
-    """A catalogue from the wire's lists; what has no usable name is left out."""
-    remarks: list[str] = []
+def read_catalog(tools: Iterable[Any], prompts: Iterable[Any], about: str, problems: Sequence[str] = ()) -> Catalog:
+    """A catalogue from the wire's lists; what has no usable name is left out.
+
+    `problems` are lines about tools that were left out before.
+    """
+    remarks = [*problems[:_MAX_NAMES]]
+    if len(problems) > _MAX_NAMES:
+        remarks.append(f"{len(problems) - _MAX_NAMES} more of its tools are left out")
     found = {tool.name: tool for entry in tools if (tool := _tool(as_object(entry), remarks)) is not None}
     names = sorted(found)
     if len(names) > MAX_TOOLS:

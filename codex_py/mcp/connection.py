@@ -24,6 +24,7 @@ from codex_py.mcp.child import ServerChild, Tail
 from codex_py.mcp.elicitation import ElicitationAnswer, answer_elicitation
 from codex_py.mcp.host import McpContext, McpFailed, McpHost, McpLoginNeeded, Progress, SignIn
 from codex_py.mcp.oauth import ServerLogin
+from codex_py.mcp.repair import RepairedStream
 from codex_py.mcp.servers import McpServer
 from codex_py.mcp.transports import (
     TOO_LONG,
@@ -67,6 +68,8 @@ class Link:
         self._asking: set[asyncio.Task[ElicitationAnswer]] = set()
         self._leaving: set[asyncio.Future[BaseModel]] = set()
         self._status: int | None = None
+        # A line for each tool in the latest list that nobody can call.
+        self.unusable: Final[list[str]] = []
 
     async def call_tool(self, name: str, arguments: dict[str, Any], report: _Report) -> dict[str, Any]:
         """The `CallToolResult` as it stands on the wire; `report` gets its progress."""
@@ -99,11 +102,12 @@ class Link:
         assert client is not None
         has = client.server_capabilities
         tools = prompts = list[Any]()
+        self.unusable.clear()
         if has.tools is not None:
             tools = await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools")
         if has.prompts is not None:
             prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts")
-        return read_catalog(tools, prompts, client.instructions or "")
+        return read_catalog(tools, prompts, client.instructions or "", self.unusable)
 
     def lose(self, reason: str) -> None:
         """Note that nothing more will come."""
@@ -283,12 +287,18 @@ async def connected(
     """
     _keep_quiet()
     link.signs_in = sign_in is not None
-    async with _client(link, _streams(link, context, child, sign_in), mode, context) as client:
+    async with _client(link, _repaired(link, _streams(link, context, child, sign_in)), mode, context) as client:
         link.attach(client)
         try:
             yield await link.catalog()
         finally:
             link.end()
+
+
+@asynccontextmanager
+async def _repaired(link: Link, streams: Any) -> AsyncGenerator[tuple[Any, Any], None]:
+    async with streams as (read, write):
+        yield RepairedStream(read, link.unusable.append), write
 
 
 def _streams(link: Link, context: McpContext, child: ServerChild | None, sign_in: SignIn | None) -> Any:

@@ -15,6 +15,7 @@ from codex_py.mcp.connectors import Connector, ConnectorRules, connector_of, con
 from codex_py.mcp.host import McpFailed, McpLink, Progress
 from codex_py.mcp.names import McpToolRef, ToolNames
 from codex_py.mcp.results import ResourcePages, read_resource, read_result
+from codex_py.mcp.schemas import parameters_for_model
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.events import McpCallFinished, McpCallProgress, McpCallStarted
 from codex_py.protocol.items import ToolCall
@@ -154,7 +155,7 @@ def _function(name: str, tool: McpTool) -> dict[str, Any]:
         "name": name,
         "description": tool.description,
         "strict": False,
-        "parameters": tool.schema,
+        "parameters": parameters_for_model(tool.schema),
     }
 
 

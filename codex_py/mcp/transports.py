@@ -22,6 +22,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from codex_py.mcp.child import ServerChild
+from codex_py.mcp.repair import parse_odd_message, without_lone_surrogates
 from codex_py.mcp.servers import McpServer
 from codex_py.text.address import shown_url
 from codex_py.text.files import system_error, system_reason
@@ -156,7 +157,7 @@ def _message(line: bytes) -> types.JSONRPCMessage | None:
     try:
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        return None
+        return parse_odd_message(line)
 
 
 def _refusal(line: TooLong) -> SessionMessage | None:
@@ -210,7 +211,7 @@ def _certificates(env: Mapping[str, str]) -> ssl.SSLContext | bool:
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Ends an answer that is too long; a stream of events has bounds of its own."""
+    """Ends an answer that is too long; a stream of events has bounds of its own. Halves of characters are replaced."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, on_refusal: Callable[[int], None]) -> None:
         self._inner = inner
@@ -222,27 +223,47 @@ class _Bounded(httpx2.AsyncBaseTransport):
         # Hardly any server has a stream of its own to listen to.
         if response.status_code >= 400 and request.method == "POST":
             self._on_refusal(response.status_code)
-        if "text/event-stream" not in response.headers.get("content-type", ""):
-            stream = response.stream
-            assert isinstance(stream, httpx2.AsyncByteStream)
-            response.stream = _BoundedStream(stream)
+        stream = response.stream
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        is_plain = response.headers.get("content-encoding", "identity") == "identity"
+        is_bounded = "text/event-stream" not in response.headers.get("content-type", "")
+        response.stream = _CheckedStream(stream, is_plain=is_plain, is_bounded=is_bounded)
         return response
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+class _CheckedStream(httpx2.AsyncByteStream):
+    """The lines of a body, none with half a character; compressed ones stay as they are."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, *, is_plain: bool, is_bounded: bool) -> None:
         self._inner = inner
+        self._is_plain = is_plain
+        self._is_bounded = is_bounded
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
+        pieces: list[bytes] = []
         async for chunk in self._inner:
             size += len(chunk)
             if size > MAX_ANSWER_BYTES:
-                raise httpx2.StreamError(TOO_LONG)
-            yield chunk
+                if self._is_bounded:
+                    raise httpx2.StreamError(TOO_LONG)
+                # The SDK bounds the event.
+                yield b"".join([*pieces, chunk])
+                pieces = []
+            elif not self._is_plain:
+                yield chunk
+            else:
+                # An escape is never cut in two at the end of a line.
+                lines, newline, rest = chunk.rpartition(b"\n")
+                if newline:
+                    yield without_lone_surrogates(b"".join([*pieces, lines, newline]))
+                    pieces, size = [], size if self._is_bounded else 0
+                pieces.append(rest)
+        if pieces:
+            yield without_lone_surrogates(b"".join(pieces))
 
     async def aclose(self) -> None:
         await self._inner.aclose()

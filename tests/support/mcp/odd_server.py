@@ -2,7 +2,7 @@
 
 Written without any SDK, so that nothing in it keeps the protocol by itself. Other arguments: `tools=a,b` names the
 tools, `log=FILE` collects what it was asked, `gate=FILE` lets it answer once that is there, `connectors=tool/id/Name,…`
-puts tools into connectors.
+puts tools into connectors, `list=FILE` holds the whole list of tools.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def tools() -> list[dict[str, Any]]:
     schema: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
     if MODE == "large_schema":
         schema["properties"] |= {f"p{number}": {"description": "x" * 1000} for number in range(100)}
+    if "list" in OPTIONS:
+        return json.loads(Path(OPTIONS["list"]).read_text())
     about = "y" * 10_000 if MODE == "large_schema" else OPTIONS.get("about", "a tool")
     parts = [word.split("/") for word in OPTIONS.get("connectors", "").split(",") if word]
     meta = {tool: {"connector_id": id_, "connector_name": name} for tool, id_, name in parts}
@@ -65,6 +67,11 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
     if MODE == "flood":
         while True:
             send({"method": "notifications/message", "params": {"level": "info", "data": "f" * 100_000}})
+    if MODE == "half":
+        # Half of a character, twice, beside a whole one and an escaped backslash.
+        said = {"content": [{"type": "text", "text": "a \ud83d b \udc00 \U0001f600 \\ud83d"}]}
+        send({"id": request["id"], "result": said})
+        return None
     if MODE == "refuses":
         send({"id": request["id"], "error": {"code": -32000, "message": "the disk is full"}})
         return None
@@ -81,7 +88,7 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
         OPTIONS["tools"] = "reads,later"
         send({"method": "notifications/tools/list_changed"})
     name = request["params"]["name"]
-    known = {tool["name"] for tool in tools()}
+    known = {tool["name"] for tool in tools() if isinstance(tool, dict) and "name" in tool}
     if name not in known:
         return {**text(f"there is no tool {name}"), "isError": True}
     return text(f"{name} of {os.getpid()} said {request['params'].get('arguments', {}).get('text', '')}")
