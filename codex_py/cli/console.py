@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.errors import UsageError
 from codex_py.paths import codex_home
+from codex_py.rollout.archive import delete_expired
+from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
 
@@ -54,6 +57,12 @@ def print_note(*lines: str) -> None:
     """Print lines on stderr."""
     for line in lines:
         print(sanitize_line(line), file=sys.stderr, flush=True)
+
+
+def note_expired_sessions(home: Path, keep_days: int | None) -> None:
+    """Remove the sessions that `[sessions] keep_days` lets expire, and say how many."""
+    if keep_days and (count := delete_expired(home, time.time() - keep_days * 86400)):
+        print_note(f"removed {counted(count, 'session')} not written for {keep_days} days (`[sessions] keep_days`)")
 
 
 def print_warnings(*messages: str) -> None:

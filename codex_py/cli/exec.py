@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.cli.commands import load
+from codex_py.cli.console import note_expired_sessions
 from codex_py.cli.exec_parser import exec_help, exec_parser
 from codex_py.cli.options import (
     find_images,
@@ -72,7 +73,10 @@ def run(arguments: Sequence[str]) -> int:
     try:
         if any(flag.partition("=")[0] in _COLLECTED_FLAGS for flag in flags):
             return load("run_collected")(flags, read, _prepare)
-        return asyncio.run(_run(*_prepare(read())))
+        session, request = _prepare(read())
+        status = asyncio.run(_run(session, request))
+        note_expired_sessions(session.home, session.loaded.config.sessions.keep_days)
+        return status
     except NothingToDo as reason:
         print(reason, file=sys.stderr)
         return 0

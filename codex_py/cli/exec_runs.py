@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.checkpoints.workspace_patch import WorkspacePatch, WorkspaceStates
+from codex_py.cli.console import note_expired_sessions
 from codex_py.cli.session_dir import place_session, read_cwd_map
 from codex_py.core.build import ResumeTarget, SessionRequest, open_session
 from codex_py.core.session_settings import choose_policy
@@ -246,7 +247,9 @@ class _CollectedRun:
             gc.freeze()
             gc.enable()
             self._rollout = opened.rollout
-            return await run_exec(opened, request)
+            end = await run_exec(opened, request)
+        note_expired_sessions(session.home, session.loaded.config.sessions.keep_days)
+        return end
 
     def _note_start(self, artifacts: ArtifactDirectory) -> tuple[WorkspaceStates | None, str]:
         session = self._session

@@ -17,7 +17,14 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from codex_py.cli.checkpoints import rewind
-from codex_py.cli.console import is_agreed, print_json, print_note, print_table
+from codex_py.cli.console import (
+    is_agreed,
+    load_local_config,
+    note_expired_sessions,
+    print_json,
+    print_note,
+    print_table,
+)
 from codex_py.cli.options import working_directory
 from codex_py.cli.transfer import export, import_file, search
 from codex_py.cli.typer_command import Json, WorkingDirectory, run_commands
@@ -51,6 +58,7 @@ from codex_py.text.display import describe_age
 from codex_py.text.sanitize import sanitize, sanitize_line
 
 _NARROWEST: Final = 20
+_LISTED: Final = 50
 _FIXED_WIDTH: Final = 36 + 2 + 10 + 2 + 11 + 2
 _WIDEST: Final = 400
 
@@ -236,15 +244,21 @@ def list_stored(
             "--search", metavar="WORDS", help="Only those with these words in name, prompt, directory, branch."
         ),
     ] = "",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=0, metavar="N", help="At most this many; 50 by default, all with 0 or --json."),
+    ] = None,
     cwd: WorkingDirectory = None,
     as_json: Json = False,
 ) -> int:
     """List the sessions of this directory, the one written to last first."""
     home = codex_home(os.environ)
+    note_expired_sessions(home, load_local_config(quiet=True).loaded.config.sessions.keep_days)
+    if limit is None:
+        limit = 0 if as_json else _LISTED
     directory = None if everywhere else Path(cwd or ".").absolute()
     found, unreadable = list_with_damaged(home, SessionQuery(directory, search, archived, agents))
-    print_sessions(found[:limit], as_json=as_json)
+    print_sessions(found[: limit or None], as_json=as_json)
     if not found:
         # A directory that is gone may have had sessions; one that never was is a typing error.
         working_directory(cwd)
@@ -252,8 +266,8 @@ def list_stored(
         print_note(
             f"no{' archived' if archived else ''} sessions{where}" + ("" if everywhere else "; --all lists the others")
         )
-    elif limit is not None and len(found) > limit:
-        print_note(f"{len(found) - limit} more; --limit {len(found)} lists them all")
+    elif 0 < limit < len(found):
+        print_note(f"{len(found) - limit:,} more; --limit 0 lists them all")
     for damaged in unreadable:
         print_note(
             f"not listed: `{damaged.path}`: its first line is damaged; "

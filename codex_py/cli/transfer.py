@@ -63,11 +63,13 @@ def import_file(
     if taken.damaged:
         lines = "1 line was" if taken.damaged == 1 else f"{taken.damaged} lines were"
         print_note(f"{lines} damaged, and left out")
+    if taken.is_cut:
+        print_note(f"`{source}` is cut off: the session ends where the file does; export it again for the rest")
     if as_json:
-        print_json({"id": taken.id, "path": str(taken.path), "damaged": taken.damaged})
+        print_json({"id": taken.id, "path": str(taken.path), "damaged": taken.damaged, "cut": taken.is_cut})
     else:
         print(taken.id)
-    return 0
+    return 1 if taken.is_cut else 0
 
 
 def search(

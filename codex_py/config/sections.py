@@ -318,12 +318,18 @@ class CheckpointsConfig(ConfigRecord):
 
 
 class SessionsConfig(ConfigRecord):
-    """`[sessions]`: what stored sessions are called."""
+    """`[sessions]`: what stored sessions are called, and how long they are kept."""
 
     titles: Literal["first-words", "model"] = setting(
         WordChoice("first-words", "model"),
         "with `model`, one short request after the first turn names the session; else lists show its first words",
         default="first-words",
+    )
+    keep_days: int | None = setting(
+        Integer(1),
+        "sessions whose file was not written for so many days are removed by the next `exec` or `sessions list`",
+        default=None,
+        sample=90,
     )
 
 

@@ -23,6 +23,7 @@ from codex_py.protocol.usage import BUDGET_REACHED, Costs
 from codex_py.protocol.value import Value
 from codex_py.render.plain import PlainPrinter
 from codex_py.rollout.format import StoredSession
+from codex_py.rollout.recorder import NOT_SAVED
 from codex_py.text.display import first_words
 from codex_py.text.files import os_reason
 from codex_py.text.sanitize import sanitize, sanitize_line
@@ -58,6 +59,7 @@ class Ending:
         # Whether the session's own record says that the turn was completed, although it counts as failed.
         self.overruled = False
         self._last_message: str | None = None
+        self.not_saved = ""
 
     def __call__(self, event: events.Event) -> None:
         match event:
@@ -85,6 +87,8 @@ class Ending:
                 self._unapproved = None
             case events.MessageDone(text):
                 self._last_message = text
+            case events.Warned(message) if message.startswith(NOT_SAVED):
+                self.not_saved = message
             case _:
                 pass
 
@@ -237,6 +241,8 @@ async def run_exec(session: Session, request: ExecRequest) -> RunEnd:
     outcome.completed, outcome.failure = ending.completed, ending.failure
     if ending.completed or ending.answer is not None:
         _deliver(request, outcome, ending.answer)
+    if ending.not_saved:
+        _write_stderr(outcome.output, f"warning: this session cannot be resumed: {ending.not_saved}\n")
     message = outcome.failure.message if outcome.failure is not None else ""
     return RunEnd(outcome.status, outcome.code, message, ending.answer, ending.overruled)
 
@@ -324,11 +330,7 @@ def make_printer(request: ExecRequest, output: Output, on_stdout_closed: Callabl
     color = request.color == "always" or (
         request.color == "auto" and sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     )
-
-    def write(text: str) -> None:
-        _write_stderr(output, f"{text}\n")
-
-    return PlainPrinter(write, color=color)
+    return PlainPrinter(lambda text: _write_stderr(output, f"{text}\n"), color=color)
 
 
 def _without_reasoning(listener: Show) -> Show:

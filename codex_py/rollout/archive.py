@@ -5,10 +5,11 @@ Codex CLI keeps archived sessions in the same place.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from codex_py.errors import UserError
@@ -48,8 +49,36 @@ def delete_session(path: Path) -> None:
 
     Raise `UserError` when one of them is in use, or when forks read its file.
     """
-    home, thread_id = home_of(path), thread_of(path)
+    home = home_of(path)
+    _delete(path, [*read_index(home), *read_index(home, archived=True)])
+
+
+def delete_expired(home: Path, before: float) -> int:
+    """Delete the sessions whose files were last written before a moment (seconds since the epoch); how many these were.
+
+    Sessions in use stay, and so do those that a newer fork reads.
+    """
     everything = [*read_index(home), *read_index(home, archived=True)]
+    expired = [session for session in everything if not session.parent and _written(session.path) < before]
+    count = 0
+    # A fork is newer than what it was forked from.
+    for session in sorted(expired, key=lambda session: _written(session.path), reverse=True):
+        with suppress(UserError):
+            _delete(session.path, everything)
+            everything.remove(session)
+            count += 1
+    return count
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return math.inf
+
+
+def _delete(path: Path, everything: Sequence[SessionSummary]) -> None:
+    home, thread_id = home_of(path), thread_of(path)
     forks = [session.id for session in everything if session.base == thread_id]
     if forks:
         named = ", ".join(f"`{fork}`" for fork in forks[:8])

@@ -30,6 +30,10 @@ class Inherited(Value):
     next_ordinal: int
 
 
+# How the warning begins that a session is not stored.
+NOT_SAVED = "not saved: "
+
+
 class RolloutRecorder:
     """Made by `create` or `resume`; `warn` gets one line when the session can no longer be saved."""
 
@@ -110,7 +114,7 @@ class RolloutRecorder:
             if self._synced != self._size:
                 self._flush(descriptor)
         except OSError as error:
-            self._warn(f"not saved: cannot write `{self.path}`: {os_reason(error)}")
+            self._warn(f"{NOT_SAVED}cannot write `{self.path}`: {os_reason(error)}")
         finally:
             os.close(descriptor)
 
@@ -192,7 +196,7 @@ class RolloutRecorder:
             os.close(descriptor)
         self._release()
         reason = os_reason(error) if isinstance(error, OSError) else str(error)
-        self._warn(f"not saved: cannot write `{self.path}`: {reason}")
+        self._warn(f"{NOT_SAVED}cannot write `{self.path}`: {reason}")
 
     def _release(self) -> None:
         if self._thread_lock is not None:

@@ -152,10 +152,15 @@ def _is_of_tool(event: dict[str, Any]) -> bool:
     return event_type.startswith(_TOOL_EVENTS)
 
 
-def export_head(session: SessionSummary, cleaner: TextCleaner) -> ExportHead:
-    """Title and facts of a session."""
+def export_head(session: SessionSummary, choice: ExportChoice, cleaner: TextCleaner) -> ExportHead:
+    """Title and facts of a session. Nothing of what was said before the first exported turn is in them."""
+    opening = session.first_prompt
+    if choice.since > 1:
+        turns = read_turns(session.path)
+        check_turn(session.path, turns, choice.since)
+        opening = turns[choice.since - 1].prompt
     # Cut after secrets are taken out: half of one would not be known.
-    prompt = " ".join(cleaner.clean(session.first_prompt).split())
+    prompt = " ".join(cleaner.clean(opening).split())
     facts = {
         "session": session.id,
         "directory": cleaner.clean(session.cwd),

@@ -52,7 +52,7 @@ def export_html(
 
 
 def _pieces(session: SessionSummary, choice: ExportChoice, cleaner: TextCleaner) -> Iterator[str]:
-    head, draw = export_head(session, cleaner), _markdown()
+    head, draw = export_head(session, choice, cleaner), _markdown()
     title = escape(sanitize(head.title))
     yield (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -51,12 +51,15 @@ _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 class ImportedSession(NamedTuple):
-    """What was taken: the new id, how many records, and how many lines were not whole."""
+    """A session that was taken from a file, under its new id."""
 
     id: str
     path: Path
     records: int
     damaged: int
+    """Lines that were left out because they are no records."""
+    is_cut: bool = False
+    """Whether the end of an exported document is missing."""
 
 
 def import_session(home: Path, source: Path, *, cwd: Path | None, user_home: str) -> ImportedSession:
@@ -98,6 +101,8 @@ class _Import:
         self._from = ""
         self._moved: re.Pattern[str] | None = None
         self._damaged = 0
+        # A document begins in its first line, and ends with a mark of its own.
+        self._is_document = self._has_ended = False
 
     def take(self, stream: BinaryIO) -> ImportedSession:
         records = self._records(stream)
@@ -121,7 +126,7 @@ class _Import:
             draft.rename(path)
         finally:
             draft.unlink(missing_ok=True)
-        return ImportedSession(self._id, path, count, self._damaged)
+        return ImportedSession(self._id, path, count, self._damaged, self._is_document and not self._has_ended)
 
     def _set_directory(self, cwd: object) -> None:
         self._from = cwd if isinstance(cwd, str) else ""
@@ -198,7 +203,7 @@ class _Import:
             document = as_object(decode_json(self._source.read_bytes()))
         except (ValueError, RecursionError):
             return
-        self._damaged = 0
+        self._damaged, self._is_document = 0, False
         for value in as_list(document.get("records")):
             record = _checked(as_object(value))
             self._damaged += record is None
@@ -213,7 +218,9 @@ class _Import:
                 raise _refused(self._source, f"it is larger than {_MAX_FILE >> 20} MiB")
             line = raw.strip()
             if line.startswith(b'{"format":'):
+                self._is_document = True
                 line = line.partition(b'"records":[')[2]
+            self._has_ended = self._has_ended or line == b"]}"
             line = line.strip(_SKIPPED)
             if line in (b"", b"]", b"]}"):
                 continue

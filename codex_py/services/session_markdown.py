@@ -20,7 +20,7 @@ def export_markdown(
 
 
 def _lines(session: SessionSummary, choice: ExportChoice, cleaner: TextCleaner) -> Iterator[str]:
-    head = export_head(session, cleaner)
+    head = export_head(session, choice, cleaner)
     yield f"# {_plain(head.title)}\n\n"
     yield "".join(f"- {name}: {_plain(value)}\n" for name, value in head.facts)
     for turn in exported_turns(session, choice, cleaner):

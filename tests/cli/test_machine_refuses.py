@@ -56,7 +56,9 @@ def test_a_resumed_session_that_cannot_be_saved_says_so(place: Place) -> None:
         assert run(place, "exec", "first").status == 0
         status, err = on_read_only_home(place, "exec", "resume", "--last", "again")
     assert status == 0
-    assert err.count(f"warning: not saved: cannot write `{place.rollouts()[0]}`: read-only file system\n") == 1
+    reason = f"not saved: cannot write `{place.rollouts()[0]}`: read-only file system"
+    assert err.count(f"warning: {reason}\n") == 1
+    assert err.splitlines()[-1] == f"warning: this session cannot be resumed: {reason}"
 
 
 def test_signing_out_with_nothing_stored_works_on_a_read_only_disk(place: Place) -> None:

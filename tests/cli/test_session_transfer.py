@@ -417,3 +417,22 @@ def test_a_long_session_needs_no_more_memory_than_a_short_one(place: Place, form
 
     # From 150 turns on it is the same to a thousand bytes; a turn has 40,000.
     assert peak(250) < peak(150) + 500_000
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_half_a_document_is_imported_as_far_as_it_goes_and_that_is_said(place: Place, share: float) -> None:
+    whole = export(place, talk(place), "--format", "json")
+    part = place.write("half.json", whole[: int(len(whole) * share)])
+    taken = run(place, "sessions", "import", str(part))
+    assert taken.status == 1
+    assert f"`{part}` is cut off: the session ends where the file does; export it again for the rest\n" in taken.err
+    assert json.loads(run(place, "sessions", "import", str(part), "--json").out)["cut"] is True
+    complete = run(place, "sessions", "import", str(place.write("whole.json", whole)), "--json")
+    assert (complete.status, json.loads(complete.out)["cut"]) == (0, False)
+
+
+@pytest.mark.parametrize("name", ["md", "html"])
+def test_the_title_of_a_part_is_not_taken_from_before_it(place: Place, name: str) -> None:
+    text = export(place, talk(place), "--since", "2", "--format", name)
+    assert "flux capacitor" not in text
+    assert "and then?" in text.splitlines()[0] if name == "md" else "<title>and then?" in text

@@ -75,7 +75,7 @@ def test_a_list_is_of_this_directory_unless_all_are_asked_for(place: Place) -> N
     assert ids("-C", str(place.home)) == [id_of(there)]
     limited = run(place, "sessions", "list", "--limit", "1")
     assert len(limited.out.splitlines()) == 2
-    assert limited.err == "1 more; --limit 2 lists them all\n"
+    assert limited.err == "1 more; --limit 0 lists them all\n"
 
 
 def test_an_empty_list_says_where_it_looked(place: Place) -> None:
@@ -167,7 +167,7 @@ def test_without_a_compaction_there_is_nothing_before_it(place: Place) -> None:
     ("arguments", "status"),
     [
         (["sessions"], 2),
-        (["sessions", "list", "--limit", "0"], 2),
+        (["sessions", "list", "--limit", "-1"], 2),
         (["sessions", "show"], 2),
         (["sessions", "show", UNKNOWN], 2),
         (["archive", "../../etc/passwd"], 2),
@@ -197,3 +197,35 @@ def test_compressed_sessions_are_counted(place: Place) -> None:
     path.rename(path.with_name(f"{path.name}.zst"))
 
     assert "1 compressed by Codex CLI" in run(place, "sessions", "list", "--all").err
+
+
+def test_a_long_list_shows_the_newest_fifty_and_says_how_many_are_left_out(place: Place) -> None:
+    for number in range(60):
+        stamp = f"2026-01-02T00:{number:02}:00.000Z"
+        session(place.codex_home, f"prompt {number}", cwd=str(place.repo), stamp=stamp)
+
+    def prompts(*arguments: str) -> list[str]:
+        return re.findall(r"prompt \d+", run(place, "sessions", "list", *arguments).out)
+
+    assert prompts() == [f"prompt {number}" for number in range(59, 9, -1)]
+    assert run(place, "sessions", "list").err == "10 more; --limit 0 lists them all\n"
+    assert (len(prompts("--limit", "0")), len(prompts("--limit", "3"))) == (60, 3)
+    assert run(place, "sessions", "list", "--limit", "0").err == ""
+    assert len(json.loads(run(place, "sessions", "list", "--json").out)) == 60
+    assert len(json.loads(run(place, "sessions", "list", "--json", "--limit", "2").out)) == 2
+
+
+@pytest.mark.parametrize("command", [("sessions", "list"), ("exec", "hello"), ("exec", "--artifacts", "out", "hello")])
+def test_sessions_that_were_not_written_for_long_expire_where_that_is_set(place: Place, command: list[str]) -> None:
+    """By the time of the file; not one that a newer fork reads, and none of a project's choosing."""
+    old, new = (session(place.codex_home, name, cwd=str(place.repo)) for name in ("old", "new"))
+    os.utime(old, (0, 0))
+    with FakeResponses(*[[say("hi")]] * 2, excuse={"threads", "unplayed"}) as model:
+        place.use_model(model.base_url)
+        place.write(".codex/config.toml", "[sessions]\nkeep_days = 1\n")
+        run(place, *command)
+        assert old.exists()
+        place.use_model(model.base_url, "[sessions]\nkeep_days = 30\n")
+        ended = run(place, *command)
+    assert "removed 1 session not written for 30 days (`[sessions] keep_days`)\n" in ended.err
+    assert (old.exists(), new.exists()) == (False, True)
