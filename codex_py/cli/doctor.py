@@ -162,7 +162,8 @@ def _login(loaded: LoadedConfig, home: Path) -> DoctorFinding:
         about = f"`{provider.id}` at {shown_url(provider.base_url)}"
         if provider.auth_command:
             return DoctorFinding("login", f"{about}: a command gives the key; it was not run", None)
-        source = find_credentials(provider, env=os.environ, home=home, rules=login_rules(config)).source
+        login = find_credentials(provider, env=os.environ, home=home, rules=login_rules(config))
+        source, about = login.source, f"`{provider.id}` at {shown_url(login.base_url or provider.base_url)}"
     except LoginNeeded as error:
         # Not a fault: the offline model needs no key.
         return DoctorFinding("login", str(error), None, error.hint or "")

@@ -196,7 +196,7 @@ def _facts(skill: Skill, catalog: SkillCatalog, needs: Sequence[SkillNeed]) -> I
     interface = skill.interface
     yield "name", skill.name
     yield "description", skill.description
-    yield "short", skill.short_description or ""
+    yield "short", skill.short or ""
     yield "shown as", (interface.display_name or "") if interface else ""
     yield "prompt", (interface.default_prompt or "") if interface else ""
     yield "scope", skill.scope
@@ -249,7 +249,7 @@ def _skill_object(skill: Skill, catalog: SkillCatalog) -> dict[str, Any]:
     return {
         "name": skill.name,
         "description": skill.description,
-        "short_description": skill.short_description,
+        "short_description": skill.short,
         "scope": skill.scope,
         "path": str(skill.path),
         "canonical_path": str(skill.canonical_path),

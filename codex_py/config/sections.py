@@ -295,6 +295,13 @@ class Features(ConfigRecord):
     view_image: bool = setting(Flag(), "offer the model the tool that looks at pictures", default=True)
     multi_agent: bool = setting(Flag(), "let the model start agents", default=True)
     hooks: bool = setting(Flag(), "run hooks; those of an administrator run anyway", default=True)
+    apps: bool = setting(Flag(), "let messages and skills ask for connectors", default=True)
+    skill_mcp_dependency_install: bool = setting(
+        Flag(), "add MCP servers that a named skill needs; false: never, whatever other settings say", default=True
+    )
+    skill_env_var_dependency_prompt: bool = setting(
+        Flag(), "ask for variables that a named skill needs; false: a warning names them", default=True
+    )
     web_search_request: bool | None = setting(
         Flag(),
         'the older form of `web_search = "live"`; counts where nobody says `web_search`',

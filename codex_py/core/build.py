@@ -317,6 +317,7 @@ def _session_skills(
         suggestions=config.skills.suggestions == "on",
         natural_names=config.skills.natural_names,
         load_checker=load_checker,
+        asks_for_variables=config.features.skill_env_var_dependency_prompt,
         may_read=read_check(request.loaded, home=request.home, cwd=request.cwd, env=request.env),
     )
     return SessionSkills(skill_settings, request.cwd)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.core.session_skills import MissingVariable, SkillSettings, SkillsToInject
+from codex_py.core.session_skills import FailedSkill, MissingVariable, SkillSettings, SkillsToInject
 from codex_py.errors import ToolError
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
@@ -40,9 +40,11 @@ def read_named_skills(
     read: list[Skill] = []
     references: list[ResponseItem | None] = []
     notices = list(selection.notices)
+    failed = [FailedSkill(_name_of(problem.path), problem.scope, problem.path) for problem in selection.not_loaded]
     for skill in selection.skills:
         if not settings.may_read(skill.canonical_path):
             notices.append(f"skill `{sanitize_line(skill.name)}` is left out: `sandbox.deny_read` denies reading it")
+            failed.append(FailedSkill(skill.name, skill.scope, skill.path))
             continue
         injected = skill_item(skill, filled.get(skill.canonical_path, arguments))
         notices += [injected.warning] if injected.warning else []
@@ -50,6 +52,8 @@ def read_named_skills(
             items.append(injected.item)
             read.append(skill)
             references.append(references_item(skill, find_references(skill, settings.may_read)))
+        else:
+            failed.append(FailedSkill(skill.name, skill.scope, skill.path))
     present = settings.env.keys() | settings.withheld_env.keys()
     needs = plan_dependencies(read, env=present, configured_mcp=settings.configured_mcp)
     granted, withheld = _grants(read, settings)
@@ -57,6 +61,7 @@ def read_named_skills(
         items=tuple(items),
         references=tuple(references),
         skills=tuple(read),
+        failed=tuple(failed),
         arguments=tuple(filled.get(skill.canonical_path, arguments) for skill in read),
         missing=tuple(
             MissingVariable(need.name, need.skills[0], need.description, missing_env_warning(need))
@@ -66,6 +71,11 @@ def read_named_skills(
         notices=(*notices, *needs.notes, *withheld),
         servers=needs.missing_mcp,
     )
+
+
+def _name_of(path: Path) -> str:
+    """What a skill that was not loaded is called: by its directory."""
+    return path.parent.name if path.name == "SKILL.md" else path.name
 
 
 def _select_with_arguments(

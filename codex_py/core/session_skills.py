@@ -15,6 +15,7 @@ from codex_py.errors import ToolError
 from codex_py.plugins.manifests import plugin_skills
 from codex_py.protocol.events import CommandStarted, SkillUsed
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.value import Value
 from codex_py.shell.reader import CommandLineReader
 from codex_py.skills.budget import tokens_for
@@ -67,6 +68,8 @@ class SkillSettings(Value):
     suggestions: bool = True
     natural_names: Literal["off", "suggest", "on"] = "suggest"
     load_checker: Callable[[], SkillChecker] | None = None
+    asks_for_variables: bool = True
+    """Whether the user is asked for variables that skills need."""
 
 
 class MissingVariable(Value):
@@ -78,12 +81,21 @@ class MissingVariable(Value):
     warning: str
 
 
+class FailedSkill(Value):
+    """A skill that a message names and that cannot be loaded or read."""
+
+    name: str
+    scope: SkillScope
+    path: Path
+
+
 class SkillsToInject(Value):
     """The skills a message names: their items, in order, what they lack, and lines for the user.
 
     `granted` are variables of the user's environment that commands get from now on, because a skill of the user's own
     choice declares them. `references` are the tables of contents that follow the items, None for a skill without
-    references. `servers` are MCP servers that are not configured. `arguments` are those of each skill.
+    references. `servers` are MCP servers that are not configured. `arguments` are those of each skill. `failed` are
+    skills that cannot be read.
     """
 
     items: tuple[ResponseItem, ...] = ()
@@ -93,6 +105,7 @@ class SkillsToInject(Value):
     servers: tuple[McpNeed, ...] = ()
     granted: Mapping[str, str] = MappingProxyType({})
     arguments: tuple[str, ...] = ()
+    failed: tuple[FailedSkill, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -189,10 +202,13 @@ class SessionSkills:
         )
 
     def take_changes(self) -> list[str]:
-        """A line for each skill that has changed since this was last called; who changed it is not known."""
-        changed = set(self._service.take_changes())
+        """A line for each skill that has come or changed since this was last called; who did it is not known."""
+        changed = self._service.take_changes()
         return [
-            f"the skill `{skill.name}` has changed since the last turn (`{skill.path}`); the model uses it as it is now"
+            f"the skill `{skill.name}` is new since the last turn (`{skill.path}`)"
+            if changed[str(skill.path)]
+            else f"the skill `{skill.name}` has changed since the last turn (`{skill.path}`); the model uses it as it "
+            "is now"
             for skill in self._catalog.skills
             if str(skill.path) in changed and skill.scope != "system" and self._catalog.is_enabled(skill)
         ]
@@ -317,4 +333,4 @@ def _project_config_dirs(cwd: Path, root: Path | None) -> tuple[Path, ...]:
     """The `.codex` directories from `cwd` up to the project's root, the nearest first; without a root that of `cwd`."""
     directories = (cwd, *cwd.parents)
     inside = [directory for directory in directories if root is not None and directory.is_relative_to(root)] or [cwd]
-    return tuple(directory / ".codex" for directory in inside if os.path.isdir(directory / ".codex"))  # noqa: PTH112
+    return tuple(directory / ".codex" for directory in inside)

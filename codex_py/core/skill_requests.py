@@ -77,6 +77,10 @@ class SkillRequests(Value):
             )
         for notice in requested.notices:
             self.listeners.warn(notice)
+        roots = self.skills.settings.roots
+        for failed in requested.failed:
+            way, project = ways.get(failed.path, "named"), str(roots.project_root or roots.cwd)
+            self.skills.ledger.note_failure(failed.name, failed.scope, failed.path, way, project=project)
         await self.provide([requested])
         requested = await self._with_results(requested, texts_of(inputs))
         self._name_linked_connectors(requested)
@@ -264,7 +268,7 @@ class SkillRequests(Value):
         """Ask for a variable, once a session; where nobody can be asked, say so and go on."""
         if self.secrets.was_requested(missing.name):
             return
-        if self.services.tools.can_ask:
+        if self.services.tools.can_ask and self.skills.settings.asks_for_variables:
             question = SecretQuestion(uuid7(), missing.name, missing.skill, missing.why)
             value = answer_text(await self.questions.ask(question))
             self.secrets.add_values({missing.name: value}, typed=True)

@@ -49,6 +49,7 @@ class McpSetup:
         """The servers as clients; `pictures` says that the model of the session takes them."""
         request, table = self._request, self.table
         config = request.loaded.config
+        installs = config.features.skill_mcp_dependency_install
         settings = McpSettings(
             context=make_mcp_context(
                 request.loaded, home=request.home, cwd=request.cwd, env=request.env, known=self._known
@@ -66,12 +67,13 @@ class McpSetup:
                 project=request.loaded.project_root or request.cwd,
                 waiting=table.waiting,
                 names=table.names | config.mcp_servers.keys(),
-                always=request.install_dependencies or config.skills.install_mcp_dependencies == "always",
-                never_ask=config.skills.install_mcp_dependencies == "never",
+                always=installs
+                and (request.install_dependencies or config.skills.install_mcp_dependencies == "always"),
+                never_ask=config.skills.install_mcp_dependencies == "never" or not installs,
                 never=frozenset(config.skills.never_install_mcp),
             ),
             login_port=config.mcp_oauth_callback_port,
-            connectors=ConnectorRules(config.apps),
+            connectors=ConnectorRules(config.apps, allowed=config.features.apps),
         )
         return SessionServers(settings, access)
 

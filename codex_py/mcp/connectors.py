@@ -44,10 +44,12 @@ class ConnectorRules(Value):
     """The `[apps.ID]` tables: `enabled`, `name`, `server` with `server_tools`, and how tools are approved."""
 
     tables: Mapping[str, Mapping[str, Any]]
+    allowed: bool = True
+    """False where no connector may be used."""
 
     def is_enabled(self, connector_id: str) -> bool:
         """Whether a connector may be used at all."""
-        return self._setting(connector_id, "enabled") is not False
+        return self.allowed and self._setting(connector_id, "enabled") is not False
 
     def declared(self, server: str, tool: str) -> str | None:
         """The connector that the user has made of a server, or of some of its tools."""
@@ -140,10 +142,13 @@ def named_connectors(
                 ids[found[0].id] = None
             else:
                 what = "a connector and a skill" if slug in shared else f"{len(found)} connectors"
+                named = [skill for skill in skills.enabled() if skill.name.lower() == slug][:_MAX_NOTICES]
+                to_skills = " or ".join(f"`[${_shown(skill.name)}]({_shown(str(skill.path))})`" for skill in named)
                 links = " or ".join(
                     f"`[${slug}]({_SCHEME}{_shown(candidate.id)})`" for candidate in found[:_MAX_NOTICES]
                 )
-                notices[f"`${slug}` is the name of {what} and asks for none: for a connector write {links}"] = None
+                end = f", for the skill {to_skills}" if named else ""
+                notices[f"`${slug}` is the name of {what} and asks for none: for a connector write {links}{end}"] = None
     return RequestedConnectors(tuple(ids), tuple(notices)[:_MAX_NOTICES])
 
 

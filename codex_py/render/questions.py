@@ -131,8 +131,12 @@ def choice_title(question: ChoiceQuestion) -> str:
     return " · ".join(filter(None, [question.header or "A question", question.count]))
 
 
+# What becomes of a value that the user types.
+MEMORY_NOTE: Final = "The value is kept in memory for this session only; the model does not see it."
+
+
 def secret_text(question: SecretQuestion) -> str:
-    """The variable that a skill needs, and why, for front ends that cannot ask for secrets."""
+    """The variable that a skill needs, and why, for front ends without a form of their own."""
     return f"The skill `{question.skill}` needs the environment variable `{question.name}`. {question.why}".strip()
 
 

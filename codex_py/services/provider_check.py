@@ -108,7 +108,8 @@ async def check_provider(
     chosen = model or _model_of(config, provider)
     facts = facts_for(chosen, overrides=config.models, catalog=read_own_catalog(config))
     client = connect_model(provider, credentials, rules=rules, env=env, home=home, originator="codex_doctor")
-    where = f"`{chosen}` of `{name}` at {shown_url(provider.base_url)}, by the {open_wire(provider).api}"
+    url = shown_url(credentials.base_url or provider.base_url)
+    where = f"`{chosen}` of `{name}` at {url}, by the {open_wire(provider).api}"
     try:
         return [*await _ask(client, _prompt(config, chosen, facts), facts, where, patience)]
     finally:

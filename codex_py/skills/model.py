@@ -134,6 +134,11 @@ class Skill(NamedTuple):
     has_references: bool = False
 
     @property
+    def short(self) -> str | None:
+        """The short description for menus: that of `agents/openai.yaml`, else that of the front matter."""
+        return (self.interface and self.interface.short_description) or self.short_description
+
+    @property
     def scope(self) -> SkillScope:
         return self.root.scope
 

@@ -36,6 +36,8 @@ class Selection(NamedTuple):
 
     skills: tuple[Skill, ...] = ()
     notices: tuple[str, ...] = ()
+    not_loaded: tuple[SkillProblem, ...] = ()
+    """The skills that are named and could not be loaded."""
 
 
 class RefusedMention(NamedTuple):
@@ -81,7 +83,7 @@ def select_skills(
     if not structured and not any("$" in text for text in texts):
         return Selection()
     chosen = _Chosen(catalog, user_home, base).read(texts, structured, connector_slugs)
-    return Selection(tuple(chosen.skills.values()), chosen.notices())
+    return Selection(tuple(chosen.skills.values()), chosen.notices(), tuple(chosen.not_loaded.values()))
 
 
 class _Chosen:
@@ -100,6 +102,7 @@ class _Chosen:
         self._notices: dict[str, str] = {}
         # A line for each name that is like no skill's. They hold no message back.
         self._unknown: list[str] = []
+        self.not_loaded: dict[Path, SkillProblem] = {}
         self._untold = 0
         self._compared = 0
 
@@ -214,6 +217,7 @@ class _Chosen:
         if problem := self._not_loaded.get(name):
             reason = f"`{_shown(str(problem.path))}` could not be loaded: {sanitize_line(problem.message)}"
             self._notices[f"`${_shown(name)}` selects nothing: {reason}"] = name
+            self.not_loaded[problem.path] = problem
             return True
         return False
 

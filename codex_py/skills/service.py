@@ -97,8 +97,9 @@ class SkillService:
         self._may_read = may_read
         self._scans: dict[SkillRoot, Scan] = {}
         self._assembled: dict[_Key, tuple[tuple[Scan, ...], SkillCatalog]] = {}
-        self._last: tuple[Scan, ...] = ()
-        self._changed: dict[str, None] = {}
+        self._last: tuple[SkillRootsRequest, tuple[Scan, ...]] | None = None
+        # By path, whether the file is new.
+        self._changed: dict[str, bool] = {}
 
     def catalog(
         self, request: SkillRootsRequest, rules: Sequence[SkillSwitch] = (), *, force_reload: bool = False
@@ -112,8 +113,10 @@ class SkillService:
             self._assembled.clear()
         roots = skill_roots(request)
         scans = tuple(self._scan(root, force_reload=force_reload) for root in roots)
-        self._changed |= dict.fromkeys(_changed_files(self._last, scans))
-        self._last = scans
+        if self._last is not None:
+            changed = _changed_files(self._last[1], scans, same_places=self._last[0] == request)
+            self._changed = changed | self._changed
+        self._last = (request, scans)
         key = (roots, tuple(rules))
         known = self._assembled.get(key)
         if known is None or any(old is not new for old, new in zip(known[0], scans, strict=True)):
@@ -139,9 +142,10 @@ class SkillService:
         self._checked = (catalog, checked)
         return checked
 
-    def take_changes(self) -> tuple[str, ...]:
-        """The `SKILL.md` files that have changed, or come, since this was last called, as reached from the root."""
-        changed, self._changed = tuple(self._changed), {}
+    def take_changes(self) -> dict[str, bool]:
+        """The `SKILL.md` files that have changed since this was last called, as reached from the root, and whether each
+        is new."""
+        changed, self._changed = self._changed, {}
         return changed
 
     def _may_list(self, file: FoundFile) -> bool:
@@ -161,19 +165,22 @@ class SkillService:
         return earlier
 
 
-def _changed_files(before: Sequence[Scan], now: Sequence[Scan]) -> list[str]:
-    """In roots that were looked at before. A search that was cut short, and what was written while it was read, tell
-    of no change."""
+def _changed_files(before: Sequence[Scan], now: Sequence[Scan], *, same_places: bool) -> dict[str, bool]:
+    """The files that have changed, and whether each is new. In a root that was not there everything is new, but not
+    after a change of directory. A search that was cut short, and what was written while it was read, tell of no change.
+    """
     known = {scan.root: scan for scan in before}
-    changed: list[str] = []
+    changed: dict[str, bool] = {}
     for scan in now:
         earlier = known.get(scan.root)
+        if earlier is None and same_places:
+            changed |= {record.file.path: True for record in scan.records}
         if earlier is None or earlier is scan:
             continue
         for path in (record.file.path for record in scan.records):
             is_new = path not in earlier.stamps
             if (not earlier.notes) if is_new else earlier.stamps[path] not in (NEVER, scan.stamps.get(path)):
-                changed.append(path)
+                changed[path] = is_new
     return changed
 
 

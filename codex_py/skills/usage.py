@@ -177,6 +177,12 @@ class TurnLedger:
         details = UseDetails(self._session, self._turn, way, tokens)
         record_use(self._home, use, project=project, suggested=suggested, details=details)
 
+    def note_failure(self, name: str, scope: SkillScope, path: Path, way: UseWay, *, project: str) -> None:
+        """Record that a skill which the user named in the running turn could not be loaded or read."""
+        if self._is_on:
+            entry = {"name": name, "scope": scope, "path": str(path), "kind": "failed", "project": project}
+            append_entry(self._home, entry | {"session": self._session, "turn": self._turn, "way": way})
+
     def note_call(self, call_id: str, path: Path, *, is_script: bool) -> None:
         """A command begins that reads a skill, or runs one of its scripts."""
         if self._is_on:

@@ -207,6 +207,7 @@ def test_what_a_skill_lacks_is_asked_for(place: Place, name: str, kinds: list[st
     def decide(request: Json) -> Json:
         question = request["params"]["questions"][0]
         seen.append("secret" if question["isSecret"] else "install")
+        assert ("kept in memory for this session only" in question["question"]) == question["isSecret"]
         answer = "the-secret-value" if question["isSecret"] else "Continue anyway"
         return {"answers": {question["id"]: {"answers": [answer]}}}
 

@@ -278,3 +278,11 @@ def test_a_catalogue_that_is_none_is_refused(place: Place, content: str, reason:
 
     assert ended.status == 2
     assert f"cannot use the model catalogue `{catalog}`: {reason}" in ended.err
+
+
+def test_doctor_names_the_server_that_a_chatgpt_login_uses(place: Place) -> None:
+    with FakeIssuer() as issuer:
+        save_login(place, stored_login(issuer.give()))
+    ended = run(place, "doctor")
+    [line] = [line for line in ended.out.splitlines() if "`openai` at" in line]
+    assert "`openai` at https://chatgpt.com/backend-api/codex: key from" in line

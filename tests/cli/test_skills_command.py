@@ -350,3 +350,13 @@ def test_the_list_shows_which_layer_has_decided(place: Place) -> None:
     assert run(place, "skills", "enable", "fmt").status == 0
     listed = json.loads(run(place, "skills", "list", "--json").out)["skills"]
     assert [one["decided_by"]["layer"] for one in listed if one["name"] == "fmt"] == ["user"]
+
+
+def test_list_and_show_have_the_short_description_of_the_interface(place: Place) -> None:
+    place.configure(NO_BUNDLED)
+    path = add_skill(repo_root(place), "lint")
+    (path.parent / "agents").mkdir()
+    (path.parent / "agents/openai.yaml").write_text("interface:\n  short_description: Tidy the code\n")
+    [listed] = json.loads(run(place, "skills", "list", "--json").out)["skills"]
+    assert listed["short_description"] == "Tidy the code"
+    assert "Tidy the code" in run(place, "skills", "show", "lint").out

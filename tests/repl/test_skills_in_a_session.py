@@ -116,6 +116,30 @@ def texts_of(item: dict[str, Any]) -> list[str]:
     return [as_object(part).get("text", "") for part in as_list(item.get("content"))]
 
 
+def test_the_menu_offers_a_skill_that_was_made_a_moment_ago_and_it_is_called_new(place: Place) -> None:
+    with FakeResponses([say("Done.")]) as model:
+        trusted(place, model)
+        with Terminal(place, height=40) as terminal:
+            terminal.wait_for_prompt()
+            made = [
+                add_skill(root, name, skill_text(name, f"the {name}"))
+                for root, name in (
+                    (repo_root(place), "zz-one"),
+                    (place.home / ".agents/skills", "zz-two"),
+                    (place.repo / ".codex/skills", "zz-three"),
+                )
+            ]
+            terminal.type("$zz-")
+            for path in made:
+                terminal.wait_for(f"the {path.parent.name}")
+            terminal.type("one ")
+            terminal.type("go\r")
+            terminal.wait_for("Done.")
+            shown = "".join(terminal.whole.split())
+            assert "theskill`zz-one`isnewsincethelastturn" in shown
+            assert "haschangedsince" not in shown
+
+
 def test_the_menu_shows_the_argument_hint_and_a_slash_passes_arguments_on(place: Place) -> None:
     more = 'argument-hint: "[issue] [branch]"\narguments: [issue, branch]\neffort: high\n'
     body = "Work on $1, on the branch ${branch}. All: $ARGUMENTS."

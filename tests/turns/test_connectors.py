@@ -76,7 +76,7 @@ async def test_a_name_that_a_skill_and_a_connector_share_means_neither(place: Pl
             await watched.say(f"use [$notes]({place.codex_home}/skills/notes/SKILL.md)")
     assert plain == [
         "`$notes` is the name of a connector and a skill and asks for none: for a connector write"
-        " `[$notes](app://conn_2)`"
+        f" `[$notes](app://conn_2)`, for the skill `[$notes]({place.codex_home}/skills/notes/SKILL.md)`"
     ]
     bodies = [request.body for request in model.requests]
     assert ["mcp__s__note" in tool_names(body) for body in bodies] == [False, True, True]
@@ -120,6 +120,14 @@ async def test_connectors_are_made_and_switched_off_by_the_configuration(place: 
     assert first[-1] == "mcp__s__plain"
     assert second == [*first, "mcp__s__note"]
     assert "call refused" in output_parts(model.requests[2].body, "c")
+
+
+async def test_the_feature_apps_switches_all_connectors_off(place: Place) -> None:
+    top = known(place)
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, f"{top}\n[features]\napps = false\n") as watched:
+            await watched.say("use [$notes](app://conn_2) and $linear-tracker")
+    assert not {"mcp__s__note", "mcp__s__issue"} & set(tool_names(model.requests[0].body))
 
 
 @pytest.mark.parametrize(("mode", "ok"), [("approve", True), ("prompt", False)])

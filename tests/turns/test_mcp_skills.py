@@ -8,6 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from codex_py.protocol import events
 from codex_py.protocol.ops import Compact
 from codex_py.protocol.questions import ApprovalQuestion, McpInstallQuestion, McpServerWanted, Question
@@ -235,3 +237,20 @@ async def test_the_skill_search_is_offered_on_resume_if_it_was_before_and_only_t
                 (skill / "references").rmdir()
     offered = ["skill_search" in tool_names(request.body) for request in model.requests]
     assert offered == [False, True, False, True]
+
+
+@pytest.mark.parametrize("setting", ["ask", "always"])
+async def test_a_feature_switches_the_installation_of_servers_off(place: Place, setting: str) -> None:
+    add_skill(place, "one", odd_need("first"))
+    top = (
+        f"[skills]\ninstall_mcp_dependencies = '{setting}'\n[features]\nskill_mcp_dependency_install = false\n"
+        f"{NO_BUNDLED}"
+    )
+    with FakeResponses([say("done")]) as model:
+        async with watched_session(place, model, top, **ASKING) as watched:
+            seen = answers(watched, agree)
+            await watched.say("$one go")
+    assert seen == []
+    assert "mcp_servers" not in (place.codex_home / "config.toml").read_text()
+    [warning] = warnings(watched)
+    assert "is not configured" in warning

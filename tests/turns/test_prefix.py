@@ -122,6 +122,6 @@ async def test_the_user_hears_when_a_command_has_changed_a_skill(place: Place) -
                 await watched.say(f"{turn}")
     notices = [event.message for event in watched.of(events.Warned) if "skill" in event.message]
     assert notices == [
-        f"the skill `{path.parent.name}` has changed since the last turn (`{path}`); the model uses it as it is now"
-        for path in (changed, new)
+        f"the skill `lint` has changed since the last turn (`{changed}`); the model uses it as it is now",
+        f"the skill `new` is new since the last turn (`{new}`)",
     ]

@@ -135,3 +135,18 @@ async def test_turns_without_skills_leave_no_line(place: Place) -> None:
     add_skill(repo_root(place), "lint")
     await talk(place, "hello", "no")
     assert not (place.codex_home / "skills-usage.jsonl").exists()
+
+
+async def test_a_named_skill_that_cannot_be_loaded_is_a_failed_use(place: Place) -> None:
+    bad = add_skill(own_root(place), "bad", "---\nname: bad\n---\n")
+    gone = add_skill(repo_root(place), "gone")
+    denied = add_skill(repo_root(place), "denied")
+    top = f'[sandbox]\ndeny_read = ["{denied}"]\n'
+
+    def remove() -> None:
+        gone.write_bytes(b"---\nname: gone\ndescription: x\n---\n\xff\xfe")
+
+    await talk(place, "$gone", remove, "$bad and $gone", top=top)
+    failed = [(use["name"], use["scope"], use["path"], use["way"]) for use in entries(place) if use["kind"] == "failed"]
+    assert ("bad", "user", str(bad), "named") in failed
+    assert ("gone", "repo", str(gone), "named") in failed

@@ -249,3 +249,12 @@ async def test_a_variable_kept_from_commands_is_given_to_a_skill_of_the_users_ow
     expected = [injected(path), user("use $deploy"), command["item"], output]
     assert last.body == whole_body(place, last, *expected, skills=skill_list(line(path)))
     assert warnings(watched) == told
+
+
+async def test_a_feature_switches_the_question_for_variables_off(place: Place) -> None:
+    add_skill(repo_root(place), "deploy", needing("deploy"))
+    top = "[features]\nskill_env_var_dependency_prompt = false\n"
+    talked = await talk(place, "use $deploy", top=top, can_ask=True)
+    assert talked.warnings == [
+        "environment variable `DEPLOY_TOKEN` (deploys) is not set; skill `deploy` may not work without it"
+    ]

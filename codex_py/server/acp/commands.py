@@ -101,7 +101,7 @@ def _skill_commands(session: Session) -> Iterator[Json]:
     for skill in invocable(session.skills.catalog):
         if skill.name not in taken:
             hint = skill.options.argument_hint or "what to do with the skill"
-            yield _command_payload(skill.name, skill.short_description or skill.description, hint)
+            yield _command_payload(skill.name, skill.short or skill.description, hint)
 
 
 def _command_payload(name: str, purpose: str, hint: str) -> Json:
@@ -179,7 +179,7 @@ async def _mcp(to: CommandTarget, request: CommandRequest) -> None:
 
 async def _skills(to: CommandTarget, request: CommandRequest) -> None:
     skills = invocable(to.thread.session.skills.catalog)
-    rows = tuple((f"${skill.name}", skill.short_description or skill.description) for skill in skills)
+    rows = tuple((f"${skill.name}", skill.short or skill.description) for skill in skills)
     _show(to, FactSection("Skills", rows or (("", "none"),)))
 
 

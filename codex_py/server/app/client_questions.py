@@ -28,7 +28,7 @@ from codex_py.protocol.questions import (
     QuestionAnswer,
     SecretQuestion,
 )
-from codex_py.render.questions import secret_text, word_project_servers
+from codex_py.render.questions import MEMORY_NOTE, secret_text, word_project_servers
 from codex_py.rollout.patch_text import changes_in_patch
 from codex_py.server.app import items
 from codex_py.server.app.event_translator import EventTranslator
@@ -294,7 +294,8 @@ def _read_form(answer: Mapping[str, Any]) -> FormReply | None:
 
 
 def _secret_choice(question: SecretQuestion) -> _QuestionPayload:
-    payload = _question_object(question.id, question.name, secret_text(question), None, is_secret=True)
+    text = f"{secret_text(question)} {MEMORY_NOTE}"
+    payload = _question_object(question.id, question.name, text, None, is_secret=True)
     return _single(payload, lambda answer: answer or None)
 
 

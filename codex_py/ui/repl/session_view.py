@@ -169,8 +169,8 @@ class SessionView:
         if context.launch.loaded.project_root is not None:
             tasks.start(files.prepare())
         self.sources: Sequence[MenuSource] = (
-            CommandSource(self._commands, context.catalog, context.find_prompts),
-            SkillSource(context.catalog),
+            CommandSource(self._commands, context.catalog, context.look_again),
+            SkillSource(context.catalog, context.look_again),
             files,
             ShellSource(composer.history.latest_first),
         )

@@ -13,7 +13,7 @@ from codex_py.core.session import Session
 from codex_py.core.session_settings import read_check
 from codex_py.paths import short_path
 from codex_py.programs import ProgramFinder, program_finder
-from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted
+from codex_py.protocol.events import Event, TurnCompleted, TurnFailed, TurnInterrupted, TurnStarted
 from codex_py.protocol.ops import Op
 from codex_py.protocol.policy import extra_roots, mode_of
 from codex_py.protocol.value import Value
@@ -176,6 +176,7 @@ class CommandContext:
         began_without = mode_of(session.settings.sandbox_policy) == "danger-full-access"
         self.accepts_full_access = began_without or launch.accepts_full_access
         self.prompts: Sequence[PromptFile] = ()
+        self._in_turn = False
         self.reload()
 
     @property
@@ -214,6 +215,10 @@ class CommandContext:
         self.session.skills.refresh(settings.cwd, settings.model.known_window)
         self.find_prompts()
 
+    def look_again(self) -> None:
+        """Look at the commands again, and between turns at the skills."""
+        self.find_prompts() if self._in_turn else self.reload()
+
     def find_prompts(self) -> None:
         """Look for the user's own commands again."""
         launch = self.launch
@@ -222,7 +227,10 @@ class CommandContext:
     def note_event(self, event: Event) -> None:
         """A listener of the session."""
         match event:
+            case TurnStarted():
+                self._in_turn = True
             case TurnCompleted() | TurnFailed() | TurnInterrupted():
+                self._in_turn = False
                 self.reload()
             case _:
                 pass

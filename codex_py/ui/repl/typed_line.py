@@ -42,11 +42,13 @@ class SkillSource:
     empty = ""
     total = 0
 
-    def opened(self) -> None:
-        """The menu opens."""
-
-    def __init__(self, catalog: Callable[[], SkillCatalog]) -> None:
+    def __init__(self, catalog: Callable[[], SkillCatalog], look_again: Callable[[], None]) -> None:
         self._catalog = catalog
+        self._look_again = look_again
+
+    def opened(self) -> None:
+        """The menu opens: what is offered is what there is now."""
+        self._look_again()
 
     def word_at(self, before: str) -> MenuWord | None:
         # In a line for the shell that is a variable.
@@ -176,8 +178,7 @@ def _texts_of(skill: Skill) -> tuple[str, ...]:
 
 def _skill_offer(skill: Skill, *, sign: str = "$") -> MenuOffer:
     shown = skill.interface.display_name if skill.interface else None
-    short = (skill.interface.short_description if skill.interface else None) or skill.short_description
-    about = short or skill.description
+    about = skill.short or skill.description
     hint = f"{skill.options.argument_hint}  " if skill.options.argument_hint else ""
     title = hint + (f"{shown} · {about}" if shown and shown != skill.name else about)
     chip = PickedSkill(skill.name, skill.path)

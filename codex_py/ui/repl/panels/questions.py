@@ -29,6 +29,7 @@ from codex_py.protocol.questions import (
 from codex_py.render.entry import to_fragments
 from codex_py.render.patch import render_proposal
 from codex_py.render.questions import (
+    MEMORY_NOTE,
     NO_ANSWER,
     WRITE_ANSWER,
     QuestionWording,
@@ -185,9 +186,7 @@ def secret_form(question: SecretQuestion) -> Form:
 def _about_secret(question: SecretQuestion) -> Iterator[TextLine]:
     if question.why:
         yield TextLine(question.why)
-    yield TextLine(
-        "Kept in memory for this session only; the model does not see it. Esc goes on without it.", "menu.note"
-    )
+    yield TextLine(f"{MEMORY_NOTE} Esc goes on without it.", "menu.note")
 
 
 async def _ask_choice(question: ChoiceQuestion, asker: FormAsker, *, armed: bool) -> str | None:
