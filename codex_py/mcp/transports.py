@@ -257,11 +257,11 @@ class _CheckedStream(httpx2.AsyncByteStream):
                 yield chunk
             else:
                 # An escape is never cut in two at the end of a line.
-                lines, newline, rest = chunk.rpartition(b"\n")
-                if newline:
-                    yield without_lone_surrogates(b"".join([*pieces, lines, newline]))
+                ended = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+                if ended:
+                    yield without_lone_surrogates(b"".join([*pieces, chunk[:ended]]))
                     pieces, size = [], size if self._is_bounded else 0
-                pieces.append(rest)
+                pieces.append(chunk[ended:])
         if pieces:
             yield without_lone_surrogates(b"".join(pieces))
 

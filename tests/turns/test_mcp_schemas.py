@@ -13,7 +13,8 @@ from jsonschema import Draft202012Validator
 from codex_py.protocol import events
 from tests.support.fake_responses import FakeResponses, Json, call, say
 from tests.support.home import Place
-from tests.support.mcp_servers import odd
+from tests.support.mcp_http import McpOverHttp
+from tests.support.mcp_servers import odd, server
 from tests.support.mcp_turns import output_parts, texts, warnings
 from tests.support.session import watched_session
 
@@ -214,3 +215,11 @@ async def test_half_a_character_in_an_answer_is_replaced(place: Place, tmp_path:
         async with watched_session(place, model, odd("s", "half", tool_timeout_sec=5)) as watched:
             await watched.say("go")
     assert texts(output_parts(model.requests[1].body, "c")) == ["a \ufffd b \ufffd \U0001f600 \\ud83d"]
+
+
+async def test_half_a_character_in_an_answer_over_http_is_replaced(place: Place) -> None:
+    with McpOverHttp() as remote, FakeResponses([call("c", "mcp__s__whoami", {})], [say("done")]) as model:
+        remote.answer = "a \ud83d b"
+        async with watched_session(place, model, server("s", url=remote.url)) as watched:
+            await watched.say("go")
+    assert texts(output_parts(model.requests[1].body, "c")) == ["a \ufffd b"]
