@@ -42,7 +42,7 @@ class McpOverHttp:
         # What happens elsewhere while a token is refused.
         self.when_refused: Callable[[], Any] | None = None
         # The text of a call without an authorization.
-        self.answer = "nobody"
+        self.text = "nobody"
         self._login, self._headers, self._mcp = login, dict(headers or {}), mcp
         self._tokens: list[str] = []
         self._codes: dict[str, Json] = {}
@@ -179,7 +179,7 @@ class McpOverHttp:
             case "tools/call" if message["params"]["name"] == "huge":
                 result = {"content": [{"type": "text", "text": "z" * 17_000_000}]}
             case "tools/call":
-                result = {"content": [{"type": "text", "text": headers.get("authorization", self.answer)}]}
+                result = {"content": [{"type": "text", "text": headers.get("authorization", self.text)}]}
             case _ if "id" not in message:
                 return 202, None, {}
             case _:

@@ -219,7 +219,7 @@ async def test_half_a_character_in_an_answer_is_replaced(place: Place, tmp_path:
 
 async def test_half_a_character_in_an_answer_over_http_is_replaced(place: Place) -> None:
     with McpOverHttp() as remote, FakeResponses([call("c", "mcp__s__whoami", {})], [say("done")]) as model:
-        remote.answer = "a \ud83d b"
+        remote.text = "a \ud83d b"
         async with watched_session(place, model, server("s", url=remote.url)) as watched:
             await watched.say("go")
     assert texts(output_parts(model.requests[1].body, "c")) == ["a \ufffd b"]
