@@ -96,6 +96,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
         "protocol",
         "text",
         "config",
+        "context",
         "core",
         "services",
         "auth",
@@ -146,7 +147,7 @@ COMMAND_LINES: Final = {
 
 # What happens while a module is imported, and has to: an interrupt ends the console script before there is anything to
 # tell, and the library's fork server can only import.
-AT_IMPORT: Final = {"batch/preloaded.py", "cli/entry.py"}
+AT_IMPORT: Final = {"cli/entry.py", "cli/preloaded.py"}
 
 # Imports that wait for their first use: (module, what it imports there).
 LAZY: Final = {

@@ -6,13 +6,14 @@ A command is a `codex-py` command line; its stdout is read line by line, and its
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from codex_py.errors import UserError
 from codex_py.text.files import os_reason
@@ -20,6 +21,9 @@ from codex_py.text.files import os_reason
 _STOP_SECONDS: Final = 8.0
 _START_SECONDS: Final = 0.5
 _LINE_BYTES: Final = 1024 * 1024
+_PR_SET_PDEATHSIG: Final = 1
+# Modules of the current directory are not ours: `-P`.
+WORKER: Final = (sys.executable, "-P", "-m", "codex_py.cli.worker")
 OnLine = Callable[[bytes], None]
 
 
@@ -95,8 +99,7 @@ class ProcessEngine:
 
     async def run(self, job: Job, on_line: OnLine | None) -> int:
         """As `Engine` says."""
-        # Modules of the current directory are not ours: `-P`.
-        command = (sys.executable, "-P", "-m", "codex_py.batch.worker", str(os.getpid()), *job.arguments)
+        command = (*WORKER, str(os.getpid()), *job.arguments)
         try:
             with (job.stdin or Path(os.devnull)).open("rb") as stdin, job.log.open("ab") as log:
                 process = await asyncio.create_subprocess_exec(
@@ -151,3 +154,11 @@ async def _awaited(wait: Callable[[], object]) -> None:
     result = wait()
     if asyncio.iscoroutine(result):
         await result
+
+
+def end_with(has_parent: Callable[[], bool] | Literal[False]) -> None:
+    """Be asked to stop when the parent ends. Leave at once if it has ended already."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if not (has_parent and has_parent()):
+        os._exit(128 + signal.SIGTERM)

@@ -9,39 +9,47 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import shutil
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from io import TextIOWrapper
+from multiprocessing import forkserver, util
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from types import ModuleType
 from typing import Final, NamedTuple, NoReturn
 
-from codex_py.batch.engine import Engine, GatedEngine, Job, OnLine, ProcessEngine, read_lines, stop_process
-from codex_py.batch.worker import can_be_warm, end_with, safe_environment, warm_up
+from codex_py.batch.engine import Engine, GatedEngine, Job, OnLine, ProcessEngine, end_with, read_lines, stop_process
 
+# In the environment of the parent: the directory with its socket, which it removes when it ends.
+SOCKETS_VARIABLE: Final = "CODEX_PY_BATCH_SOCKETS"
+_PRELOADED: Final = "codex_py.cli.preloaded"
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
 _BEGAN: Final = b"began\n"
 _LAST_LINES_SECONDS: Final = 2.0
 
 
-def open_local_engine(env: Mapping[str, str]) -> Engine:
-    """The engine for this machine; `env` is the environment of its processes."""
+def open_local_engine(env: Mapping[str, str], run_task: Callable[[], NoReturn]) -> Engine:
+    """The engine for this machine; `env` is the environment of its processes.
+
+    `run_task` is called in a fork, as the program with the arguments in `sys.argv`.
+    """
     plain = ProcessEngine(env)
-    return GatedEngine(WarmEngine(env, plain) if can_be_warm() else plain)
+    return GatedEngine(WarmEngine(env, run_task, plain) if _can_be_warm() else plain)
 
 
 class WarmEngine:
     """Runs jobs in forks of a warm parent; with `plain` where that fails."""
 
-    def __init__(self, env: Mapping[str, str], plain: Engine) -> None:
+    def __init__(self, env: Mapping[str, str], run_task: Callable[[], NoReturn], plain: Engine) -> None:
         self._env = dict(env)
+        self._run_task = run_task
         self._plain = plain
         self._works = True
         self._context = multiprocessing.get_context("forkserver")
-        warm_up()
+        _warm_up()
 
     async def run(self, job: Job, on_line: OnLine | None) -> int:
         """As `Engine` says."""
@@ -66,16 +74,54 @@ class WarmEngine:
             shows_lines=on_line is not None,
             env=self._env,
         )
-        process = self._context.Process(target=_play, args=(start, writer), daemon=True)
+        process = self._context.Process(target=_play, args=(start, writer, self._run_task), daemon=True)
         with reader:
             try:
-                with _without_script(), safe_environment():
+                with _without_script(), _safe_environment():
                     process.start()
             except (OSError, EOFError, RuntimeError):
                 return None
             finally:
                 writer.close()
             return await _follow(process, os.dup(reader.fileno()), on_line)
+
+
+def _warm_up() -> None:
+    """Start the parent, which loads the program meanwhile, unless it runs."""
+    if not _can_be_warm():
+        return
+    forkserver.set_forkserver_preload([_PRELOADED])
+    with _safe_environment():
+        try:
+            forkserver.ensure_running()
+        except OSError:
+            # A path that is too long for a socket, for one; tasks are plain processes then.
+            shutil.rmtree(os.environ[SOCKETS_VARIABLE], ignore_errors=True)
+
+
+def _can_be_warm() -> bool:
+    """Whether tasks can be forked here."""
+    # The library starts Python with the current directory on its path, unless a variable says otherwise.
+    return sys.platform == "linux" and (sys.flags.safe_path or not sys.flags.ignore_environment)
+
+
+@contextmanager
+def _safe_environment() -> Generator[None]:
+    """The environment in which the library may start its Python programs.
+
+    They load no modules from the current directory, which may be a project of others, and know what to remove.
+    """
+    own = {_SAFE_PATH: "1", SOCKETS_VARIABLE: util.get_temp_dir()}
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
@@ -134,7 +180,7 @@ class _Start(NamedTuple):
     env: dict[str, str]
 
 
-def _play(start: _Start, writer: Connection) -> NoReturn:
+def _play(start: _Start, writer: Connection, run_task: Callable[[], NoReturn]) -> NoReturn:
     """Be the process of a job, as if it had been started by itself."""
     status = 1
     try:
@@ -155,8 +201,7 @@ def _play(start: _Start, writer: Connection) -> NoReturn:
         sys.stdin = sys.__stdin__ = _text(0, "r", "surrogateescape")
         sys.stdout = sys.__stdout__ = _text(1, "w", "surrogateescape")
         sys.stderr = sys.__stderr__ = _text(2, "w", "backslashreplace")
-        # Its import prepares for signals, so it comes last.
-        import_module("codex_py.cli.entry").main()
+        run_task()
     finally:
         os._exit(status)
 

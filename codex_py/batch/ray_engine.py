@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.batch.engine import Job, OnLine
+from codex_py.batch.engine import WORKER, Job, OnLine
 from codex_py.errors import UserError
 from codex_py.text.sanitize import sanitize_line
 
@@ -68,7 +67,7 @@ def run_on_node(
     arguments: tuple[str, ...], cwd: str, stdin: str, log: str, logs_output: bool, env: Mapping[str, str]
 ) -> int:
     """Run a job here, to its end; it ends when this process does."""
-    command = (sys.executable, "-P", "-m", "codex_py.batch.worker", str(os.getpid()), *arguments)
+    command = (*WORKER, str(os.getpid()), *arguments)
     with Path(stdin).open("rb") as source, Path(log).open("ab") as messages:
         process = subprocess.Popen(
             command,

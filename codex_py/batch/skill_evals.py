@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.batch.local_engine import open_local_engine
+from codex_py.batch.engine import Engine
 from codex_py.batch.skill_judge import QUIET, ExecRunner, judge_run
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.errors import CodexError, UserError
@@ -50,11 +50,10 @@ class EvalPlan(Value):
         return [(case, arm) for case in self.cases for _ in range(self.runs or case.runs or 1) for arm in arms]
 
 
-async def run_evals(plan: EvalPlan, report: Callable[[EvalRun], None]) -> EvalResult:
+async def run_evals(plan: EvalPlan, engine: Engine, report: Callable[[EvalRun], None]) -> EvalResult:
     """Run every case in each arm as often as it says; `report` is called for each run. Raises `UserError`."""
     left = plan.max_usd
     slots = asyncio.Semaphore(plan.jobs)
-    engine = open_local_engine(plan.config.env)
 
     async def run(case: EvalCase, arm: Arm) -> EvalRun:
         nonlocal left

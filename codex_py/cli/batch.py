@@ -33,6 +33,7 @@ from codex_py.cli.options import (
     amount,
     count,
 )
+from codex_py.cli.worker import run_task
 from codex_py.errors import UsageError, UserError
 from codex_py.model.retry import PACE_VARIABLE, Pace
 from codex_py.protocol.failures import failure_code
@@ -221,7 +222,9 @@ async def _run(options: argparse.Namespace, tasks: list[Task], out: OutputDirect
     pace.create()
     env = {**os.environ, PACE_VARIABLE: str(out.path / _PACE)}
     uploader = Uploader(options.upload) if options.upload is not None else None
-    engine = RayEngine(env, options.ray_cpus or _RAY_CPUS) if options.engine == "ray" else open_local_engine(env)
+    engine = (
+        RayEngine(env, options.ray_cpus or _RAY_CPUS) if options.engine == "ray" else open_local_engine(env, run_task)
+    )
     settings = RunSettings(
         cwd=Path.cwd(),
         defaults=_defaults(options),

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from codex_py.batch.local_engine import open_local_engine
 from codex_py.batch.skill_evals import EvalPlan, run_evals
 from codex_py.cli.console import aligned, print_json, print_note
 from codex_py.cli.skill_choice import Cwd, Target, choose_skills, look_here
 from codex_py.cli.typer_command import Json, Overrides, Profile
+from codex_py.cli.worker import run_task
 from codex_py.core.build import OFFLINE_PROVIDER
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.usage import describe_usd
@@ -73,7 +75,7 @@ def test_skill(
         prompt = prompt if len(prompt) <= _SHOWN else f"{prompt[: _SHOWN - 1]}…"
         print_note(f"{done}/{total} {eval_run.arm} the skill: {prompt}: {_state(eval_run)}")
 
-    result = asyncio.run(run_evals(plan, report))
+    result = asyncio.run(run_evals(plan, open_local_engine(config.env, run_task), report))
     if as_json:
         print_json(_object(plan, result))
     else:

@@ -139,7 +139,7 @@ def test_where_no_warm_parent_can_be_tasks_are_plain_processes(place: Place, tmp
     directory = tmp_path / ("x" * 120)
     directory.mkdir()
     with hanging(place.with_env(TMPDIR=str(directory)), tmp_path / "out") as (running, _):
-        workers = [pid for pid in children_of(running.pid) if "codex_py.batch.worker" in words_of(pid)]
+        workers = [pid for pid in children_of(running.pid) if "codex_py.cli.worker" in words_of(pid)]
         assert len(workers) == 2
 
 

@@ -36,7 +36,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 # Both act as soon as they are loaded, which is for each process to do: they prepare for signals, and for its end.
 _ENTRY: Final = "codex_py.cli.entry"
-_PARENT_OF_TASKS: Final = "codex_py.batch.preloaded"
+_PARENT_OF_TASKS: Final = "codex_py.cli.preloaded"
 # Put on the process before its command line is played.
 _FILTER: Final = "/no_namespaces.py"
 # Loaded by many command lines, but only when they come to it.

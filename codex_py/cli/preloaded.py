@@ -1,7 +1,4 @@
-"""Loads what runs need, into the parent that they are forked from; imported there and nowhere else.
-
-The modules are named, not imported by statements: a front end does not know the command line above it.
-"""
+"""Loads what tasks of a batch need, into the process that they are forked from; imported there and nowhere else."""
 
 from __future__ import annotations
 
@@ -15,14 +12,16 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
-from codex_py.batch.worker import SOCKETS_VARIABLE
+from codex_py.batch.local_engine import SOCKETS_VARIABLE
+from codex_py.cli.exec_parser import exec_parser
+from codex_py.context.environment import local_timezone
 from codex_py.model.prices import TABLE, PriceQuery, PriceTable
 from codex_py.model.wires import WIRES
 from codex_py.protocol.readable import is_host_text, without_pictures, without_plan_tags
 from codex_py.text.credentials import is_secret
 
 _MODULES: Final = (
-    *("codex_py.batch.local_engine", "codex_py.cli.main", "codex_py.cli.exec", "codex_py.cli.exec_runs"),
+    *("codex_py.cli.worker", "codex_py.cli.exec", "codex_py.cli.exec_runs"),
     *("codex_py.checkpoints.session", "codex_py.core.resume", "codex_py.core.mentions", "codex_py.core.skill_finder"),
     *("codex_py.core.tool_runtime", "codex_py.skills.scan", "codex_py.shell.reading"),
     *(module for module, _ in WIRES.values()),
@@ -44,8 +43,8 @@ for _name in _MODULES:
         import_module(_name)
 # Every run would set up OpenSSL and compile these patterns for itself.
 ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-import_module("codex_py.cli.exec_parser").exec_parser().read(("--artifacts=DIR", "--json", "-"))
-import_module("codex_py.context.environment").local_timezone({"TZ": "UTC"})
+exec_parser().read(("--artifacts=DIR", "--json", "-"))
+local_timezone({"TZ": "UTC"})
 is_secret("NAME", "an-example1")
 PriceTable.read(TABLE).find(PriceQuery("a model of no provider"))
 for _text_of in (is_host_text, without_plan_tags, without_pictures):
