@@ -85,21 +85,23 @@ class FileReader:
         """The state of a file, its content stored; None when nothing is there that is stored."""
         if self._parents is None:
             return None
+        unreadable = Entry(stat.S_IFREG, mark=b"unreadable")
         try:
             directory, name = self._parents.of(path)
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
             if not is_ordinary(status.st_mode):
                 return None
+            unreadable = Entry(status.st_mode, mark=_mark(status))
             return self._stored(directory, name, status, path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            # A link on the way, or a file that may not be read: it is there, and stays as it is.
+            # A link on the way, or a file that cannot be read or stored: it is there, and stays as it is.
             self._uncovered.append(f"`{os.fsdecode(path)}` ({(error.strerror or str(error)).lower()})")
-            return Entry(0, mark=b"unreadable")
+            return unreadable
 
     def _stored(self, directory: int, name: bytes, status: os.stat_result, path: bytes) -> Entry:
-        mark = b"%d-%d" % (status.st_size, status.st_mtime_ns)
+        mark = _mark(status)
         is_large = status.st_size > self._caps.file_bytes
         is_over = self._files >= self._caps.files or self._bytes + status.st_size > self._caps.bytes
         if self._what and (is_large or is_over):
@@ -122,6 +124,10 @@ class FileReader:
         is_settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _RACY_NANOSECONDS
         self._seen[where] = [signature if is_settled else None, stored, oid.decode()]
         return Entry(status.st_mode, oid, stored.encode(), mark)
+
+
+def _mark(status: os.stat_result) -> bytes:
+    return b"%d-%d" % (status.st_size, status.st_mtime_ns)
 
 
 def git_hash(content: bytes) -> bytes:

@@ -16,7 +16,7 @@ import pytest
 from tests.support.fake_responses import FakeResponses, call, custom_call, repeat, say
 from tests.support.home import Place
 from tests.support.hostile import hostile_repository
-from tests.support.process import Finished, run
+from tests.support.process import COMMAND, Finished, run
 
 WRITES = ("-s", "workspace-write")
 
@@ -618,3 +618,33 @@ def test_a_store_that_goes_away_in_the_middle_of_a_turn(place: Place, is_pruned:
         ]
         assert "1 file changed" in ended.err
         assert rewind(place, 1)["deleted"] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("command", "left", "uncovered"),
+    [
+        ("echo small > big.bin; echo new > other.txt", b"small\n", ["big.bin"]),
+        ("rm big.bin; echo new > other.txt", None, ["big.bin"]),
+        ("chmod 600 big.bin; echo new > other.txt", "whole", ["big.bin"]),
+        ("echo new > other.txt", "whole", []),
+    ],
+)
+def test_a_file_that_could_not_be_stored_is_left_alone_and_named(
+    place: Place, command: str, left: bytes | str | None, uncovered: list[str]
+) -> None:
+    """Here for a limit on the size of files; a full disk and a file that may not be read are the same."""
+    content = os.urandom(2 * 1024 * 1024)
+    big = place.repo / "big.bin"
+    big.write_bytes(content)
+    big.chmod(0o644)
+    with FakeResponses(shell(command), [say("done")]) as model:
+        place.use_model(model.base_url)
+        line = 'ulimit -f 1024; exec "$0" "$@"'
+        words = ["/bin/bash", "-c", line, COMMAND, "exec", *WRITES, "go on"]
+        ended = subprocess.run(words, env=place.env, cwd=place.repo, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "big.bin" in ended.stderr
+    done = rewind(place, 1)
+    assert done.get("uncovered", []) == uncovered, done
+    assert (big.read_bytes() if big.exists() else None) == (content if left == "whole" else left)
+    assert not (place.repo / "other.txt").exists()
