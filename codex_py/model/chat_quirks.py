@@ -21,7 +21,8 @@ class ChatQuirks(Value):
 
     `limit` and `effort` are the fields for the limit on an answer and for how much to think, `effort` is `reasoning`
     for an object of that name. `reasoning` is the field in which a model gets its own reasoning back, empty for one
-    that does not; `details` says that it gets `reasoning_details` back, `extras` the `extra_content` of its calls.
+    that does not; `details` says that it gets `reasoning_details` back, `extras` the `extra_content` of its calls,
+    `signed` whether with the signatures of the session.
     `parallel` says so when calls may be parallel, `cache_key` names the cache. `alternates` is for servers where
     a message of the user's must follow one of the model's. `id_length` is exact where `plain_ids` asks for letters and
     digits only. `echoes` says that the calls of an answer go back with its reasoning in the field that it came in.
@@ -35,6 +36,7 @@ class ChatQuirks(Value):
     echoes: bool = True
     details: bool = False
     extras: bool = False
+    signed: bool = True
     parallel: bool = False
     cache_key: bool = False
     verbosity: bool = False
@@ -96,7 +98,12 @@ _LESSONS: Final[tuple[tuple[tuple[str, ...], dict[str, object]], ...]] = (
     (("response mime type",), {"schema": "prompt"}),
     (("reasoning_content", "passed back"), {"reasoning": "reasoning_content"}),
     (("missing", "reasoning_content"), {"reasoning": "reasoning_content"}),
+    (("missing", "thought", "signature"), {"extras": True}),
+    (("thought", "signature"), {"signed": False, "details": False}),
+    (("signature",), {"signed": False, "details": False}),
+    (("reasoning_details",), {"details": False}),
     (("reasoning",), {"echoes": False}),
+    (("thinking",), {"echoes": False}),
     (("roles must alternate",), {"alternates": True}),
     (("unexpected role 'user'",), {"alternates": True}),
     (("tool call id", "length of 9"), {"plain_ids": True, "id_length": 9}),

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Set
 from typing import Any, Final
 
+from codex_py.model.wordings import says_too_long
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.failures import FailureCode
 
@@ -17,13 +18,17 @@ NO_MODEL: Final = "model_not_found"
 _NO_CREDIT: Final = "insufficient_quota"
 NO_QUOTA: Final = frozenset({"usage_limit_reached", _NO_CREDIT, "usage_not_included"})
 _MAX_MESSAGE: Final = 500
-# The same in the words of llama.cpp, of vLLM, of Anthropic and of those who copied OpenAI's sentence without its code.
-_TOO_LONG_TYPES: Final = frozenset({TOO_LONG, "exceed_context_size_error", "request_too_large"})
-_TOO_LONG_MESSAGES: Final = (
-    "maximum context length",
-    "exceeds the available context size",
-    "exceeds the context window",
-    *("prompt is too long", "exceed context limit"),
+# The same as a code of llama.cpp, Anthropic, LiteLLM, GitHub and z.ai.
+_TOO_LONG_CODES: Final = frozenset(
+    {
+        TOO_LONG,
+        "exceed_context_size_error",
+        "request_too_large",
+        "ContextWindowExceededError",
+        "tokens_limit_reached",
+        "model_context_window_exceeded",
+        "1261",
+    }
 )
 
 # Patterns stay text: compiling them is work for the day something fails, not for every start.
@@ -54,7 +59,7 @@ _OVERLOADS: Final = frozenset(
 def failure_in(code: str, words: Set[str], status: int = 0) -> FailureCode:
     """Which failure an error is, by the server's words for it and the status of its answer, 0 within a stream."""
     words = {*words, code}
-    if code == TOO_LONG or status == 413:
+    if code == TOO_LONG:
         return "context_length"
     if words & NO_QUOTA or status == 402 or "billing_error" in words:
         return "quota"
@@ -109,7 +114,7 @@ def code_of(error: Mapping[str, Any], message: str, status: int = 0) -> str:
     server does not have the model, and that for an account without credit where the server has only a sentence for it.
     """
     codes, sentence = codes_of(error), message_of(error)
-    if codes & _TOO_LONG_TYPES or any(words in message.lower() for words in _TOO_LONG_MESSAGES):
+    if _is_too_long(codes, message, status):
         return TOO_LONG
     gone = {404: _MISSING, 410: _MISSING, 0: _GONE_WORDS, 400: _GONE_WORDS}.get(status)
     if codes & _GONE_MODELS or (gone and re.search(gone, sentence)):
@@ -119,8 +124,19 @@ def code_of(error: Mapping[str, Any], message: str, status: int = 0) -> str:
     return on_one_line(str(error.get("code") or error.get("type") or ""), 60)
 
 
+def _is_too_long(codes: Set[str], message: str, status: int) -> bool:
+    if codes & _TOO_LONG_CODES or status == 413:
+        return True
+    if codes & (_RATE | NO_QUOTA) or not (status in (0, 400, 422) or status >= 500):
+        return False
+    return says_too_long(message)
+
+
 def message_of(error: Mapping[str, Any]) -> str:
-    """The message of an error, on one line; empty where it says nothing."""
+    """The message of an error, on one line, with that of the server behind a router; empty where it says nothing."""
+    raw = as_object(error.get("metadata")).get("raw")
+    if isinstance(raw, str) and raw.strip():
+        return on_one_line(f"{error.get('message') or 'refused'}: {raw}")
     for key in ("message", "detail", "msg"):
         value = error.get(key)
         if isinstance(value, str) and (line := on_one_line(value)):

@@ -28,6 +28,7 @@ from codex_py.model.error_bodies import (
     on_one_line,
     plain_text,
 )
+from codex_py.model.wordings import cut_reason, names_answer_limit
 from codex_py.protocol.usage import RequestCost, TokenUsage
 from codex_py.protocol.value import Value
 
@@ -39,8 +40,6 @@ _FAR_AWAY: Final = 10 * 365 * 86400.0
 FILTERED: Final = "content_filter"
 REFUSED: Final = "refusal"
 ANSWER_LIMIT: Final = "max_output_tokens"
-# How servers name the limit on an answer when they refuse it.
-_ANSWER_LIMITS: Final = (ANSWER_LIMIT, "max_tokens", "max_completion_tokens", "in the completion")
 RETRIED_STATUSES: Final = frozenset({408, 409, 425, 429})
 _FINAL_CODES: Final = NO_QUOTA | {
     TOO_LONG,
@@ -168,13 +167,30 @@ def incomplete_answer(reason: str, *, guides: bool = False) -> IncompleteAnswer:
     """An answer that the server has ended early. One that has reached its limit would reach it again, and one that was
     filtered would be filtered again, unless `guides` says that the model is sent advice before it is asked again.
     """
+    if (cut := cut_answer(reason)) is not None:
+        return cut
     shown = on_one_line(reason, 60) or "unknown"
     return IncompleteAnswer(
         f"the answer is incomplete, the server's reason: `{shown}`",
-        retryable=guides if reason == FILTERED else reason != ANSWER_LIMIT,
+        retryable=guides or reason != FILTERED,
         streaming=True,
         code=shown,
-    ).counted_as({FILTERED: "refused", ANSWER_LIMIT: "context_length"}.get(shown, ""))
+    ).counted_as("refused" if shown == FILTERED else "")
+
+
+def cut_answer(reason: str) -> IncompleteAnswer | None:
+    """An answer that was cut off at a limit, by the server's word for why it ended; None for another reason.
+
+    One that filled the context window has the code `TOO_LONG`: a compaction makes room.
+    """
+    match cut_reason(reason):
+        case "window":
+            message, code = "the answer is incomplete: the context window of the model is full", TOO_LONG
+        case "answer":
+            message, code = f"the answer is incomplete, the server's reason: `{on_one_line(reason, 60)}`", ANSWER_LIMIT
+        case _:
+            return None
+    return IncompleteAnswer(message, retryable=False, streaming=True, code=code).counted_as("context_length")
 
 
 def refused_answer(reason: str) -> IncompleteAnswer:
@@ -188,26 +204,28 @@ def refused_answer(reason: str) -> IncompleteAnswer:
     ).counted_as("refused")
 
 
-def full_window() -> IncompleteAnswer:
-    """An answer that ended because the context window is full; a compaction makes room."""
-    message = "the answer is incomplete: the context window of the model is full"
-    return IncompleteAnswer(message, retryable=False, streaming=True, code=TOO_LONG).counted_as("context_length")
-
-
-def answer_limit_reached(model: str, tokens: int) -> IncompleteAnswer:
-    """An answer that ended at the limit this program has sent."""
-    return IncompleteAnswer(
-        f"the answer is incomplete: it reached the limit of {tokens:,} output tokens, which `max_output_tokens` and "
-        f'`context_window` under `[models."{on_one_line(model, 100)}"]` set',
-        retryable=False,
-        streaming=True,
-        code=ANSWER_LIMIT,
-    ).counted_as("context_length")
+def answer_limit_reached(error: IncompleteAnswer, model: str, limit: int | None) -> IncompleteAnswer:
+    """An answer that ended at its limit, with that in the message: what this program has sent, or the server's own,
+    which is as much as the server has counted. The error itself where neither is known.
+    """
+    if limit is not None:
+        message = (
+            f"the answer is incomplete: it reached the limit of {limit:,} output tokens, which `max_output_tokens` and "
+            f'`context_window` under `[models."{on_one_line(model, 100)}"]` set'
+        )
+    elif error.usage is not None and error.usage.output_tokens:
+        message = (
+            f"the answer is incomplete: it reached the server's limit of {error.usage.output_tokens:,} output tokens"
+        )
+    else:
+        return error
+    reached = IncompleteAnswer(message, retryable=False, streaming=True, code=ANSWER_LIMIT)
+    return reached.counted_as("context_length").with_usage(error.usage)
 
 
 def refuses_answer_limit(status: int, failure: ModelError) -> bool:
     """Whether a server has refused a request because of the limit on its answer."""
-    return status in (400, 422) and any(name in str(failure) for name in _ANSWER_LIMITS)
+    return status in (400, 422) and names_answer_limit(str(failure))
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:

@@ -99,9 +99,9 @@ class ProviderClient:
                 async for event in events:
                     yield event
         except ModelError as error:
-            limit = prompt.max_output_tokens
-            if isinstance(error, IncompleteAnswer) and error.code == ANSWER_LIMIT and self._limits_answers and limit:
-                error = answer_limit_reached(prompt.model, limit).with_usage(error.usage)
+            if isinstance(error, IncompleteAnswer) and error.code == ANSWER_LIMIT:
+                limit = prompt.max_output_tokens if self._limits_answers else None
+                error = answer_limit_reached(error, prompt.model, limit)
             raise self._redacted(error) from error.__cause__
 
     @property
@@ -188,12 +188,13 @@ class ProviderClient:
                 prompt = prompt.replace(pictures=False)
                 body = self._encoded(prompt)
                 continue
-            if self._limits_answers and refuses_answer_limit(response.status_code, failure):
-                # Some servers take no limit, or none above their own.
-                self._limits_answers = False
+            if self._wire.adapt(response.status_code, failure):
                 body = self._encoded(prompt)
                 continue
-            if self._wire.adapt(response.status_code, failure):
+            is_limited = self._limits_answers and prompt.max_output_tokens is not None
+            if is_limited and refuses_answer_limit(response.status_code, failure):
+                # Some servers take no limit, or none above their own.
+                self._limits_answers = False
                 body = self._encoded(prompt)
                 continue
             if response.status_code != 401 or renewal is None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from codex_py.errors import ModelError
-from codex_py.model.error_bodies import on_one_line
 from codex_py.model.failures import RETRIED_STATUSES, stream_failure
 from codex_py.protocol.encoding import as_object
 
@@ -24,10 +23,6 @@ def sent_error(value: Mapping[str, Any], *, now: float) -> ModelError | None:
         # The type is that of the event.
         error = {name: field for name, field in value.items() if (name, field) != ("type", "error")}
     fields = as_object(error) or {"message": str(error)}
-    raw = as_object(fields.get("metadata")).get("raw")
-    if isinstance(raw, str) and raw.strip():
-        # What the server behind a router says.
-        fields = {**fields, "message": f"{fields.get('message') or 'refused'}: {on_one_line(raw)}"}
     status = next((code for key in ("code", "status", "status_code") if (code := _status(fields.get(key)))), 0)
     failure = stream_failure(fields, now=now, status=status)
     if 400 <= status < 500 and status not in RETRIED_STATUSES:

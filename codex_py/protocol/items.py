@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
+from codex_py.protocol.arguments import readable_arguments
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.protocol.value import Value
 
@@ -181,7 +182,7 @@ def view_of(value: dict[str, Any]) -> ItemView:
             return ToolCall(
                 call_id,
                 name if isinstance(name, str) else "",
-                arguments if isinstance(arguments, str) else encode_json(arguments or {}).decode(),
+                readable_arguments(arguments) if isinstance(arguments, str) else encode_json(arguments or {}).decode(),
                 namespace=namespace if isinstance(namespace, str) else None,
             )
         case {"type": "custom_tool_call", "call_id": str(call_id)}:

@@ -20,7 +20,7 @@ from codex_py.model.client import (
     ToolCallStarted,
 )
 from codex_py.model.error_bodies import on_one_line
-from codex_py.model.failures import ANSWER_LIMIT, FILTERED, IncompleteAnswer, incomplete_answer, refused_answer
+from codex_py.model.failures import FILTERED, IncompleteAnswer, cut_answer, incomplete_answer, refused_answer
 from codex_py.model.sent_errors import sent_error
 from codex_py.model.wires.chat_calls import CallAssembler
 from codex_py.model.wires.think_tags import THINK, ThinkSplitter, in_tags, split_unopened
@@ -33,11 +33,17 @@ _DONE: Final = "[DONE]"
 _WHOLE: Final = frozenset(
     {"stop", "tool_calls", "function_call", "end_turn", "tool_use", "eos", "eos_token", "stop_sequence"}
 )
-_CUT: Final = frozenset({"length", "max_tokens", "model_length", "max_output_tokens", "max_completion_tokens"})
 _FILTERS: Final = frozenset(
     {"content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii", "sensitive", "guardrail"}
 )
 _REFUSED: Final = frozenset({"refusal", "refused"})
+_BROKEN: Final = frozenset(
+    {
+        *("error", "insufficient_system_resource", "network_error", "timeout"),
+        *("abort", "aborted", "cancelled", "canceled"),
+        *("malformed_function_call", "malformed_response", "unexpected_tool_call"),
+    }
+)
 _REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
 # The token counts, which servers give under several names.
 _CACHED: Final = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
@@ -75,7 +81,7 @@ def replayed(items: Sequence[dict[str, Any]], quirks: ChatQuirks, *, has_calls: 
     if details:
         fields["reasoning_details"] = details
     extras: dict[str, Any] = {}
-    for item in items if quirks.extras else ():
+    for item in items if quirks.extras and quirks.signed else ():
         extras |= as_object(item.get("calls"))
     return ReplayedReasoning(fields, opening, extras)
 
@@ -232,16 +238,18 @@ class ChatDecoder:
         return [*events, ArgumentsDelta(text)] if text else events
 
     def _note_finish(self, finish: str) -> list[ResponseEvent]:
-        if finish in _CUT:
+        if finish in _WHOLE:
+            return []
+        if (cut := cut_answer(finish)) is not None:
             # What was written until then is kept, and a call that may be cut is not made.
-            self._failure = incomplete_answer(ANSWER_LIMIT)
+            self._failure = cut
             return [*self._written(self._splitter.finish()), *self._spoken_items()]
         if finish in _FILTERS:
             self._failure = incomplete_answer(FILTERED)
         if finish in _REFUSED:
             self._failure = refused_answer("".join(self._refusal))
             return self._spoken_items()
-        if finish in ("error", "insufficient_system_resource", "malformed_function_call", "abort", "network_error"):
+        if finish in _BROKEN:
             raise ModelError(
                 f"the server ended the answer early, its reason: `{finish}`",
                 retryable=True,

@@ -17,6 +17,7 @@ from codex_py.model.wires.messages_answer import MessagesDecoder
 from codex_py.model.wires.messages_log import CACHE_MARK, MessageLog, encoded
 from codex_py.model.wires.messages_thinking import Thinking, supported_schema, thinking_for
 from codex_py.model.wires.tools import FunctionTool, ToolTable
+from codex_py.model.wordings import refuses_thinking, stated_answer_limit
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.protocol.origin import Origin
 
@@ -31,13 +32,15 @@ _SCHEMA_WORDS: Final = (
     "Your last message of this turn, the one without tool calls, must be one JSON value and nothing else: no code"
     " fence, no words around it. It must fit this JSON schema:\n"
 )
-# What servers say of a part of a request that they do not take, the narrower words first.
+# What servers say of a part of a request that they do not take, the narrower words first. `replay`, for thinking of
+# earlier answers, has its words in `wordings`.
 _REFUSALS: Final = (
     ("budget", ("thinking.type.adaptive",)),
     ("display", ("display",)),
     ("adaptive", ("adaptive",)),
-    ("replay", ("signature", "thinking` or `redacted_thinking` blocks")),
-    ("thinking", ("expected `thinking`", "support thinking", "thinking is not supported", "thinking: extra")),
+    ("thinking", ("expected `thinking`", "passed back")),
+    ("replay", ()),
+    ("thinking", ("support thinking", "thinking is not supported", "thinking: extra")),
     ("format", ("output_config.format", "output_format", "output_config:", "json_schema")),
     ("effort", ("output_config", "effort")),
     ("cache", ("cache_control",)),
@@ -79,13 +82,16 @@ class MessagesWire:
         # Parts of requests that this server has refused, and those that it was sent.
         self._refused: set[str] = set()
         self._sent: set[str] = set()
+        # The limit on an answer that this server has named, and the one that it was sent.
+        self._answer_limit: int | None = None
+        self._max_tokens_sent = 0
 
     def path(self, prompt: Prompt) -> str:
         return "messages"
 
     def headers(self, prompt: Prompt) -> dict[str, str]:
         # Asked for after the body, so the history is there.
-        thinking = self._thinking(prompt, _max_tokens(prompt))
+        thinking = self._thinking(prompt, self._max_tokens(prompt))
         beta = {"anthropic-beta": _INTERLEAVED} if thinking.interleaved else {}
         return {"anthropic-version": _VERSION, **beta}
 
@@ -98,16 +104,17 @@ class MessagesWire:
 
     def encode(self, prompt: Prompt) -> bytes:
         head, messages = self._encode_input(prompt)
-        thinking = self._thinking(prompt, max_tokens := _max_tokens(prompt))
+        thinking = self._thinking(prompt, max_tokens := self._max_tokens(prompt))
+        self._max_tokens_sent = max_tokens
         fields: dict[str, Any] = {"max_tokens": max_tokens, "stream": True, **self._options(prompt, thinking)}
         return b"".join((head, messages, self._tail(prompt), b",", encode_json(fields)[1:]))
 
     def encode_count(self, prompt: Prompt) -> tuple[str, bytes]:
         """As `TokenCounter` says."""
         fresh = MessagesWire(self._provider)
-        fresh._refused = self._refused
+        fresh._refused, fresh._answer_limit = self._refused, self._answer_limit
         head, messages = fresh._encode_input(prompt)
-        thinking = fresh._thinking(prompt, _max_tokens(prompt))
+        thinking = fresh._thinking(prompt, self._max_tokens(prompt))
         options = encode_json(fresh._options(prompt, thinking))[1:]
         body = b"".join((head, messages, fresh._tail(prompt), b"," if options != b"}" else b"", options))
         return "messages/count_tokens", body
@@ -118,9 +125,15 @@ class MessagesWire:
 
     def adapt(self, status: int, failure: ModelError) -> bool:
         """As `Wire` says: how a model is asked to think, and what of it goes back, differs from server to server."""
+        if status not in (400, 422):
+            return False
         message = str(failure).lower()
-        for part, words in _REFUSALS if status in (400, 422) else ():
-            if part in self._sent and any(word in message for word in words):
+        if (limit := stated_answer_limit(message, self._max_tokens_sent)) is not None:
+            self._answer_limit = limit
+            return True
+        for part, words in _REFUSALS:
+            is_named = refuses_thinking(message) if part == "replay" else any(word in message for word in words)
+            if part in self._sent and is_named:
                 self._refused.add(part)
                 self._sent.discard(part)
                 if part == "replay":
@@ -193,9 +206,9 @@ class MessagesWire:
     def _thinking(self, prompt: Prompt, max_tokens: int) -> Thinking:
         return thinking_for(prompt, max_tokens, has_thought=self._thread(prompt).log.has_thought, refused=self._refused)
 
-
-def _max_tokens(prompt: Prompt) -> int:
-    return prompt.max_output_tokens or _MAX_TOKENS
+    def _max_tokens(self, prompt: Prompt) -> int:
+        limit = prompt.max_output_tokens or _MAX_TOKENS
+        return min(limit, self._answer_limit) if self._answer_limit else limit
 
 
 def _tool(tool: FunctionTool) -> bytes:

@@ -23,15 +23,7 @@ from codex_py.model.client import (
     ToolCallStarted,
 )
 from codex_py.model.error_bodies import on_one_line
-from codex_py.model.failures import (
-    ANSWER_LIMIT,
-    REFUSED,
-    IncompleteAnswer,
-    full_window,
-    incomplete_answer,
-    refused_answer,
-    stream_failure,
-)
+from codex_py.model.failures import REFUSED, IncompleteAnswer, cut_answer, refused_answer, stream_failure
 from codex_py.model.sent_errors import sent_error
 from codex_py.model.wires.messages_log import GO_ON
 from codex_py.model.wires.tools import ToolTable, read_index
@@ -40,7 +32,6 @@ from codex_py.protocol.items import ResponseItem, message_of_content
 from codex_py.protocol.usage import TokenUsage
 
 _KNOWN_ENDS: Final = frozenset({"", "end_turn", "tool_use", "stop_sequence", "pause_turn"})
-_CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded", REFUSED})
 # Asking again would bring the same.
 _FINAL_ERRORS: Final = frozenset(
     {
@@ -252,18 +243,16 @@ class MessagesDecoder:
     def _rest(self) -> list[ResponseEvent]:
         """The blocks that a server has begun and not ended, and the call that was held back if nothing cut it off."""
         rest = [event for index in sorted(self._blocks) for event in self._finish_block(index)]
-        if self._stop in _CUT_OFF:
+        if self._stop == REFUSED or self._cut() is not None:
             self._held = None
         return [*rest, *self._release()]
 
     def _end(self) -> list[ResponseEvent]:
         rest = self._rest()
         self._is_over = True
+        if (cut := self._cut()) is not None:
+            raise cut.with_usage(self._usage())
         match self._stop:
-            case "max_tokens":
-                raise incomplete_answer(ANSWER_LIMIT).with_usage(self._usage())
-            case "model_context_window_exceeded":
-                raise full_window().with_usage(self._usage())
             case "refusal":
                 raise _refusal(self._details).with_usage(self._usage())
             case _:
@@ -275,6 +264,9 @@ class MessagesDecoder:
                     # Stored, so that a resumed session sends the same messages.
                     rest.append(ItemDone(message_of_content("developer", [{"type": "input_text", "text": GO_ON}])))
                 return [*rest, Completed(self._id, self._usage(), False if is_paused else None)]
+
+    def _cut(self) -> IncompleteAnswer | None:
+        return None if self._stop in _KNOWN_ENDS else cut_answer(self._stop)
 
     def _note_usage(self, usage: object) -> None:
         """Counts come with the first event and, added up, with the last ones; some servers know them only then."""

@@ -26,6 +26,7 @@ from codex_py.model.client import (
 from codex_py.model.failures import IncompleteAnswer, incomplete_answer, stream_failure
 from codex_py.model.pictures import without_pictures
 from codex_py.model.providers import Provider
+from codex_py.model.wordings import refuses_thinking
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.origin import Origin, sendable
@@ -62,6 +63,7 @@ class ResponsesWire:
         self._installation_id = installation_id
         # Agents share the client, and take turns with the session that started them.
         self._threads: dict[str, _SentHistory] = {}
+        self._keeps_reasoning = True
 
     def path(self, prompt: Prompt) -> str:
         return "responses/compact" if prompt.kind == "compaction_endpoint" else "responses"
@@ -103,7 +105,8 @@ class ResponsesWire:
         if origin != sent.origin or prompt.pictures != sent.pictures or history[:known] != sent.history:
             known = 0
             sent.sendable.clear()
-        new = [_fitting(item) for encoded in history[known:] if (item := sendable(encoded, origin)) is not None]
+        added = [item for item in history[known:] if self._keeps_reasoning or not _is_reasoning(item)]
+        new = [_fitting(item) for encoded in added if (item := sendable(encoded, origin)) is not None]
         sent.sendable.extend(new if prompt.pictures else map(without_pictures, new))
         sent.origin, sent.history, sent.pictures = origin, history, prompt.pictures
         return sent.sendable.copy()
@@ -112,7 +115,13 @@ class ResponsesWire:
         return ResponsesDecoder()
 
     def adapt(self, status: int, failure: ModelError) -> bool:
-        return False
+        """As `Wire` says: sealed reasoning that a server does not take back is not sent again."""
+        has_reasoning = any(_is_reasoning(item) for sent in self._threads.values() for item in sent.sendable)
+        if status not in (400, 404, 422) or not has_reasoning or not refuses_thinking(str(failure)):
+            return False
+        self._keeps_reasoning = False
+        self._threads.clear()
+        return True
 
 
 class ResponsesDecoder:
@@ -146,6 +155,10 @@ class ResponsesDecoder:
     def finish(self) -> list[ResponseEvent]:
         whole, self._whole = self._whole, None
         return [] if whole is None else [_completed(whole)]
+
+
+def _is_reasoning(encoded: bytes) -> bool:
+    return encoded.startswith(b'{"type":"reasoning"')
 
 
 def _fitting(encoded: bytes) -> bytes:
