@@ -69,7 +69,7 @@ class ModelError(CodexError):
     seconds; `unreachable` is true when no connection was made at all, which has a time budget instead of a count;
     `streaming` is true when the failure came after a 2xx answer; `code` is the server's word for the failure, or empty:
     `context_length_exceeded` whenever the request was longer than the model can read. `failure` is a code of
-    `protocol.failures`, or empty.
+    `protocol.failures`, or empty. `refused` are the indexes of the items of the request that the server does not take.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class ModelError(CodexError):
         self.unreachable = unreachable
         self.streaming = streaming
         self.code = code
+        self.refused: tuple[int, ...] = ()
         # An answer that breaks off, unless whoever raises this knows better.
         self.failure = "network" if unreachable or (streaming and retryable) else ""
 

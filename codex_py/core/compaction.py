@@ -20,6 +20,7 @@ from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import ModelSettings, TurnContext
 from codex_py.core.work_log import WorkLog, WorkState
 from codex_py.errors import ModelError
+from codex_py.model.refused_items import plain_texts
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.protocol.usage import BUDGET_REACHED, CompactionReason, CompactionWay, RequestCost, TokenUsage
@@ -69,6 +70,8 @@ class Compaction:
         # Below so many tokens it is not tried again: it did not help, or failed.
         self._floor = 0
         self._reliefs = 0
+        # Texts that already stand for refused items: they are not replaced again.
+        self._texts: set[ResponseItem] = set()
         self._compactor = Compactor(services.model, services.emit, self._warn)
 
     def restore(self, usage: TokenUsage, covered: int, work_state: object) -> None:
@@ -278,6 +281,28 @@ class Compaction:
         services.context_tracker.send_all(begin)
         self._meter.restart()
         self._fresh, self._floor = True, 0
+
+    def replace_refused(self, refusal: ModelError) -> bool:
+        """Put plain texts in the place of the items that a server has refused; whether another request may fare better.
+
+        The session file has the new history, so that a resumed session sends it too.
+        """
+        services = self._services
+        items = services.history.items
+        texts = {index: plain_texts(items[index], str(refusal)) for index in refusal.refused if index < len(items)}
+        if not texts or any(items[index] in self._texts or plain == [items[index]] for index, plain in texts.items()):
+            return False
+        self._texts.update(text for plain in texts.values() for text in plain)
+        self._read_earlier_work()
+        replaced = [new for index, item in enumerate(items) for new in texts.get(index, [item])]
+        services.history.replace(replaced, compacted=False)
+        record = self._work.state.to_record()
+        services.transcript.compacted("", services.history.items, window=services.history.window, work_state=record)
+        self._meter.restart()
+        self._warn(
+            f"the server refused a part of the conversation, which it is sent as plain text from now on: {refusal}"
+        )
+        return True
 
     def _read_earlier_work(self) -> None:
         if self._unread:

@@ -12,7 +12,7 @@ ABORTED: Final = "aborted"
 
 
 class History:
-    """Appended to, never edited; `replace`, for a compaction, is the one exception.
+    """Appended to, never edited; `replace`, for a compaction and for items that a server refuses, is the one exception.
 
     `on_record` sees each item as it enters. `window` counts the compactions so far.
     """
@@ -78,12 +78,12 @@ class History:
         for item in items:
             self._take(item)
 
-    def replace(self, items: Iterable[ResponseItem]) -> None:
-        """Start over with these items: the history after a compaction. `on_record` does not see them."""
+    def replace(self, items: Iterable[ResponseItem], *, compacted: bool = True) -> None:
+        """Start over with these items. `on_record` does not see them."""
         self._items.clear()
         self._open.clear()
         self._weights = [0]
-        self.load(items, window=self.window + 1)
+        self.load(items, window=self.window + compacted)
 
     def close_open_calls(self) -> None:
         """Answer the calls that never ran or never ended, so that the next request is still valid."""

@@ -63,6 +63,8 @@ class Turn(Value):
             except ModelError as error:
                 if error.code == TOO_LONG:
                     await self.compaction.compact_after_refusal(sampler.turn, error)
+                elif self.compaction.replace_refused(error):
+                    continue
                 elif (other := self.fall_back(sampler, error)) is not None:
                     sampler = other
                 else:

@@ -143,12 +143,18 @@ def message_of(error: Mapping[str, Any]) -> str:
             return line
         # FastAPI's validation errors: a list of objects with a `msg` each, and the field that it is about.
         found = [as_object(item) for item in as_list(as_object(value).get("detail", value))[:10]]
-        texts = [[*map(str, as_list(item.get("loc"))[1:2]), str(item["msg"])] for item in found if item.get("msg")]
+        texts = [[*_field_of(item), str(item["msg"])] for item in found if item.get("msg")]
         if line := on_one_line("; ".join(map(": ".join, texts))):
             return line
         if line := on_one_line(str(as_object(value).get("message") or "")):
             return line
     return ""
+
+
+def _field_of(item: Mapping[str, Any]) -> list[str]:
+    """The field that a validation error is about, with the place in its list."""
+    place = as_list(item.get("loc"))[1:3]
+    return [".".join(map(str, place if isinstance(place[-1], int) else place[:1]))] if place else []
 
 
 def plain_text(body: bytes) -> str:

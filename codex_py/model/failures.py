@@ -28,6 +28,7 @@ from codex_py.model.error_bodies import (
     on_one_line,
     plain_text,
 )
+from codex_py.model.refused_items import names_item
 from codex_py.model.wordings import cut_reason, names_answer_limit
 from codex_py.protocol.usage import RequestCost, TokenUsage
 from codex_py.protocol.value import Value
@@ -92,6 +93,8 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, server
     error = error_object(body)
     codes = codes_of(error)
     reported = message_of(error) or plain_text(body)
+    if names_item(field := on_one_line(str(error.get("param")), 100)) and not names_item(reported):
+        reported += f" ({field})"
     if status in (404, 405) and message_of(error).lower() in ("", "not found", "method not allowed"):
         reported = f"{reported}, at `{url}`" if reported else f"nothing answers at `{url}`"
         reported += f"; {server.check_address}"

@@ -30,6 +30,7 @@ from codex_py.model.failures import (
 from codex_py.model.http import HTTP_ERRORS, HttpClient, broken_stream, no_answer, read_body
 from codex_py.model.pictures import PICTURES_REFUSED, has_picture, may_refuse_picture
 from codex_py.model.providers import Provider, endpoint_url
+from codex_py.model.refused_items import names_item, refused_items
 from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
 from codex_py.model.wires import TokenCounter, compacted_items, count_in, open_wire
@@ -102,6 +103,8 @@ class ProviderClient:
             if isinstance(error, IncompleteAnswer) and error.code == ANSWER_LIMIT:
                 limit = prompt.max_output_tokens if self._limits_answers else None
                 error = answer_limit_reached(error, prompt.model, limit)
+            if not error.retryable and names_item(str(error)):
+                error.refused = refused_items(str(error), self._wire.encode(self._as_sent(prompt)), prompt.input)
             raise self._redacted(error) from error.__cause__
 
     @property

@@ -29,7 +29,7 @@ def error(message: str, **fields: Any) -> Any:
 
 def with_summary(wire: Dialect, *before: Any) -> FakeResponses:
     """A server that says one thing, then these, then a summary, after which the history is another, and `done`."""
-    excuse = set() if wire is CHAT else {"messages", "replay", "prefix"}
+    excuse = set[str]() if wire is CHAT else {"messages", "replay", "prefix"}
 
     def summary(_: Any) -> Any:
         if isinstance(model, FakeChat | FakeMessages):
