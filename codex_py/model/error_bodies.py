@@ -153,8 +153,8 @@ def message_of(error: Mapping[str, Any]) -> str:
 
 def _field_of(item: Mapping[str, Any]) -> list[str]:
     """The field that a validation error is about, with the place in its list."""
-    place = as_list(item.get("loc"))[1:3]
-    return [".".join(map(str, place if isinstance(place[-1], int) else place[:1]))] if place else []
+    path = as_list(item.get("loc"))[1:3]
+    return [".".join(map(str, path if isinstance(path[-1], int) else path[:1]))] if path else []
 
 
 def plain_text(body: bytes) -> str:

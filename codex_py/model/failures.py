@@ -190,7 +190,7 @@ def cut_answer(reason: str) -> IncompleteAnswer | None:
         case "window":
             message, code = "the answer is incomplete: the context window of the model is full", TOO_LONG
         case "answer":
-            message, code = f"the answer is incomplete, the server's reason: `{on_one_line(reason, 60)}`", ANSWER_LIMIT
+            message, code = f"the answer is incomplete, the server's reason: `{ANSWER_LIMIT}`", ANSWER_LIMIT
         case _:
             return None
     return IncompleteAnswer(message, retryable=False, streaming=True, code=code).counted_as("context_length")

@@ -15,7 +15,7 @@ from codex_py.text.tokens import BYTES_PER_TOKEN, truncate_middle
 _PLACE: Final = (
     r"\b(input|messages)(?:\[(\d{1,6})\]|\.(\d{1,6}))(?:\.(content|tool_calls)(?:\[(\d{1,6})\]|\.(\d{1,6})))?"
 )
-_LONGEST_TEXT: Final = r"(?:output|content|text|arguments|input)\b.{0,80}maximum length (?:of )?(\d{3,9})"
+_TEXT_LIMIT: Final = r"(?:output|content|text|arguments|input)\b.{0,80}maximum length (?:of )?(\d{3,9})"
 # Fields that say nothing by which two items could be told apart.
 _COMMON: Final = frozenset({"type", "role", "id", "status", "name", "made_by", "cache_control", "detail"})
 _IDS: Final = ("call_id", "tool_call_id", "tool_use_id")
@@ -86,7 +86,7 @@ def _without_origin(item: bytes) -> dict[str, Any]:
 def plain_texts(item: ResponseItem, refusal: str) -> list[ResponseItem]:
     """The item as messages of text with the same meaning, as long as the refusal allows; none for sealed reasoning."""
     value = as_object(decode_json(without_pictures(item.encoded)))
-    found = re.search(_LONGEST_TEXT, refusal)
+    found = re.search(_TEXT_LIMIT, refusal)
     limit = int(found[1]) // BYTES_PER_TOKEN if found else None
     match value.get("type"):
         case "message":

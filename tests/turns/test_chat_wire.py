@@ -184,7 +184,11 @@ async def test_the_schema_of_the_answer(place: Place) -> None:
                 await watched.session.submit(UserTurn((TextInput(text),), output_schema=schema))
     assert model.bodies[0]["response_format"] == {
         "type": "json_schema",
-        "json_schema": {"name": "codex_output_schema", "strict": True, "schema": schema},
+        "json_schema": {
+            "name": "codex_output_schema",
+            "strict": True,
+            "schema": schema | {"additionalProperties": False},
+        },
     }
     assert "response_format" not in model.bodies[1]
     assert json.dumps(schema, separators=(",", ":")) in model.bodies[1]["messages"][0]["content"]

@@ -23,6 +23,7 @@ from codex_py.model.wires.history import (
     ReasoningStep,
     TextStep,
 )
+from codex_py.model.wires.strict_schema import sent_schema
 from codex_py.model.wires.tools import ToolTable
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
 from codex_py.protocol.origin import Origin
@@ -237,5 +238,6 @@ def _call(call: CallStep) -> dict[str, Any]:
 def _response_format(schema: bytes, form: str) -> dict[str, Any]:
     if form == "json_object":
         return {"type": "json_object"}
-    named = {"name": "codex_output_schema", "strict": True, "schema": decode_json(schema)}
+    sent = sent_schema(schema)
+    named = {"name": "codex_output_schema", "strict": sent.strict, "schema": decode_json(sent.encoded)}
     return {"type": "json_schema", "json_schema": named}

@@ -26,6 +26,7 @@ from codex_py.model.client import (
 from codex_py.model.failures import IncompleteAnswer, incomplete_answer, stream_failure
 from codex_py.model.pictures import without_pictures
 from codex_py.model.providers import Provider
+from codex_py.model.wires.strict_schema import sent_schema
 from codex_py.model.wordings import refuses_thinking
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem
@@ -259,8 +260,9 @@ def _text(prompt: Prompt) -> bytes:
     if prompt.verbosity:
         fragments.append(b'"verbosity":' + encode_json(prompt.verbosity))
     if prompt.output_schema is not None:
-        form = b'{"type":"json_schema","strict":true,"schema":%b,"name":"codex_output_schema"}'
-        fragments.append(b'"format":' + form % prompt.output_schema)
+        schema = sent_schema(prompt.output_schema)
+        form = b'{"type":"json_schema","strict":%b,"schema":%b,"name":"codex_output_schema"}'
+        fragments.append(b'"format":' + form % (b"true" if schema.strict else b"false", schema.encoded))
     return b',"text":{' + b",".join(fragments) + b"}" if fragments else b""
 
 
