@@ -45,7 +45,7 @@ ROWS: list[tuple[dict[str, Any], Any, bool]] = [
     # The schema, an answer, and whether strict mode can be asked for. Where no other source is named:
     # docs.pydantic.dev, "JSON Schema".
     (thing({"ok": STRING}, ["ok"], additionalProperties=False), {"ok": "a"}, True),
-    # openai/openai-python#1659: no `additionalProperties`
+    # lfnovo/esperanto#273, generative-computing/mellea#1491: no `additionalProperties`
     (thing({"ok": STRING}, ["ok"]), {"ok": "a"}, True),
     (thing({"ok": STRING, "note": NULLABLE}, ["ok"]), {"ok": "a", "note": None}, True),
     (thing({"n": {"type": "integer", "default": 3}}), {"n": 4}, True),
@@ -54,7 +54,7 @@ ROWS: list[tuple[dict[str, Any], Any, bool]] = [
         {"at": {"city": "x"}},
         True,
     ),
-    # openai/openai-python#2024: words beside a reference
+    # generative-computing/mellea#1493: words beside a reference
     (
         thing({"at": {"$ref": "#/$defs/Address", "description": "where"}}, ["at"], **{"$defs": {"Address": ADDRESS}}),
         {"at": {"city": "x"}},
@@ -66,7 +66,7 @@ ROWS: list[tuple[dict[str, Any], Any, bool]] = [
         True,
     ),
     (thing({"kind": {"enum": ["a", "b"], "type": "string"}}, ["kind"]), {"kind": "a"}, True),
-    # A tagged union
+    # livekit/agents#5302: a tagged union
     (
         thing({"x": {"oneOf": [{"$ref": "#/$defs/A"}], "discriminator": {}}}, ["x"], **{"$defs": {"A": ADDRESS}}),
         {"x": {"city": "y"}},
@@ -74,12 +74,14 @@ ROWS: list[tuple[dict[str, Any], Any, bool]] = [
     ),
     (thing({"name": {"type": "string", "minLength": 1, "maxLength": 9}}, ["name"]), {"name": "a"}, True),
     (thing({"at": {"type": "string", "format": "date-time"}}, ["at"]), {"at": "2026-01-01T00:00:00Z"}, True),
-    # A dictionary, a value of any type, a tuple, a property that may be missing: strict mode has no words for them.
+    # generative-computing/mellea#1493: a model that may contain itself
+    ({"$ref": "#/$defs/A", "$defs": {"A": ADDRESS}}, {"city": "x"}, True),
+    # openai/openai-python#2740 and pydantic/pydantic-ai#7315: a dictionary, a value of any type, a tuple,
+    # a property that may be missing: strict mode has no words for them.
     (thing({"map": {"type": "object", "additionalProperties": STRING}}, ["map"]), {"map": {"a": "b"}}, False),
     (thing({"any": {"title": "Any"}}, ["any"]), {"any": 1}, False),
     (thing({"pair": {"type": "array", "prefixItems": [STRING, STRING]}}, ["pair"]), {"pair": ["a", "b"]}, False),
     (thing({"ok": STRING, "more": STRING}, ["ok"]), {"ok": "a"}, False),
-    ({"$ref": "#/$defs/A", "$defs": {"A": ADDRESS}}, {"city": "x"}, False),
     ({"type": "array", "items": STRING}, ["a"], False),
 ]
 

@@ -326,7 +326,7 @@ def test_an_answer_that_was_cut_off_is_a_failed_run(place: Place, wire: str, rea
 
 
 @pytest.mark.parametrize("wire", ["chat", "messages", "responses"])
-# docs.anthropic.com, docs.z.ai, and LiteLLM
+# turnstonelabs/turnstone#1162, earendil-works/pi#2700, and LiteLLM
 @pytest.mark.parametrize("reason", ["model_context_window_exceeded", "context_length_exceeded"])
 async def test_an_answer_that_filled_the_window_leads_to_a_compaction(place: Place, wire: str, reason: str) -> None:
     dialect = {"chat": CHAT, "messages": MESSAGES, "responses": RESPONSES}[wire]

@@ -43,6 +43,10 @@ class SentSchema(NamedTuple):
 def sent_schema(encoded: bytes) -> SentSchema:
     """An encoded schema completed for `strict` mode where it then means the same; else as it is, and not strict."""
     schema = as_object(decode_json(encoded))
+    definitions = as_object(schema.get("$defs"))
+    if (top := definitions.get(str(schema.get("$ref")).removeprefix("#/$defs/"))) is not None:
+        # As pydantic writes a model that contains itself.
+        schema = {**as_object(top), "$defs": definitions}
     try:
         completed = _completed(schema)
     except ValueError:
