@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Sequence
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from codex_py.context.markup import quoted, value
-from codex_py.errors import UserError
+from codex_py.errors import CodexError, UserError
 from codex_py.text.files import FileRefused, read_trusted
 
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
@@ -19,23 +20,35 @@ _IN_ADDRESS: Final = r"(?i)data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=
 _ADDRESS: Final = r"(?i)https?://[^\s<>\"]{1,8000}"
 
 
-def image_content(images: Sequence[Path | str], *, cwd: Path) -> list[dict[str, Any]]:
+def data_url(raw: bytes) -> str:
+    """The address of a picture as it is."""
+    return f"data:{image_type(raw)};base64,{binascii.b2a_base64(raw, newline=False).decode()}"
+
+
+def image_content(
+    images: Sequence[Path | str], *, cwd: Path, fit: Callable[[bytes], str] = data_url
+) -> list[dict[str, Any]]:
     """Three parts a picture (name tag, `input_image`, closing tag), numbered from 1; relative paths start at `cwd`.
 
-    A text is an address: of a picture on the web, which the provider fetches, or one that holds it (`data:`).
+    A text is an address: of a picture on the web, which the provider fetches, or one that holds it (`data:`). `fit`
+    makes the address of a picture that a model can take, or raises `CodexError`.
 
-    Raises `UserError` for a file that is missing, unreadable, over 20 MiB or not a PNG, JPEG, GIF or WebP, for an
-    address of another kind, and for more than 100 MiB in all. Reads files: call it in a thread.
+    Raises `UserError` for a file that is missing, unreadable, damaged, over 20 MiB or not a PNG, JPEG, GIF or WebP, for
+    an address of another kind, and for more than 100 MiB in all. Reads files: call it in a thread.
     """
     content: list[dict[str, Any]] = []
     left = MAX_IMAGES_BYTES
     for number, image in enumerate(images, 1):
         if isinstance(image, str):
-            address, label, size = _checked(image), "", len(image)
+            address, label, size = _fitted_address(_checked(image), fit), "", len(image)
         else:
             path = cwd / image
             raw = _picture(path)
-            address, label, size = _data_url(raw), f' path="{value(str(path))}"', len(raw)
+            label, size = f' path="{value(str(path))}"', len(raw)
+            try:
+                address = fit(raw)
+            except CodexError as refusal:
+                raise UserError(f"cannot attach image {quoted(str(path))}: {refusal}", status=2) from refusal
         left -= size
         if left < 0:
             raise UserError(
@@ -63,8 +76,13 @@ def image_type(raw: bytes) -> str | None:
     return None
 
 
-def _data_url(raw: bytes) -> str:
-    return f"data:{image_type(raw)};base64,{binascii.b2a_base64(raw, newline=False).decode()}"
+def _fitted_address(address: str, fit: Callable[[bytes], str]) -> str:
+    if address[:5].lower() != "data:":
+        return address
+    try:
+        return fit(urlsafe_b64decode(address.partition(",")[2].replace("+", "-").replace("/", "_")))
+    except (CodexError, ValueError) as refusal:
+        raise UserError(f"cannot attach an image from its address: {refusal}") from refusal
 
 
 def _checked(address: str) -> str:

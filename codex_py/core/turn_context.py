@@ -15,6 +15,7 @@ from codex_py.protocol.ops import ImageInput, ImageUrlInput, OverrideTurnContext
 from codex_py.protocol.policy import ApprovalPolicy, ReadOnly, SandboxPolicy
 from codex_py.protocol.value import Value
 from codex_py.tools.registry import ToolRegistry
+from codex_py.tools.view_image import fitted_url
 
 
 class ModelSettings(Value):
@@ -171,7 +172,7 @@ async def build_user_message(inputs: Sequence[UserInput], *, cwd: Path) -> Respo
         for item in inputs
         if isinstance(item, ImageInput | ImageUrlInput)
     ]
-    pictures = await asyncio.to_thread(image_content, images, cwd=cwd) if images else []
+    pictures = await asyncio.to_thread(image_content, images, cwd=cwd, fit=fitted_url) if images else []
     texts = [{"type": "input_text", "text": text} for text in texts_of(inputs)]
     return message_of_content("user", [*pictures, *texts]) if pictures or texts else None
 

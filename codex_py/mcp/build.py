@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import binascii
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import lru_cache, partial
@@ -17,6 +19,7 @@ from codex_py.core.ports import SessionAccess
 from codex_py.core.session_request import SessionRequest
 from codex_py.core.session_settings import choose_policy
 from codex_py.core.turn_context import TurnSettings
+from codex_py.errors import ToolError
 from codex_py.mcp.connectors import ConnectorRules
 from codex_py.mcp.consent import InstallRules
 from codex_py.mcp.host import CommandLimits, McpContext
@@ -29,6 +32,7 @@ from codex_py.programs import ProbeResults
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_list, as_object, encode_json, uuid7
 from codex_py.protocol.items import Message
+from codex_py.tools.view_image import fitted_url
 
 # The providers that know tools in namespaces.
 _NAMESPACES: Final = ("openai",)
@@ -129,7 +133,7 @@ async def sample(model: ModelClient, request: Mapping[str, Any], settings: TurnS
     prompt = Prompt(
         model=chosen.model,
         instructions=str(request.get("systemPrompt") or ""),
-        input=[encode_json(_item(as_object(message))) for message in as_list(request.get("messages"))],
+        input=await asyncio.to_thread(_items, request.get("messages")),
         tools=b"[]",
         thread_id=uuid7(),
         turn_id=uuid7(),
@@ -146,6 +150,10 @@ async def sample(model: ModelClient, request: Mapping[str, Any], settings: TurnS
     return {"role": "assistant", "content": content, "model": chosen.model, "stopReason": "endTurn"}
 
 
+def _items(messages: object) -> list[bytes]:
+    return [encode_json(_item(as_object(message))) for message in as_list(messages)]
+
+
 def _item(message: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a protocol message to a Responses item; a list of contents becomes one message with several parts."""
     content = message.get("content")
@@ -153,9 +161,13 @@ def _item(message: Mapping[str, Any]) -> dict[str, Any]:
     role = "assistant" if message.get("role") == "assistant" else "user"
     text_type = "output_text" if role == "assistant" else "input_text"
     text_parts = [{"type": text_type, "text": str(part["text"])} for part in contents if "text" in part]
-    text_parts += [
-        {"type": "input_image", "image_url": f"data:{part.get('mimeType', '')};base64,{part.get('data', '')}"}
-        for part in contents
-        if part.get("type") == "image" and role == "user"
-    ]
+    text_parts += [_picture(part) for part in contents if part.get("type") == "image" and role == "user"]
     return {"type": "message", "role": role, "content": text_parts}
+
+
+def _picture(part: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        url = fitted_url(binascii.a2b_base64(str(part.get("data", ""))))
+    except (ToolError, ValueError) as error:
+        return {"type": "input_text", "text": f"[picture, {part.get('mimeType', '')}: not shown: {error}]"}
+    return {"type": "input_image", "image_url": url}

@@ -36,15 +36,16 @@ class ViewImage(Tool):
 
 
 async def picture_url(raw: bytes) -> str:
+    """The same as `fitted_url`, made in a thread."""
+    return await asyncio.to_thread(fitted_url, raw)
+
+
+def fitted_url(raw: bytes) -> str:
     """A picture as the `data:` URL that a model can be sent, made smaller where it has to be. Raises `ToolError`."""
+    from codex_py.tools.picture import fit_picture  # Pillow
 
-    def fit() -> str:
-        from codex_py.tools.picture import fit_picture  # Pillow
-
-        picture = fit_picture(raw)
-        return f"data:{picture.media_type};base64,{binascii.b2a_base64(picture.raw, newline=False).decode()}"
-
-    return await asyncio.to_thread(fit)
+    picture = fit_picture(raw)
+    return f"data:{picture.media_type};base64,{binascii.b2a_base64(picture.raw, newline=False).decode()}"
 
 
 def _read(path: Path, context: ToolContext) -> bytes:

@@ -19,7 +19,7 @@ from tests.support.process import run
 
 PATCH = "*** Begin Patch\n*** Update File: README.md\n@@\n-A small demo.\n+A demo.\n*** End Patch\n"
 OUTSIDE = {"cmd": "touch made", "sandbox_permissions": "require_escalated", "justification": "to make it"}
-PIXEL = "R0lGODlhAQABAAAAADs="
+PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 
 def use(place: Place, model: FakeResponses, top: str = "") -> Place:

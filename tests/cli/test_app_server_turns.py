@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from tests.support.home import MODEL, Place
 PATCH = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** Update File: README.md\n@@\n-# Demo\n+# Other\n*** End Patch\n"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 ITEMS = ("item/started", "item/agentMessage/delta", "item/completed")
-GIF = "data:image/gif;base64,R0lGODlhAQABAAAAADs="
+GIF = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 
 def test_a_turn_is_told_from_its_beginning_to_its_end(place: Place) -> None:
@@ -232,7 +233,7 @@ def test_settings_of_a_turn_hold_for_those_after_it(place: Place) -> None:
 
 def test_pictures_and_skills_go_into_a_turn(place: Place) -> None:
     skill = place.write(".agents/skills/alpha/SKILL.md", "---\nname: alpha\ndescription: does alpha\n---\nBODY\n")
-    pixel = place.write("p.gif", b"GIF89a\1\0\1\0\0\0\0;")
+    pixel = place.write("p.gif", base64.b64decode(GIF.partition(",")[2]))
     given = [
         {"type": "text", "text": "look"},
         {"type": "image", "url": GIF},

@@ -6,10 +6,12 @@ import base64
 import json
 import struct
 import zlib
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.support.fake_responses import FakeResponses, Request, call, repeat, say
 from tests.support.home import Place
@@ -375,3 +377,26 @@ def test_rules_of_any_editor_hold_for_what_a_shell_is_given_to_read(place: Place
 
     assert "forbidden by a rule of the user" in model.requests[1].output_of("c1")
     assert "is ignored" not in ended.err
+
+
+def picture(side: int) -> bytes:
+    out = BytesIO()
+    Image.new("RGB", (side, side // 2), "navy").save(out, "PNG")
+    return out.getvalue()
+
+
+def test_a_damaged_picture_is_refused_in_one_line_and_nothing_is_sent(place: Place) -> None:
+    place.write("cut.png", picture(100)[:-30])
+    with FakeResponses() as model:
+        place.use_model(model.base_url)
+        ended = run(place, "exec", "-i", "cut.png", "what is it?")
+    assert (ended.status, model.requests) == (2, [])
+    [line] = ended.err.splitlines()
+    assert line.startswith("error: cannot attach image") and "damaged" in line
+
+
+def test_a_large_picture_is_scaled_to_2048_pixels(place: Place) -> None:
+    place.write("large.png", picture(5000))
+    request = asked(place, "-i", "large.png", "what is it?")
+    [url] = [part["image_url"] for part in request.input[-1]["content"] if part["type"] == "input_image"]
+    assert Image.open(BytesIO(base64.b64decode(url.partition(",")[2]))).size == (2048, 1024)
