@@ -50,14 +50,20 @@ def _at(values: object, index: int) -> object:
 
 
 def _matching(wanted: dict[str, Any], values: Sequence[dict[str, Any]]) -> tuple[int, ...]:
-    ids = {call_id for value in (wanted, *map(as_object, as_list(wanted.get("tool_calls")))) for call_id in _ids(value)}
-    if not ids:
-        same = tuple(index for index, value in enumerate(values) if wanted and value == wanted)
+    calls = map(as_object, as_list(wanted.get("tool_calls")))
+    ids = {call_id for value in (wanted, *calls) for call_id in _ids(value)}
+    named = {index for index, value in enumerate(values) if ids & set(_ids(value))}
+    if not named and wanted:
+        # A message has no id, and a call may have been sent with another one than it is stored with.
         texts = set(_texts(wanted))
-        return same or tuple(
-            index for index, value in enumerate(values) if not _ids(value) and texts & {*_texts(value)}
-        )
-    return tuple(index for index, value in enumerate(values) if ids & set(_ids(value)))
+        named = {index for index, value in enumerate(values) if value == wanted or texts & _whole_texts(value)}
+    halves = {call_id for index in named for call_id in _ids(values[index])}
+    return tuple(index for index, value in enumerate(values) if index in named or halves & set(_ids(value)))
+
+
+def _whole_texts(value: dict[str, Any]) -> set[str]:
+    """The texts of an item, also as one, which is how some APIs are sent them."""
+    return {*_texts(value), "\n\n".join(_message_texts(value.get("content")))} - {""}
 
 
 def _ids(value: dict[str, Any]) -> list[str]:

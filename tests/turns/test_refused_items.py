@@ -44,6 +44,14 @@ ROWS: list[tuple[list[Any], str, str, str, str]] = [
         '"type": "function_call"',
         "printf %s printed",
     ),
+    # A server that makes ids longer than the API takes them, which are sent shortened
+    (
+        [call("call_" + "x" * 80, "exec_command", {"cmd": "printf %s printed", "login": False})],
+        "function_call",
+        "Invalid 'input[{}].name': string does not match pattern",
+        '"call_id"',
+        "printf %s printed",
+    ),
     # vllm-project/vllm: arguments are read as JSON
     (
         [call("c1", "exec_command", "{cmd: ls")],

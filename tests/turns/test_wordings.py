@@ -139,6 +139,8 @@ OTHER_LIMITS = [
     (400, "Invalid 'prompt_cache_key': string too long. Expected a string with maximum length 64", "internal"),
     (400, "Invalid 'tools': array too long. Expected an array with maximum length 128", "internal"),
     (400, "temperature: Input should be less than or equal to 1", "internal"),
+    # golang: a deadline is no window
+    (400, "context deadline exceeded", "internal"),
     # docs.anthropic.com: accounts
     (400, "The long context beta is not yet available for this subscription.", "internal"),
     (403, "The prompt is too long for your plan", "auth"),

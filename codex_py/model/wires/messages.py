@@ -82,9 +82,9 @@ class MessagesWire:
         # Parts of requests that this server has refused, and those that it was sent.
         self._refused: set[str] = set()
         self._sent: set[str] = set()
-        # The limit on an answer that this server has named, and the one that it was sent.
-        self._answer_limit: int | None = None
-        self._max_tokens_sent = 0
+        # The limits on answers that this server has named, by model, and the model and the limit that it was sent.
+        self._answer_limits: dict[str, int] = {}
+        self._last_request = ("", 0)
 
     def path(self, prompt: Prompt) -> str:
         return "messages"
@@ -105,14 +105,14 @@ class MessagesWire:
     def encode(self, prompt: Prompt) -> bytes:
         head, messages = self._encode_input(prompt)
         thinking = self._thinking(prompt, max_tokens := self._max_tokens(prompt))
-        self._max_tokens_sent = max_tokens
+        self._last_request = (prompt.model, max_tokens)
         fields: dict[str, Any] = {"max_tokens": max_tokens, "stream": True, **self._options(prompt, thinking)}
         return b"".join((head, messages, self._tail(prompt), b",", encode_json(fields)[1:]))
 
     def encode_count(self, prompt: Prompt) -> tuple[str, bytes]:
         """As `TokenCounter` says."""
         fresh = MessagesWire(self._provider)
-        fresh._refused, fresh._answer_limit = self._refused, self._answer_limit
+        fresh._refused, fresh._answer_limits = self._refused, self._answer_limits
         head, messages = fresh._encode_input(prompt)
         thinking = fresh._thinking(prompt, self._max_tokens(prompt))
         options = encode_json(fresh._options(prompt, thinking))[1:]
@@ -128,8 +128,9 @@ class MessagesWire:
         if status not in (400, 422):
             return False
         message = str(failure).lower()
-        if (limit := stated_answer_limit(message, self._max_tokens_sent)) is not None:
-            self._answer_limit = limit
+        model, sent = self._last_request
+        if (limit := stated_answer_limit(message, sent)) is not None:
+            self._answer_limits[model] = limit
             return True
         for part, words in _REFUSALS:
             is_named = refuses_thinking(message) if part == "replay" else any(word in message for word in words)
@@ -208,7 +209,7 @@ class MessagesWire:
 
     def _max_tokens(self, prompt: Prompt) -> int:
         limit = prompt.max_output_tokens or _MAX_TOKENS
-        return min(limit, self._answer_limit) if self._answer_limit else limit
+        return min(limit, self._answer_limits.get(prompt.model, limit))
 
 
 def _tool(tool: FunctionTool) -> bytes:
