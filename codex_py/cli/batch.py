@@ -36,7 +36,7 @@ from codex_py.cli.options import (
 from codex_py.cli.worker import run_task
 from codex_py.errors import UsageError, UserError
 from codex_py.model.retry import PACE_VARIABLE, Pace
-from codex_py.protocol.failures import failure_code
+from codex_py.protocol.failures import exit_status, failure_code
 from codex_py.text.display import first_names
 from codex_py.text.files import os_reason
 
@@ -67,7 +67,7 @@ _JUDGE_SECONDS: Final = 3600.0
 _DEFAULT_OUT: Final = "codex-batch"
 _FETCHED: Final = ".repositories"
 _PACE: Final = ".pace"
-_STATUS: Final = {"": 0, "interrupted": 130, "max_failures": 1, "max_usd": 75}
+_STATUS: Final = {"": 0, "interrupted": exit_status("interrupted"), "max_failures": 1, "max_usd": exit_status("budget")}
 _ENGINES: Final = ("local", "ray")
 
 
