@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,8 @@ from codex_py.core.transcript import Transcript
 from codex_py.core.turn_context import ModelSettings, TurnContext
 from codex_py.core.work_log import WorkLog, WorkState
 from codex_py.errors import ModelError
+from codex_py.model.client import TurnState
+from codex_py.model.pictures import without_pictures
 from codex_py.model.refused_items import plain_texts
 from codex_py.protocol import events
 from codex_py.protocol.items import ResponseItem, message
@@ -293,16 +295,26 @@ class Compaction:
         if not texts or any(items[index] in self._texts or plain == [items[index]] for index, plain in texts.items()):
             return False
         self._texts.update(text for plain in texts.values() for text in plain)
-        self._read_earlier_work()
-        replaced = [new for index, item in enumerate(items) for new in texts.get(index, [item])]
-        services.history.replace(replaced, compacted=False)
-        record = self._work.state.to_record()
-        services.transcript.compacted("", services.history.items, window=services.history.window, work_state=record)
-        self._meter.restart()
+        self._replace_items(new for index, item in enumerate(items) for new in texts.get(index, [item]))
         self._warn(
             f"the server refused a part of the conversation, which it is sent as plain text from now on: {refusal}"
         )
         return True
+
+    def remove_pictures(self, turn_state: TurnState) -> None:
+        """Take the pictures that the server has refused out of the history and the session file."""
+        if refused := turn_state.refused_pictures:
+            items = self._services.history.items
+            self._replace_items(ResponseItem(without_pictures(item.encoded, refused)) for item in items)
+            turn_state.refused_pictures = set()
+
+    def _replace_items(self, items: Iterable[ResponseItem]) -> None:
+        services = self._services
+        self._read_earlier_work()
+        services.history.replace(list(items), compacted=False)
+        record = self._work.state.to_record()
+        services.transcript.compacted("", services.history.items, window=services.history.window, work_state=record)
+        self._meter.restart()
 
     def _read_earlier_work(self) -> None:
         if self._unread:

@@ -58,6 +58,7 @@ class Turn(Value):
             try:
                 answer = await sampler.sample()
                 self.note_answer(answer)
+                self.compaction.remove_pictures(sampler.turn_state)
                 if answer.failure is not None:
                     raise answer.failure
             except ModelError as error:

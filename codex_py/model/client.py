@@ -130,10 +130,12 @@ ResponseEvent: TypeAlias = (
 class TurnState:
     """The value that the server wants sent back within one turn, and only there. Make a new one for each turn."""
 
-    __slots__ = ("value",)
+    __slots__ = ("refused_pictures", "value")
 
     def __init__(self) -> None:
         self.value: str | None = None
+        # The addresses of pictures that the server refused, where it took the request without them.
+        self.refused_pictures: set[str] = set()
 
     def note(self, value: str | None) -> None:
         """Keep what an answer's header says, if it can be sent back; None changes nothing."""

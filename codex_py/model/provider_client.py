@@ -28,7 +28,14 @@ from codex_py.model.failures import (
     unexpected_answer,
 )
 from codex_py.model.http import HTTP_ERRORS, HttpClient, broken_stream, no_answer, read_body
-from codex_py.model.pictures import PICTURES_REFUSED, has_picture, may_refuse_picture
+from codex_py.model.pictures import (
+    PICTURE_REFUSED,
+    PICTURES_REFUSED,
+    has_picture,
+    may_refuse_picture,
+    to_leave_out,
+    without_pictures,
+)
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.refused_items import names_item, refused_items
 from codex_py.model.repetition import RepetitionWatch
@@ -178,19 +185,29 @@ class ProviderClient:
         if renewal is not None and renewal.is_due(self._credentials):
             await self._renew(renewal, refused=False)
         url, body = self._url_for(prompt), self._encoded(prompt)
-        refused_picture: ModelError | None = None
+        first_refusal: ModelError | None = None
+        # What is left out next where a picture may be refused, and what is left out now.
+        trials: list[frozenset[str] | None] = []
+        whole = prompt
+        left_out: frozenset[str] | None = None
         while True:
             await admit()
             response = await self._post(body, self._request_headers(prompt, turn_state), url)
             if response.is_success:
-                self._note_pictures(prompt, refused_picture)
+                if first_refusal is not None:
+                    self._note_pictures(prompt, first_refusal, left_out, turn_state)
                 return response
             failure = await self._failure(response, url)
-            if refused_picture is None and self._may_refuse_picture(prompt, response.status_code, failure):
-                refused_picture = failure
-                prompt = prompt.replace(pictures=False)
-                body = self._encoded(prompt)
-                continue
+            if self._may_refuse_picture(prompt, response.status_code, failure):
+                if first_refusal is None:
+                    first_refusal, sent = failure, self._as_sent(prompt)
+                    named = refused_items(str(failure), self._wire.encode(sent), sent.input)
+                    trials = to_leave_out(str(failure), sent.input, named)
+                if trials:
+                    left_out = trials.pop(0)
+                    prompt = _leave_out(whole, left_out)
+                    body = self._encoded(prompt)
+                    continue
             if self._wire.adapt(response.status_code, failure):
                 body = self._encoded(prompt)
                 continue
@@ -212,11 +229,16 @@ class ProviderClient:
         shown = self._as_sent(prompt).pictures and has_picture(prompt.input)
         return shown and may_refuse_picture(status, str(failure))
 
-    def _note_pictures(self, prompt: Prompt, refusal: ModelError | None) -> None:
-        """Show no more pictures to a model whose server has refused one, and taken the request without it."""
-        if refusal is not None:
+    def _note_pictures(
+        self, prompt: Prompt, refusal: ModelError, left_out: frozenset[str] | None, turn_state: TurnState
+    ) -> None:
+        """Go on without the picture that a server has refused, or without any (None): it took the request so."""
+        if left_out is None:
             self._blind.add((prompt.thread_id, prompt.model))
             self._warn(PICTURES_REFUSED.format(prompt.model, self._redactor.redact(str(refusal))))
+        else:
+            turn_state.refused_pictures |= left_out
+            self._warn(PICTURE_REFUSED.format(self._redactor.redact(str(refusal))))
 
     def _as_sent(self, prompt: Prompt) -> Prompt:
         return prompt.replace(pictures=False) if (prompt.thread_id, prompt.model) in self._blind else prompt
@@ -300,6 +322,13 @@ class ProviderClient:
     def _redacted(self, error: ModelError) -> ModelError:
         error.args = (self._redactor.redact(str(error)),)
         return error
+
+
+def _leave_out(prompt: Prompt, pictures: frozenset[str] | None) -> Prompt:
+    """The prompt without some pictures, or without any (None)."""
+    if pictures is None:
+        return prompt.replace(pictures=False)
+    return prompt.replace(input=[without_pictures(item, pictures) for item in prompt.input])
 
 
 class RefusalWatch:

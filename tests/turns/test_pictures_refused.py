@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+from io import BytesIO
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from codex_py.model.pictures import may_refuse_picture
 from codex_py.protocol import events
@@ -103,3 +107,83 @@ async def test_each_request_counts_in_a_budget(place: Place, wire: Dialect) -> N
             ended = await watched.say("go")
     assert isinstance(ended, events.TurnFailed)
     assert (len(model.requests), ended.failure) == (2, "budget")
+
+
+def picture(side: int) -> bytes:
+    out = BytesIO()
+    Image.new("RGB", (side, side), "navy").save(out, "PNG")
+    return out.getvalue()
+
+
+def shown_sides(request: Any) -> list[int]:
+    """The sides of the pictures of a request."""
+    urls = re.findall(r"iVBORw0KGgo[A-Za-z0-9+/=]+", json.dumps(request.body))
+    return [Image.open(BytesIO(base64.b64decode(url))).width for url in urls]
+
+
+REFUSALS = [
+    # OpenAI and Anthropic in their API references and public issues; the others in reports of their users.
+    "The image data you provided does not represent a valid image. Please check your input and try again.",
+    "Could not process image",
+    "messages.3.content.0.image.source.base64: image exceeds 5 MB maximum",
+    "At least one of the image dimensions exceed max allowed size: 8000 pixels",
+    "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg']",
+    "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide/troubleshooting",
+    "failed to decode image bytes",
+    "Invalid image received.",
+    "cannot identify image file <_io.BytesIO object>",
+    "Image width must be at least 28 pixels",
+]
+
+
+@pytest.mark.parametrize(
+    ("wire", "words"),
+    [*((DIALECTS[0], words) for words in REFUSALS), *((wire, REFUSALS[0]) for wire in DIALECTS[1:])],
+)
+async def test_a_refused_picture_is_left_out_and_no_other_from_then_on(place: Place, wire: Dialect, words: str) -> None:
+    for name, side in (("good", 7), ("bad", 9), ("later", 11)):
+        place.write(f"{name}.png", picture(side))
+    views = {
+        name: wire.answer("", [(name, "view_image", {"path": f"{name}.png"})]) for name in ("good", "bad", "later")
+    }
+    script = [
+        *(views["good"], wire.say("one"), views["bad"], api_error(400, words), wire.say("two")),
+        *(wire.say("three"), views["later"], wire.say("four"), wire.say("five")),
+    ]
+    with wire.server(*script, excuse={"prefix", "replay"}) as model:
+        async with watched_session(place, model, overrides=OFF, wire_api=wire.wire) as watched:
+            for text in ("good", "bad", "again", "later"):
+                assert isinstance(await watched.say(text), events.TurnCompleted)
+        async with watched_session(
+            place, model, overrides=OFF, wire_api=wire.wire, resume=watched.session.thread_id
+        ) as resumed:
+            await resumed.say("once more")
+    sides = [shown_sides(request) for request in model.requests]
+    assert sides == [[], [7], [7], [7, 9], [7], [7], [7], [7, 11], [7, 11]]
+    assert [event.message for event in resumed.of(events.Warned) if "picture" in event.message] == []
+    [warning] = [event.message for event in watched.of(events.Warned) if "picture" in event.message]
+    assert words[:40] in warning
+
+
+async def test_the_picture_that_the_refusal_names_is_left_out_though_it_is_not_the_newest(place: Place) -> None:
+    for name, side in (("bad", 9), ("good", 7)):
+        place.write(f"{name}.png", picture(side))
+    wire = DIALECTS[0]
+    calls = [(name, "view_image", {"path": f"{name}.png"}) for name in ("bad", "good")]
+
+    def refuse(request: Any) -> Any:
+        items = request.body["input"]
+        index = next(at for at, item in enumerate(items) if item.get("call_id") == "bad" and "output" in item)
+        return api_error(400, f"Invalid 'input[{index}].output[0].image_url': not a valid image.")
+
+    with wire.server(wire.answer("", calls), wire.say("x"), wire.say("y"), excuse={"prefix", "replay"}) as probe:
+        async with watched_session(place, probe, overrides=OFF, wire_api=wire.wire) as watched:
+            await watched.say("go")
+            refusal = refuse(probe.requests[1])
+            await watched.say("more")
+    script = [wire.answer("", calls), refusal, wire.say("done"), wire.say("more")]
+    with wire.server(*script, excuse={"prefix", "replay"}) as model:
+        async with watched_session(place, model, overrides=OFF, wire_api=wire.wire) as watched:
+            await watched.say("go")
+            await watched.say("and now?")
+    assert [shown_sides(request) for request in model.requests] == [[], [9, 7], [7], [7]]
