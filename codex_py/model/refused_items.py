@@ -19,6 +19,9 @@ _TEXT_LIMIT: Final = r"(?:output|content|text|arguments|input)\b.{0,80}maximum l
 # Fields that say nothing by which two items could be told apart.
 _COMMON: Final = frozenset({"type", "role", "id", "status", "name", "made_by", "cache_control", "detail"})
 _IDS: Final = ("call_id", "tool_call_id", "tool_use_id")
+_ONE_BY_ONE: Final = frozenset(
+    {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"}
+)
 # A text that stands for an item of an unknown type, or is refused a second time.
 _SHORT: Final = 2_000
 
@@ -38,10 +41,14 @@ def refused_items(sentence: str, body: bytes, items: Sequence[bytes]) -> tuple[i
     parts = as_list(as_object(element).get(inner)) if inner and field == "messages" else []
     part = _at(parts, int(third or fourth)) if parts else None
     values = [_without_origin(item) for item in items]
-    for wanted in (as_object(part), as_object(element)):
-        if named := _matching(wanted, values):
-            return named
-    return ()
+    named = _matching(as_object(part), values) or _matching(as_object(element), values)
+    # Other items of the same form, such as all reasoning with `content`, would be refused one after the other.
+    forms = [_form(values[index]) for index in named if values[index].get("type") not in _ONE_BY_ONE]
+    return tuple(index for index, value in enumerate(values) if index in named or _form(value) in forms)
+
+
+def _form(value: dict[str, Any]) -> tuple[object, frozenset[str]]:
+    return value.get("type"), frozenset(value)
 
 
 def _at(values: object, index: int) -> object:

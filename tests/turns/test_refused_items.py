@@ -122,6 +122,24 @@ async def test_it_is_sent_as_plain_text(
     assert (gone in sent, kept in sent) == (False, True)
 
 
+async def test_items_of_one_form_are_replaced_at_once(place: Place) -> None:
+    def play(request: Request) -> Any:
+        if (index := place_of(request, "reasoning")) is not None and len(model.requests) > 3:
+            return api_error(400, f"Invalid 'input[{index}].content': array too long. Expected maximum length 0")
+        thought = {**THOUGHT, "id": f"rs_{len(model.requests)}"}
+        return [{"type": "response.output_item.done", "item": thought}, say("done")]
+
+    with FakeResponses(repeat(play), excuse={"prefix", "replay"}) as model:
+        async with watched_session(place, model, overrides=OTHER) as watched:
+            for text in ("first", "second", "third", "fourth"):
+                ended = await watched.say(text)
+    assert isinstance(ended, events.TurnCompleted)
+    # The refused request, and the one with three texts.
+    assert len(model.requests) == 5
+    assert json.dumps(model.requests[-1].input).count("I think of 42") == 3
+    assert len([event for event in watched.of(events.Warned) if "as plain text" in event.message]) == 1
+
+
 async def test_a_text_over_a_limit_is_cut_to_it(place: Place) -> None:
     refusal = "Invalid 'input[{}].output': string too long. Expected a string with maximum length 2000"
     long = call(
