@@ -171,8 +171,6 @@ LAZY: Final = {
     ("cli/repl.py", "codex_py.ui.repl.screen_session"),
     # For rich: only for who looks at a batch.
     ("cli/batch.py", "codex_py.batch.live_table"),
-    # Only for a file with a fault, and for one with dots by the dozen.
-    ("config/layers.py", "codex_py.config.toml_faults"),
     # Only for who goes back.
     ("cli/repl.py", "codex_py.cli.rewind_host"),
     # Only when a file is changed.

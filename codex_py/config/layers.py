@@ -6,19 +6,29 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from codex_py.config.keys import KeyPath, dotted
 from codex_py.errors import ConfigError
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
+from codex_py.text.credentials import has_credential, is_secret_name
 
 LayerType: TypeAlias = Literal["managed", "flags", "project", "profile", "user", "system", "defaults"]
 
 MAX_DEPTH: Final = 64
 # Lists that grow from layer to layer instead of being replaced.
 _GROWING: Final[frozenset[KeyPath]] = frozenset({("skills", "config")})
+_NAME: Final = r"""(?:[\w-]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+')"""
+_KEY: Final = rf"{_NAME}(?:[ \t]*\.[ \t]*{_NAME})*+"
+# A header of a table, or the key of a setting, at the start of a line.
+_STATEMENT: Final = rf"[ \t]*(?:(\[\[?)[ \t]*({_KEY})|({_KEY})[ \t]*=)"
+_LONG_TEXT: Final = r"""(?s)\"{3}(?:\\.|[^\\])*?\"{3}|'{3}.*?'{3}"""
+# `tomllib` takes time with the square of a key's length.
+_LONG_KEY: Final = rf"(?m)(?:^|[\[{{,])[ \t]*{_NAME}(?:[ \t]*\.[ \t]*{_NAME}){{{MAX_DEPTH}}}"
+_MAX_SHOWN: Final = 120
+# Tables in which every value may be a secret.
+_SECRET_TABLES: Final = frozenset({"env", "http_headers", "query_params", "set"})
 
 
 class NestedTooDeeply(Exception):
@@ -43,7 +53,7 @@ class LayerSource(Value):
         """`` in `/x/config.toml` line 3 `` or `` in `-c model=5` ``."""
         if self.layer.path is None:
             return f"in {self.flag}"
-        line = _faults().line_of(self.text, path)
+        line = line_of(self.text, path)
         return f"in `{self.layer.path}`" + (f" line {line}" if line else "")
 
 
@@ -63,14 +73,12 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
             f"cannot read `{path}`: nested too deeply", hint="no setting is deeper than ten tables"
         ) from error
     except ValueError as error:
-        reason, fix = toml_fault(error, text)
-        raise ConfigError(f"cannot read `{path}`{reason}", hint=fix or None) from error
+        raise ConfigError(f"cannot read `{path}`{toml_fault(error, text)}") from error
 
 
 def read_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text; raise `NestedTooDeeply` or `ValueError`."""
-    # `tomllib` takes time with the square of a key's length.
-    if text.count(".") > MAX_DEPTH and _faults().longest_key(text) > MAX_DEPTH:
+    if text.count(".") >= MAX_DEPTH and re.search(_LONG_KEY, text):
         raise NestedTooDeeply
     try:
         tree = tomllib.loads(text)
@@ -152,20 +160,77 @@ def _inside(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-def toml_fault(error: ValueError, text: str) -> tuple[str, str]:
-    """`` line 1 column 9: reason``: where a text stops being TOML and why; and what to write there, or nothing."""
+def line_of(text: str, path: KeyPath) -> int | None:
+    """The line (from 1) of a key's statement, or else of the nearest table round it; None when there is none."""
+    nearest, depth = None, 0
+    for line, found in _statements(text):
+        common = 0
+        while common < min(len(path), len(found)) and path[common] == found[common]:
+            common += 1
+        if common > depth:
+            nearest, depth = line, common
+    return nearest
+
+
+def toml_fault(error: ValueError, text: str) -> str:
+    """`` line 1 column 9: invalid value in `model = gpt-5` ``; the nearest key in place of a line with a secret."""
     message = str(error)
     reason, _, position = message.rpartition(" (at ")
     if not reason:
-        return ": a number has too many digits" if "digits" in message else f": {message.lower()}", ""
+        return ": a number has too many digits" if "digits" in message else f": {message.lower()}"
     found = re.match(r"line (\d+), column (\d+)", position)
     line, column = map(int, found.groups()) if found else (text.count("\n") + 1, len(text) - text.rfind("\n"))
-    fault = _faults().explain(text, reason, line, column)
-    return f" line {fault.line} column {fault.column}: {fault.reason}", fault.fix
+    key: KeyPath = ()
+    for start, path in _statements(text):
+        if start <= line:
+            key = path
+    row = text.split("\n")[line - 1].strip()
+    shown = row if row and not _may_hold_secret(row, key) else dotted(key)
+    if len(shown) > _MAX_SHOWN:
+        shown = f"{shown[:_MAX_SHOWN]}…"
+    return f" line {line} column {column}: {reason[0].lower()}{reason[1:]}" + (f" in `{shown}`" if shown else "")
 
 
-def _faults() -> ModuleType:
-    """The module that explains TOML errors, loaded only for a file that has one."""
-    from codex_py.config import toml_faults
+def _may_hold_secret(row: str, key: KeyPath) -> bool:
+    names = {str(name) for name in key}
+    if names & _SECRET_TABLES or any(map(is_secret_name, names)):
+        return True
+    return "@" in row or has_credential(row) or any(map(is_secret_name, re.findall(r"[\w-]+", row)))
 
-    return toml_faults
+
+def _statements(text: str) -> Iterator[tuple[int, KeyPath]]:
+    """The line (from 1) and the path of every header and key at the start of a line."""
+    entries: dict[KeyPath, int] = {}
+    table: KeyPath = ()
+    rows = re.sub(_LONG_TEXT, lambda found: "\n" * found[0].count("\n"), text).split("\n")
+    for line, row in enumerate(rows, 1):
+        statement = re.match(_STATEMENT, row)
+        if statement is None:
+            continue
+        bracket, header, key = statement.groups()
+        names = [_plain(name) for name in re.findall(_NAME, header or key)]
+        if bracket:
+            table = _table(names, entries, is_array=bracket == "[[")
+        yield line, table if bracket else (*table, *names)
+
+
+def _table(names: Sequence[str], entries: dict[KeyPath, int], *, is_array: bool) -> KeyPath:
+    """The path of a header, with the position in each array of tables on the way."""
+    path: KeyPath = ()
+    for position, name in enumerate(names, 1):
+        path = (*path, name)
+        if is_array and position == len(names):
+            entries[path] = entries.get(path, -1) + 1
+        if path in entries:
+            path = (*path, entries[path])
+    return path
+
+
+def _plain(name: str) -> str:
+    """A key's name without its quotes."""
+    if name[0] not in "\"'":
+        return name
+    try:
+        return next(iter(tomllib.loads(f"{name} = 0")))
+    except ValueError:
+        return name[1:-1]

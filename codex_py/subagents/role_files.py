@@ -162,8 +162,7 @@ def _toml(text: str) -> dict[str, Any]:
     except NestedTooDeeply:
         raise _Refused("nested too deeply") from None
     except ValueError as error:
-        reason, fix = toml_fault(error, text)
-        raise _Refused(f"{reason.lstrip(': ')}{'; ' if fix else ''}{fix}") from None
+        raise _Refused(toml_fault(error, text).lstrip(": ")) from None
     return {**fields, "may_ask": True}
 
 

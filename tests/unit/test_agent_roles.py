@@ -112,7 +112,7 @@ def test_what_a_toml_file_says(tmp_path: Path) -> None:
         ("a.md", b"---\npermissionMode: plann\n---\n", "`permissionMode` is `plann`"),
         ("a.md", b"---\npermissionMode: [plan]\n---\n", "`permissionMode` is `['plan']`"),
         ("a.toml", b'sandbox_mode = ["read-only"]', "`sandbox_mode` is `['read-only']`"),
-        ("a.toml", b"a = ", "line 1 column 5: `a` has no value"),
+        ("a.toml", b"a = ", "line 1 column 5: invalid value in `a =`"),
         ("a.toml", b"a = " + b"[" * 5000, "nested too deeply"),
     ],
 )

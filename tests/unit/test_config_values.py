@@ -68,7 +68,7 @@ def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
         ("model_context_window = 0", "`model_context_window = 0` in F line 1: it must be a whole number from 1 up"),
         ("hide_agent_reasoning = 1", "`hide_agent_reasoning = 1` in F line 1: allowed are `true`, `false`"),
         ('notify = "x"', '`notify = "x"` in F line 1: it must be a list, as in `["x"]`'),
-        ('notify = [\n"a",\n1]', '`notify[1] = 1` in F line 3: it must be text: write `"1"` in quotes'),
+        ('notify = [\n"a",\n1]', '`notify[1] = 1` in F line 1: it must be text: write `"1"` in quotes'),
         ("history = 1", "`history = 1` in F line 1: it must be a table: a line `[history]` with its keys below"),
         (
             '[history]\n\npersistence = "some"',
@@ -259,9 +259,18 @@ def broken(machine: Machine, content: bytes) -> str:
 @pytest.mark.parametrize(
     ("content", "place"),
     [
-        (b'model = "m\n', 'cannot read `F` line 1 column 9: the closing `"` is missing'),
+        (b'model = "m\n', "cannot read `F` line 1 column 11: illegal character '\\n' in `model = \"m`"),
         (b'a = 1\nmodel "m"\n', "cannot read `F` line 2 column 7: "),
-        (b"a = 1\na = 2\n", "cannot read `F` line 2 column 6: "),
+        (b"a = 1\r\na = 2\r\n", "cannot read `F` line 2 column 6: cannot overwrite a value in `a = 2`"),
+        (b"a = [\n" + b"x" * 500, f"cannot read `F` line 2 column 1: invalid value in `{'x' * 120}…`"),
+        (b'a = """x\ny\n', "cannot read `F` line 3 column 1: unterminated string in `a`"),
+        (b"[t]\napi_key = k-1", "cannot read `F` line 2 column 11: invalid value in `t.api_key`"),
+        (
+            b'[t.env]\nA = 1\nB: "k-1"',
+            "cannot read `F` line 3 column 2: expected '=' after a key in a key/value pair in `t.env.A`",
+        ),
+        (b'{"api_key": "k-1"}', "cannot read `F` line 1 column 1: invalid statement"),
+        (b"base_url = https://u:p@h/", "cannot read `F` line 1 column 12: invalid value in `base_url`"),
         (b"a = [1,\n", "cannot read `F` line 2 column 1: "),
         (b"[a\n", "cannot read `F` line 1 column 3: "),
         (b"\x00", "cannot read `F` line 1 column 1: "),

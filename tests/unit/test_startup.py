@@ -238,13 +238,6 @@ def test_rules_are_read_without_what_runs_commands_where_none_runs(place: Place)
     assert names & {"codex_py.core.tool_runtime", "codex_py.sandbox.command", "codex_py.process.manager"} == set()
 
 
-def test_what_explains_a_faulty_file_is_imported_for_one_alone(place: Place) -> None:
-    faults = "codex_py.config.toml_faults"
-    assert faults not in imported(place, "config", "get", "model")
-    place.configure("model = gpt\n")
-    assert faults in imported(place, "config", "get", "model")
-
-
 def test_the_prompt_is_drawn_before_what_runs_a_session_and_draws_its_events_is_loaded() -> None:
     look = (
         "import sys\nimport codex_py.cli.main, codex_py.cli.repl, codex_py.ui.repl.app\n"
