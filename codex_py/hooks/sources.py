@@ -199,7 +199,8 @@ def _projects(loaded: LoadedConfig, home: Path, cwd: Path, off: Collection[str])
             try:
                 tables = _tables_in(path, limit=MAX_PROJECT_FILE_BYTES)
             except UserError as error:
-                yield ParsedHooks((), (str(error),))
+                # A fault in a `config.toml` is reported where the settings are read.
+                yield ParsedHooks((), () if path.suffix == ".toml" else (str(error),))
                 continue
             yield parse_hooks(tables, origin, off)
 
