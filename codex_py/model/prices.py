@@ -17,7 +17,7 @@ from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 TABLE: Final = Path(__file__).with_name("prices.jsonl")
 _MILLION: Final = 1_000_000
 _MAX_BYTES: Final = 16 * 1024 * 1024
@@ -116,8 +116,8 @@ class PriceTable:
             return None
         moment = when or datetime.now(UTC)
         rates = _rates_at(as_list(entry[2]), moment)
-        for tier, condition, changed in (as_list(value) for value in (entry[3] if len(entry) > 3 else ())):
-            if tier == query.service_tier and _is_active(as_list(condition), moment):
+        for tier, start, changed in (as_list(value) for value in (entry[3] if len(entry) > 3 else ())):
+            if tier == query.service_tier and _has_begun(start, moment):
                 rates = {**rates, **{key: rate for key, rate in as_object(changed).items() if key in "icwo"}}
                 break
         return _price(rates)
@@ -219,25 +219,17 @@ def _matches(rule: Sequence[Any], name: str) -> bool:
             return False
 
 
-def _rates_at(conditional: Sequence[Any], moment: datetime) -> dict[str, Any]:
-    """The rates in force: those of the last condition that is met, else the first."""
+def _rates_at(dated: Sequence[Any], moment: datetime) -> dict[str, Any]:
+    """The rates in force: the last that have begun, else the first."""
     found: dict[str, Any] = {}
-    for condition, rates in (as_list(value)[:2] for value in conditional):
-        if not found or _is_active(as_list(condition), moment):
+    for start, rates in (as_list(value)[:2] for value in dated):
+        if not found or _has_begun(start, moment):
             found = as_object(rates)
     return found
 
 
-def _is_active(condition: Sequence[Any], moment: datetime) -> bool:
-    now = moment.astimezone(UTC)
-    match condition:
-        case ["from", str(day)]:
-            return now.date().isoformat() >= day
-        case ["daily", str(start), str(end)]:
-            time = now.time().isoformat()
-            return start <= time < end if start <= end else time >= start or time < end
-        case _:
-            return True
+def _has_begun(day: object, moment: datetime) -> bool:
+    return not isinstance(day, str) or moment.astimezone(UTC).date().isoformat() >= day
 
 
 def _price(rates: Mapping[str, Any]) -> ModelPrice | None:

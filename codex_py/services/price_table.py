@@ -59,18 +59,20 @@ def encode_table(providers: Sequence[Any], *, source: str) -> bytes:
 
 
 def _entry(model: Any) -> list[Any] | None:
-    listed: list[Any] = as_list(model.prices)
-    conditional: list[Any] = [[_condition(price.constraint), _rates(price.prices)] for price in listed] or [
+    listed: list[Any] = [price for price in as_list(model.prices) if not _is_daily(price.constraint)]
+    dated: list[Any] = [[_start(price.constraint), _rates(price.prices)] for price in listed] or [
         [None, _rates(model.prices)]
     ]
     variants = [
-        [variant.when["service_tier"], _condition(variant.constraint), _rates(variant.prices)]
+        [variant.when["service_tier"], _start(variant.constraint), _rates(variant.prices)]
         for variant in model.price_variants or ()
-        if variant.when.keys() == {"service_tier"} and variant.when["service_tier"] in _TIERS
+        if variant.when.keys() == {"service_tier"}
+        and variant.when["service_tier"] in _TIERS
+        and not _is_daily(variant.constraint)
     ]
-    if not any({"i", "o"} <= set(as_object(rates)) for _, rates in conditional):
+    if not any({"i", "o"} <= set(as_object(rates)) for _, rates in dated):
         return None
-    entry = [_rule(model.match), model.context_window, conditional]
+    entry = [_rule(model.match), model.context_window, dated]
     return [*entry, variants] if variants else entry
 
 
@@ -85,13 +87,14 @@ def _rate(value: Any) -> Any:
     return [float(value.base), *([tier.start, float(tier.price)] for tier in value.tiers)]
 
 
-def _condition(constraint: Any) -> list[str] | None:
-    if constraint is None:
-        return None
-    if (day := getattr(constraint, "start_date", None)) is not None:
-        return ["from", day.isoformat()]
-    moments = (constraint.start_time, constraint.end_time)
-    return ["daily", *(moment.replace(tzinfo=None).isoformat() for moment in moments)]
+def _is_daily(constraint: Any) -> bool:
+    """Whether a price holds at some hours of the day only: it is left out, as few models have one."""
+    return hasattr(constraint, "start_time")
+
+
+def _start(constraint: Any) -> str | None:
+    """The day from which on a price holds; None for always."""
+    return None if constraint is None else constraint.start_date.isoformat()
 
 
 def _rule(clause: object) -> list[Any] | None:
