@@ -185,7 +185,9 @@ def toml_fault(error: ValueError, text: str) -> str:
         if start <= line:
             key = path
     row = text.split("\n")[line - 1].strip()
-    shown = row if row and not _may_hold_secret(row, key) else dotted(key)
+    # A value that is set twice is right in itself: its key says it all.
+    shows_key = not row or reason.startswith("Cannot overwrite") or _may_hold_secret(row, key)
+    shown = dotted(key) if shows_key else row
     if len(shown) > _MAX_SHOWN:
         shown = f"{shown[:_MAX_SHOWN]}…"
     return f" line {line} column {column}: {reason[0].lower()}{reason[1:]}" + (f" in `{shown}`" if shown else "")

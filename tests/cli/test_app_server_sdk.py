@@ -18,13 +18,13 @@ from tests.support.fake_responses import (
     say,
     tokens,
 )
-from tests.support.home import BIN, Place
+from tests.support.home import BIN, GIF, Place
 from tests.support.sdk_drive import PATCH, SCHEMA, played
 from tests.support.warm import warm_command
 
 _PLAYER: Final = Path(__file__).parents[1] / "support/sdk/app.py"
 _GUIDE: Final = Path(__file__).parents[2] / "docs/guides/servers.md"
-_GIF: Final = "data:image/gif;base64,R0lGODlhAQABAAAAADs="
+_GIF: Final = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 
 def play(place: Place, model: FakeResponses, scene: str, **job: Any) -> Any:
@@ -37,7 +37,7 @@ def play(place: Place, model: FakeResponses, scene: str, **job: Any) -> Any:
 
 def test_turns_with_tools_structure_and_pictures(place: Place) -> None:
     skill = place.write(".agents/skills/alpha/SKILL.md", "---\nname: alpha\ndescription: does alpha\n---\nBODY\n")
-    picture = place.write("p.gif", b"GIF89a\1\0\1\0\0\0\0;")
+    picture = place.write("p.gif", GIF)
     outside = {"cmd": "echo hi", "login": False, "sandbox_permissions": "require_escalated", "justification": "must"}
     script = (
         [delta("on it"), say("on it"), call("c1", "exec_command", outside)],

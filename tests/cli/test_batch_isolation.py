@@ -12,6 +12,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -145,8 +146,8 @@ def test_where_no_warm_parent_can_be_tasks_are_plain_processes(place: Place, tmp
 
 @pytest.mark.parametrize("end", ["done", "killed", "help", "wrong"])
 def test_nothing_is_left_in_the_temporary_directory(place: Place, tmp_path: Path, end: str) -> None:
-    temporary = tmp_path / "t"
-    temporary.mkdir()
+    # The address of a socket has 107 bytes at most.
+    temporary = Path(mkdtemp(prefix="batch-"))
     place = place.with_env(TMPDIR=str(temporary))
     if end in ("done", "killed"):
         with hanging(place, tmp_path / "out", killed=end == "killed") as (_, pids):
@@ -159,6 +160,7 @@ def test_nothing_is_left_in_the_temporary_directory(place: Place, tmp_path: Path
     while any(temporary.iterdir()):
         assert time.monotonic() < deadline, "the parent of the tasks leaves its socket"
         os.sched_yield()
+    temporary.rmdir()
 
 
 def children_of(pid: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.fake_responses import FakeResponses, call, completed, hang, reasoning, repeat, say, tokens
-from tests.support.home import Place
+from tests.support.home import GIF, Place
 from tests.support.process import run, start
 from tests.support.rollout import read_rollout, recorded_items
 
@@ -123,7 +123,7 @@ def test_settings_that_changed_are_appended(place: Place) -> None:
 
 def test_the_output_schema_and_an_image_go_with_a_resumed_turn_too(place: Place) -> None:
     schema = place.write("schema.json", '{"type": "object"}')
-    place.write("p.gif", b"GIF89a\1\0\1\0\0\0\0;")
+    place.write("p.gif", GIF)
     with FakeResponses([say("one")], [say("{}")]) as model:
         place.use_model(model.base_url)
         run(place, "exec", "first")

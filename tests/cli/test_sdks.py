@@ -20,7 +20,7 @@ from tests.support.fake_responses import (
     say,
     tokens,
 )
-from tests.support.home import Place
+from tests.support.home import GIF, Place
 from tests.support.process import run
 from tests.support.sdk_drive import KEY, PATCH, SCHEMA, drive, items, kinds, python_sdk, typescript_sdk
 
@@ -84,7 +84,7 @@ def test_a_turn_with_tools_and_structured_output(sdk: list[str], place: Place) -
 
 
 def test_a_thread_goes_on_with_images(sdk: list[str], place: Place) -> None:
-    pixel = place.write("p.gif", b"GIF89a\1\0\1\0\0\0\0;")
+    pixel = place.write("p.gif", GIF)
     with FakeResponses([say("one")], [say("two")]) as model:
         first = drive(sdk, place, model, "first")
         inputs = [{"type": "text", "text": "look"}, {"type": "local_image", "path": str(pixel)}]

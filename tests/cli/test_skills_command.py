@@ -172,6 +172,7 @@ def test_a_skill_is_shown_whole(lean: Place) -> None:
         "tools:        Read, Bash(git:*)\n"
         "needs:        env_var DICT (a dictionary): missing\n"
         "files:        scripts/a.py\n"
+        "tokens:       60\n"
         f"\n{path.read_text()}"
     )
     (shown,) = json.loads(skills(lean, "show", "$spell", "--json").out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -13,6 +14,10 @@ from typing import Any, cast
 
 BIN = Path(sys.executable).parent
 MODEL = "gpt-5.1-codex"
+
+
+# A picture of one pixel.
+GIF = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
 
 
 @dataclass(frozen=True)

@@ -261,7 +261,7 @@ def broken(machine: Machine, content: bytes) -> str:
     [
         (b'model = "m\n', "cannot read `F` line 1 column 11: illegal character '\\n' in `model = \"m`"),
         (b'a = 1\nmodel "m"\n', "cannot read `F` line 2 column 7: "),
-        (b"a = 1\r\na = 2\r\n", "cannot read `F` line 2 column 6: cannot overwrite a value in `a = 2`"),
+        (b"a = 1\r\na = 2\r\n", "cannot read `F` line 2 column 6: cannot overwrite a value in `a`"),
         (b"a = [\n" + b"x" * 500, f"cannot read `F` line 2 column 1: invalid value in `{'x' * 120}…`"),
         (b'a = """x\ny\n', "cannot read `F` line 3 column 1: unterminated string in `a`"),
         (b"[t]\napi_key = k-1", "cannot read `F` line 2 column 11: invalid value in `t.api_key`"),
