@@ -37,6 +37,7 @@ COMMANDS: Final = {
 PARTS: Final = {
     "terminal": "codex_py.cli.repl:run",
     "terminal_parser": "codex_py.cli.repl:terminal_parser",
+    "note_expired_sessions": "codex_py.cli.console:note_expired_sessions",
     "run_collected": "codex_py.cli.exec_runs:run_collected",
     "review_prompt": "codex_py.cli.review:review_prompt",
     "print_version": "codex_py.cli.update:print_version",

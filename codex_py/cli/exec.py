@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.cli.commands import load
-from codex_py.cli.console import note_expired_sessions
 from codex_py.cli.exec_parser import exec_help, exec_parser
 from codex_py.cli.options import (
     find_images,
@@ -75,7 +74,8 @@ def run(arguments: Sequence[str]) -> int:
             return load("run_collected")(flags, read, _prepare)
         session, request = _prepare(read())
         status = asyncio.run(_run(session, request))
-        note_expired_sessions(session.home, session.loaded.config.sessions.keep_days)
+        if days := session.loaded.config.sessions.keep_days:
+            load("note_expired_sessions")(session.home, days)
         return status
     except NothingToDo as reason:
         print(reason, file=sys.stderr)

@@ -15,36 +15,34 @@ from codex_py.protocol.value import Value
 MAX_CHARS: Final = 8000
 _MAX_NAMED: Final = 8
 _MAX_PLACES: Final = 20
+# Patterns are compiled when a message is looked at, and not at every start.
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_HINT: Final = re.compile(r"skill|技能|スキル|스킬|\b(?:use|using|run|apply|follow|invoke|with)\b|用|按", re.IGNORECASE)
+_HINT: Final = r"(?i)skill|技能|スキル|스킬|\b(?:use|using|run|apply|follow|invoke|with)\b|用|按"
 
 _SKILL: Final = r"(?:skills?(?![A-Za-z])|技能|スキル|스킬)"
 _ARTICLES: Final = r"(?:the|our|my|your|a|an|this|that|both)"
-_SKILL_AFTER: Final = re.compile(rf"[ 　-]*(?:这个|这项|该|的)?[ 　]*{_SKILL}", re.IGNORECASE)
-_SKILL_BEFORE: Final = re.compile(rf"(?<![A-Za-z]){_SKILL}(?: called| named)?[ 　:：]*$", re.IGNORECASE)
-_VERB_BEFORE: Final = re.compile(
-    rf"(?:\b(?P<go>go(?:ing)? )?(?P<verb>use|using|run|running|apply|follow|invoke|with) (?:{_ARTICLES} )*"
-    r"|(?:使用|按照|用|按)(?:一下|下)?[ 　]*)$",
-    re.IGNORECASE,
+_SKILL_AFTER: Final = rf"(?i)[ 　-]*(?:这个|这项|该|的)?[ 　]*{_SKILL}"
+_SKILL_BEFORE: Final = rf"(?i)(?<![A-Za-z]){_SKILL}(?: called| named)?[ 　:：]*$"
+_VERB_BEFORE: Final = (
+    rf"(?i)(?:\b(?P<go>go(?:ing)? )?(?P<verb>use|using|run|running|apply|follow|invoke|with) (?:{_ARTICLES} )*"
+    r"|(?:使用|按照|用|按)(?:一下|下)?[ 　]*)$"
 )
 # What may follow a name that is not called a skill: other words could make it a part of something longer.
-_FOLLOWER: Final = re.compile(
-    r"[ 　]*(?:$|[.,;:!?)\n，。！？；：、]|(?:on|for|to|in|and|or|then|with|from|before|after|at|now|please|here|again"
-    rf"|first|against|over|when|until|so|but|as|if|this|that|it|my|our)\b|[{_CJK}])",
-    re.IGNORECASE,
+_FOLLOWER: Final = (
+    r"(?i)[ 　]*(?:$|[.,;:!?)\n，。！？；：、]|(?:on|for|to|in|and|or|then|with|from|before|after|at|now|please|here"
+    rf"|again|first|against|over|when|until|so|but|as|if|this|that|it|my|our)\b|[{_CJK}])"
 )
-_END: Final = re.compile(rf"[ 　]*(?:$|[.,;:!?)\n，。！？；：、{_CJK}]|and\b)")
+_END: Final = rf"[ 　]*(?:$|[.,;:!?)\n，。！？；：、{_CJK}]|and\b)"
 # Between two names of which the first is used.
-_AND: Final = re.compile(
-    rf"(?:[ 　]*{_SKILL})?[ 　]*(?:[,，、]|\b(?:and|or)\b|和|与|及|跟)(?:[ 　]*(?:and|also)\b)*[ 　]*"
-    rf"(?:{_ARTICLES} )*",
-    re.IGNORECASE,
+_AND: Final = (
+    rf"(?i)(?:[ 　]*{_SKILL})?[ 　]*(?:[,，、]|\b(?:and|or)\b|和|与|及|跟)(?:[ 　]*(?:and|also)\b)*[ 　]*"
+    rf"(?:{_ARTICLES} )*"
 )
-_NEGATION: Final = re.compile(
-    r"(?:not?|never|without|avoid|skip|stop|nor|cannot|dont|instead|refrain|nicht|keine?n?|ohne|pas|sans|niet|.*n['’]t)",
-    re.IGNORECASE,
+_NEGATION: Final = (
+    r"(?i)(?:not?|never|without|avoid|skip|stop|nor|cannot|dont|instead|refrain|nicht|keine?n?|ohne|pas|sans|niet"
+    r"|.*n['’]t)"
 )
-_CJK_NEGATION: Final = re.compile(r"(?:[不别没勿]|禁止|避免|无需)[^，。！？；\n]{0,3}$")
+_CJK_NEGATION: Final = r"(?:[不别没勿]|禁止|避免|无需)[^，。！？；\n]{0,3}$"
 
 
 class NaturalName(Value):
@@ -56,7 +54,7 @@ class NaturalName(Value):
 
 def may_name(text: str) -> bool:
     """Whether a text could name a skill at all; cheap."""
-    return _HINT.search(text[:MAX_CHARS]) is not None
+    return re.search(_HINT, text[:MAX_CHARS]) is not None
 
 
 def find_named(text: str, names: Collection[str]) -> list[NaturalName]:
@@ -126,25 +124,25 @@ def _overlaps(match: re.Match[str], used: Collection[tuple[int, int]]) -> bool:
 def _is_used(text: str, match: re.Match[str]) -> bool:
     """Whether a name is beside the word "skill" or after a verb for using it, and not negated."""
     before, after = re.split(r"[.!?;。！？；，,\n]", text[: match.start()])[-1], text[match.end() :]
-    called = _SKILL_BEFORE.search(before)
-    verb = _VERB_BEFORE.search(before[: called.start()] if called else before)
+    called = re.search(_SKILL_BEFORE, before)
+    verb = re.search(_VERB_BEFORE, before[: called.start()] if called else before)
     prefix = before[: verb.start()] if verb else before[: called.start()] if called else before
     if _is_negated(prefix):
         return False
-    if called or _SKILL_AFTER.match(after):
+    if called or re.match(_SKILL_AFTER, after):
         return True
     # "with git" is about no skill; "with release-notes" and "go with lint" are.
     is_doubtful = verb and verb["verb"] == "with" and not verb["go"] and match[0].isalnum()
-    return bool(verb and not is_doubtful and _FOLLOWER.match(after))
+    return bool(verb and not is_doubtful and re.match(_FOLLOWER, after))
 
 
 def _is_joined(text: str, match: re.Match[str], used: Iterable[tuple[int, int]]) -> bool:
     """Whether a name follows one that is used, with an "and" between them."""
     after, follower = text[match.end() :], _END if match[0].isalnum() else _FOLLOWER
-    is_behind = any(end <= match.start() and _AND.fullmatch(text, end, match.start()) for _, end in used)
-    return is_behind and bool(_SKILL_AFTER.match(after) or follower.match(after))
+    is_behind = any(end <= match.start() and re.fullmatch(_AND, text[end : match.start()]) for _, end in used)
+    return is_behind and bool(re.match(_SKILL_AFTER, after) or re.match(follower, after))
 
 
 def _is_negated(before: str) -> bool:
     words = re.findall(r"[^\W_]+(?:['’][^\W_]+)?", before)[-3:]
-    return any(map(_NEGATION.fullmatch, words)) or _CJK_NEGATION.search(before) is not None
+    return any(re.fullmatch(_NEGATION, word) for word in words) or re.search(_CJK_NEGATION, before) is not None
