@@ -242,9 +242,8 @@ class Compaction:
                 self._warn(f"`{other.settings.model}` could not compact the conversation: {error}; `{own}` is asked")
         way = self._way or services.model.compaction_of(turn.settings.provider)
         handover = await self._compactor.hand_over(request(turn, way))
-        if handover.how != "cut":
-            # What did not work once is not tried again.
-            self._way = handover.how
+        # What did not work once is not tried again.
+        self._way = way if handover.how == way else "local"
         return handover
 
     def _cut(self, settings: ModelSettings, error: ModelError) -> Handover:
