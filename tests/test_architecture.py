@@ -185,12 +185,12 @@ LAZY: Final = {
     ("core/build.py", "codex_py.core.tool_runtime"),
     # Only to go on with an earlier session.
     ("core/build.py", "codex_py.core.resume"),
-    # Only when a skill is named or used.
     # Only for who has installed skills.
     ("core/build.py", "codex_py.services.skill_trust"),
     # Only where the list is short of skills.
     ("core/session_skills.py", "codex_py.core.skill_finder"),
     ("core/skill_requests.py", "codex_py.core.skill_finder"),
+    # Only when a skill is named or used.
     ("core/skill_requests.py", "codex_py.core.skill_runs"),
     # Only when an agent is started or looked for.
     ("subagents/tools.py", "codex_py.subagents.spawner"),
