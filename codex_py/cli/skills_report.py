@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from codex_py.cli.console import print_note, print_rows
+from codex_py.cli.html_page import write_page
 from codex_py.cli.skill_choice import Cwd, expanded, look_here
 from codex_py.cli.skills_view import finding_object
 from codex_py.cli.typer_command import Json, Overrides, Profile, Since, read_since
 from codex_py.protocol.value import Value
-from codex_py.services.session_document import document_file
 from codex_py.services.skill_admin import SkillAdmin, list_tokens, model_for, window_for
 from codex_py.skills.lint import lint_file, says_when
 from codex_py.skills.lint_references import LintFinding
@@ -23,18 +22,9 @@ from codex_py.skills.render import render_skills
 from codex_py.skills.report import SkillFacts, UseRecord, judge, read_records, tokens_of_a_use
 from codex_py.skills.usage import WAYS, read_entries
 from codex_py.text.display import counted
-from codex_py.text.sanitize import sanitize_line
 from codex_py.text.tokenizer import TokenCount, count_tokens
 
 _HEAD: Final = ("NAME", "USES", "BY", "TOKENS", "IN LIST", "COMPLETED", "SCRIPTS", "LAST USED", "VERDICT", "REASON")
-_PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Skills</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"><style>
-:root{color-scheme:light dark} body{margin:auto;padding:1rem;max-width:72rem;font:15px/1.5 system-ui,sans-serif}
-table{border-collapse:collapse} th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;overflow-wrap:anywhere}
-td{border-top:1px solid #8886} meter{display:block;width:8rem}
-</style></head><body><h1>Skills</h1>
-"""
 
 
 class ReportRow(Value):
@@ -114,9 +104,10 @@ def report_skills(
         print_note(f"{uses} of skills that are not enabled here are left out: `--all` shows them")
     rows.sort(key=lambda row: (-row.record.uses, row.name))
     if html is not None:
-        with document_file(expanded(html)) as write:
-            write(_page(rows, since).encode("utf-8", "replace"))
-        print_note(f"wrote `{expanded(html)}`")
+        note = f"Uses since {since}." if since else "All uses on record."
+        write_page(
+            expanded(html), "Skills", [note], map(str.capitalize, _HEAD), (row.cells() for row in rows), _bars(rows)
+        )
     print_rows(_HEAD, (row.cells() for row in rows), (row.as_object() for row in rows), as_json=as_json)
     if not rows:
         print_note("no skills found")
@@ -167,18 +158,11 @@ def _row_of_elsewhere(path: str, record: UseRecord) -> ReportRow:
     )
 
 
-def _page(rows: Sequence[ReportRow], since: str | None) -> str:
-    """One HTML page that loads nothing from elsewhere."""
+def _bars(rows: Sequence[ReportRow]) -> list[dict[int, float]]:
+    """The bars of the page, by column: uses, tokens, and how many of its turns were completed."""
     most_uses = max((row.record.uses for row in rows), default=0) or 1
     most_tokens = max((row.tokens.tokens for row in rows), default=0) or 1
-    lines: list[str] = []
-    for row in rows:
-        shares = {1: row.record.uses / most_uses, 3: row.tokens.tokens / most_tokens, 5: row.record.completed or 0.0}
-        bars = {at: f'<meter value="{share:.3f}"></meter>' for at, share in shares.items()}
-        lines.append(
-            "".join(f"<td>{escape(sanitize_line(text))}{bars.get(at, '')}</td>" for at, text in enumerate(row.cells()))
-        )
-    note = f"Uses since {since}." if since else "All uses on record."
-    head = "".join(f"<th>{title.capitalize()}</th>" for title in _HEAD)
-    table = "".join(f"<tr>{line}</tr>\n" for line in lines)
-    return f"{_PAGE}<p>{escape(sanitize_line(note))}</p>\n<table><tr>{head}</tr>\n{table}</table>\n"
+    return [
+        {1: row.record.uses / most_uses, 3: row.tokens.tokens / most_tokens, 5: row.record.completed or 0.0}
+        for row in rows
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -11,7 +12,8 @@ import typer
 from codex_py.batch.local_engine import open_local_engine
 from codex_py.batch.skill_evals import EvalPlan, run_evals
 from codex_py.cli.console import aligned, print_json, print_note
-from codex_py.cli.skill_choice import Cwd, Target, choose_skills, look_here
+from codex_py.cli.html_page import write_page
+from codex_py.cli.skill_choice import Cwd, Target, choose_skills, expanded, look_here
 from codex_py.cli.typer_command import Json, Overrides, Profile
 from codex_py.cli.worker import run_task
 from codex_py.core.build import OFFLINE_PROVIDER
@@ -43,7 +45,7 @@ def test_skill(
     triggers: Annotated[
         bool, typer.Option("--triggers", help="Only look whether the skill is chosen: one request a prompt.")
     ] = False,
-    html: Annotated[str | None, typer.Option("--html", hidden=True)] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page too.")] = None,
     cwd: Cwd = None,
     overrides: Overrides = None,
     profile: Profile = None,
@@ -55,8 +57,6 @@ def test_skill(
     """
     if max_usd is not None and not 0 < max_usd < float("inf"):
         raise UsageError("`--max-usd` needs an amount above 0")
-    if html is not None:
-        print_note("`skills test` writes no page any more: `--json` has everything that was on it")
     if model == OFFLINE_PROVIDER:
         model, offline = None, True
     chosen = {"model": model, "model_provider": OFFLINE_PROVIDER if offline else None}
@@ -76,6 +76,8 @@ def test_skill(
         print_note(f"{done}/{total} {eval_run.arm} the skill: {prompt}: {_state(eval_run)}")
 
     result = asyncio.run(run_evals(plan, open_local_engine(config.env, run_task), report))
+    if html is not None:
+        _write_page(expanded(html), plan, result)
     if as_json:
         print_json(_object(plan, result))
     else:
@@ -180,8 +182,7 @@ def _print_result(plan: EvalPlan, result: EvalResult) -> None:
     parts = [f"used {sum(should)} of {len(should)} times when it should be"] if should else []
     parts += [f"left alone {sum(others)} of {len(others)} times when not"] if others else []
     print(f"skill: {sanitize_line(plan.skill.name)}")
-    activation = "-" if result.activation is None else f"{result.activation:.0%}"
-    print(f"activation: {activation} ({', '.join(parts) or 'nothing could be judged'})")
+    print(f"activation: {_activation(result)} ({', '.join(parts) or 'nothing could be judged'})")
     if not plan.triggers:
         print("", *aligned(list(_table(_figures(result)))), sep="\n")
     if spent := sum(eval_run.usd for eval_run in result.eval_runs):
@@ -198,3 +199,26 @@ def _table(figures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         difference = figures["difference"][key] or dict.fromkeys(("value", "low", "high"))
         value, low, high = ("-" if number is None else f"{number:+{form}}" for number in difference.values())
         yield title, *cells, value, low if low == "-" else f"{low} to {high}"
+
+
+def _activation(result: EvalResult) -> str:
+    return "-" if result.activation is None else f"{result.activation:.0%}"
+
+
+def _write_page(path: Path, plan: EvalPlan, result: EvalResult) -> None:
+    """The figures of the table in words, and a row for each run with its answer."""
+    notes = [f"Activation: {_activation(result)}."]
+    if not plan.triggers:
+        _, *table = _table(_figures(result))
+        notes += [
+            f"{name.capitalize()}: {first} with the skill, {second} without it; difference {value} ({bounds})."
+            for name, first, second, value, bounds in table
+        ]
+    rows = [
+        (run.case.name, run.case.prompt, run.arm, _state(run), f"{run.tokens:,}", f"{run.seconds:.1f}", run.answer)
+        for run in result.eval_runs
+    ]
+    most_tokens = max((run.tokens for run in result.eval_runs), default=0) or 1
+    bars = [{4: run.tokens / most_tokens} for run in result.eval_runs]
+    head = ("Case", "Prompt", "Skill", "Result", "Tokens", "Seconds", "Answer")
+    write_page(path, f"Test of the skill {plan.skill.name}", notes, head, rows, bars)

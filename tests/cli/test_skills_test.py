@@ -119,7 +119,7 @@ def test_triggers_cost_one_request_a_prompt(place: Place) -> None:
     assert "without" not in found
 
 
-def test_the_table_shows_the_rates(place: Place) -> None:
+def test_the_table_and_the_page_say_the_same(place: Place) -> None:
     add(place, WHEN, CASE)
     ended, _ = run_test(place, "lint", "--jobs", "2", "--html", "page.html")
     assert ended.status == 0, ended.err
@@ -127,8 +127,9 @@ def test_the_table_shows_the_rates(place: Place) -> None:
     assert lines[:2] == ["skill: lint", "activation: 100% (used 1 of 1 times when it should be)"]
     assert [line.split("  ")[0] for line in lines[3:]] == ["", "pass rate", "tokens", "seconds"]
     assert " ".join(lines[4].split()) == "pass rate 100% (1 of 1) 0% (0 of 1) +100% -42% to +100%"
-    assert ended.err.startswith("`skills test` writes no page any more: ")
-    assert not (place.repo / "page.html").exists()
+    page = (place.repo / "page.html").read_text()
+    assert "100% (1 of 1) with the skill, 0% (0 of 1) without it; difference +100% (-42% to +100%)." in page
+    assert "<script" not in page
 
 
 def test_each_run_has_a_fresh_copy_and_sees_no_evaluations(place: Place) -> None:
