@@ -9,14 +9,14 @@ from typing import Final
 
 from codex_py.cli.console import print_note
 from codex_py.services.session_document import document_file
-from codex_py.text.sanitize import sanitize_line
+from codex_py.text.sanitize import sanitize
 
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"><style>
 :root{{color-scheme:light dark}} body{{margin:auto;padding:1rem;max-width:72rem;font:15px/1.5 system-ui,sans-serif}}
 table{{border-collapse:collapse}} th,td{{text-align:left;vertical-align:top;padding:.35em;overflow-wrap:anywhere}}
-td{{border-top:1px solid #8886}} meter{{display:block;width:8rem}}
+td{{border-top:1px solid #8886;white-space:pre-line}} meter{{display:block;width:8rem}}
 </style></head><body><h1>{title}</h1>
 {notes}<table><tr>{head}</tr>
 {rows}</table>
@@ -52,4 +52,4 @@ def write_page(
 
 
 def _text(text: str) -> str:
-    return escape(sanitize_line(text))
+    return escape(sanitize(text))

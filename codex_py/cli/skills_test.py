@@ -76,13 +76,13 @@ def test_skill(
         print_note(f"{done}/{total} {eval_run.arm} the skill: {prompt}: {_state(eval_run)}")
 
     result = asyncio.run(run_evals(plan, open_local_engine(config.env, run_task), report))
-    if html is not None:
-        _write_page(expanded(html), plan, result)
     if as_json:
         print_json(_object(plan, result))
     else:
         _print_result(plan, result)
     print_note(*_notes(result))
+    if html is not None:  # last: the runs were paid for, whether the file can be written or not
+        _write_page(expanded(html), plan, result)
     return 1 if any(eval_run.failure for eval_run in result.eval_runs) else 0
 
 

@@ -132,6 +132,14 @@ def test_the_table_and_the_page_say_the_same(place: Place) -> None:
     assert "<script" not in page
 
 
+def test_the_result_is_printed_when_the_page_cannot_be_written(place: Place) -> None:
+    add(place, WHEN, CASE)
+    ended, _ = run_test(place, "lint", "--html", "/nowhere/page.html")
+    assert ended.status == 1
+    assert ended.out.splitlines()[0] == "skill: lint"
+    assert ended.err.splitlines()[-1].startswith("error: cannot write `/nowhere/page.html`")
+
+
 def test_each_run_has_a_fresh_copy_and_sees_no_evaluations(place: Place) -> None:
     add(place, WHEN, CASE)
     seen: list[str] = []
