@@ -23,6 +23,7 @@ import pytest
 from codex_py.protocol.encoding import as_object
 from tests.support.home import Place, Tree, make_place
 from tests.support.process import PACKAGE
+from tests.support.skills import NO_BUNDLED
 from tests.support.warm import warm_starts
 
 
@@ -96,6 +97,13 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def place(tmp_path: Path, first_repo: Tree) -> Place:
     """A home, a CODEX_HOME without config, a git repository with one commit, a clean environment."""
     return make_place(tmp_path, like=first_repo)
+
+
+@pytest.fixture
+def user(place: Place) -> Place:
+    """A place without the bundled skills."""
+    place.configure(NO_BUNDLED)
+    return place
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,8 +14,9 @@ from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks
 from tests.support.mcp_servers import odd_words, tool_names
-from tests.support.plugins import NO_BUNDLED, add_server, install, make_plugin, write
+from tests.support.plugins import add_server, install, make_plugin, write
 from tests.support.process import Finished, run
+from tests.support.skills import NO_BUNDLED
 
 ID = "demo@local"
 

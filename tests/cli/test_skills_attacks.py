@@ -20,15 +20,8 @@ from tests.support.home import Place
 from tests.support.process import run
 from tests.support.skill_servers import git_over_http
 from tests.support.skill_sources import git, repository, skill_files, skills, usable
-from tests.support.skills import NO_BUNDLED
 
 MEBIBYTE = 1024 * 1024
-
-
-@pytest.fixture
-def user(place: Place) -> Place:
-    place.configure(NO_BUNDLED)
-    return place
 
 
 # What a command in the sandbox does to every repository that it finds and may write.

@@ -15,8 +15,8 @@ from tests.support.home import Place
 from tests.support.mcp_servers import odd_words
 from tests.support.process import run
 from tests.support.skill_sources import skill_files, skills, write_files
+from tests.support.skills import NO_BUNDLED
 
-NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
 MINE = '\n# about mine\n[mcp_servers.mine]\ncommand = "true" # as it is\nenabled = false\n'
 
 

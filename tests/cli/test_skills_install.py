@@ -30,16 +30,8 @@ from tests.support.skill_sources import (
     user_root,
     write_files,
 )
+from tests.support.skills import NO_BUNDLED
 from tests.support.terminal import Terminal
-
-NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
-
-
-@pytest.fixture
-def user(place: Place) -> Place:
-    """A place without the bundled skills."""
-    place.configure(NO_BUNDLED)
-    return place
 
 
 def project_root(place: Place) -> Path:

@@ -24,16 +24,9 @@ from tests.support.skill_sources import (
     user_root,
     write_files,
 )
-from tests.support.skills import NO_BUNDLED
 from tests.support.terminal import Terminal
 
 OTHER_PROGRAM = Path(__file__).parents[1] / "support/skills_cli/node_modules/skills/bin/cli.mjs"
-
-
-@pytest.fixture
-def user(place: Place) -> Place:
-    place.configure(NO_BUNDLED)
-    return place
 
 
 def other_program(place: Place, *arguments: str) -> str:

@@ -18,13 +18,6 @@ from tests.support.skill_sources import (
     user_root,
     write_files,
 )
-from tests.support.skills import NO_BUNDLED
-
-
-@pytest.fixture
-def user(place: Place) -> Place:
-    place.configure(NO_BUNDLED)
-    return place
 
 
 @pytest.mark.parametrize("server", [git_over_http, git_daemon])

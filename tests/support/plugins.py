@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from tests.support.home import Place
 from tests.support.mcp_servers import odd_words
-
-NO_BUNDLED: Final = "[skills.bundled]\nenabled = false\n"
 
 
 def make_plugin(directory: Path, name: str = "demo", *, manifest: str = ".codex-plugin", **more: Any) -> Path:

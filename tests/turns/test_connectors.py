@@ -13,8 +13,8 @@ from tests.support.home import Place
 from tests.support.mcp_servers import learn, odd, tool_names
 from tests.support.mcp_turns import output_parts, texts, warnings
 from tests.support.session import watched_session
+from tests.support.skills import NO_BUNDLED
 
-NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
 TWO = "connectors=issue/conn_1/Linear Tracker,note/conn_2/Notes"
 TABLE = odd("s", "good", "tools=issue,note,reads", TWO)
 

@@ -21,8 +21,8 @@ from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import odd_words, server, tool_names
 from tests.support.mcp_turns import agree, answers, output_parts, texts, warnings
 from tests.support.session import watched_session
+from tests.support.skills import NO_BUNDLED
 
-NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
 ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}
 
 

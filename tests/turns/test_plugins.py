@@ -15,8 +15,9 @@ from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import learn, odd_words, server, tool_names
 from tests.support.mcp_turns import answers, output_parts, texts, warnings
-from tests.support.plugins import NO_BUNDLED, add_server, enabled, install, make_plugin, write
+from tests.support.plugins import add_server, enabled, install, make_plugin, write
 from tests.support.session import watched_session
+from tests.support.skills import NO_BUNDLED
 
 ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}
 

@@ -22,9 +22,9 @@ from tests.support.mcp_turns import agree, answers, output_parts, texts, warning
 from tests.support.plugins import enabled, install, make_plugin, write
 from tests.support.process import run
 from tests.support.session import watched_session
+from tests.support.skills import NO_BUNDLED
 
 ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}
-NO_BUNDLED = "[skills.bundled]\nenabled = false\n"
 
 
 def real(place: Place) -> Path:
