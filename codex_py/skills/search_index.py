@@ -30,7 +30,7 @@ _FORMAT: Final = 1
 # How long another process is waited for that locks the file and gets nothing done.
 _BUSY_SECONDS: Final = 5.0
 # So many skills are indexed in one transaction.
-_BATCH: Final = 64
+_BATCH: Final = 256
 _MAX_DEAD: Final = 5000
 # Common words say little and take long: the rarest are looked up that are in no more skills than these in all.
 _MAX_ROWS: Final = 3000
@@ -214,7 +214,10 @@ def _update(database: sqlite3.Connection, skills: Sequence[Skill], may_read: Cal
     Each transaction is short, so that processes that do the same at once share the work. A lock is waited for as long
     as the others get on with it.
     """
-    rows = {str(skill.canonical_path): _row(skill, may_read) for skill in skills if may_read(skill.canonical_path)}
+    rows = {str(skill.canonical_path): _row(skill, may_read) for skill in skills}
+    for path in _changes(database, rows)[0]:
+        if not may_read(rows[path].skill.canonical_path):
+            del rows[path]
     while any(changes := _changes(database, rows)):
         try:
             database.execute("BEGIN IMMEDIATE")
