@@ -176,6 +176,8 @@ LAZY: Final = {
     # Only when a file is changed.
     ("config/edit.py", "tomlkit"),
     ("tools/apply_patch.py", "codex_py.tools.patching"),
+    # Only where `sandbox.deny_read` has wildcards.
+    ("sandbox/unreadable.py", "pathspec"),
     # Only when a command is judged, or read for the skill it uses.
     ("shell/reader.py", "codex_py.shell.reading"),
     # Only with an MCP server; its SDK in a thread.

@@ -47,8 +47,7 @@ class ReadRules:
             absolute = _absolute(pattern, cwd, env)
             if _has_wildcards(absolute):
                 top, names = _split(absolute)
-                expression = f"(?:{_expression(names)})(?:/.*)?"
-                self._patterns.append((real_path(top), re.compile(expression, re.DOTALL)))
+                self._patterns.append((real_path(top), _expression(names)))
             if not _has_wildcards(absolute) or os.path.lexists(absolute):
                 plain.update(leads_to(Path(absolute)))
         self._denied = {str(path).rstrip("/") for path in plain}
@@ -69,7 +68,7 @@ class ReadRules:
         if any(path.parent == directory and path.name.endswith(ending) for directory, ending in self._endings):
             return False
         return not any(
-            text.startswith(f"{top.rstrip('/')}/") and pattern.fullmatch(text[len(top.rstrip("/")) + 1 :])
+            text.startswith(f"{top.rstrip('/')}/") and pattern.search(text[len(top.rstrip("/")) + 1 :])
             for top, pattern in self._patterns
         )
 
@@ -166,34 +165,27 @@ def _split(pattern: str) -> tuple[str, list[str]]:
 
 
 def _matches(absolute: str, pattern: str, listings: Listings) -> Iterator[Path]:
+    """The real paths that match, without those below another match; links are not followed on the way."""
     top, names = _split(absolute)
-    expression = re.compile(_expression(names), re.DOTALL)
-    real = real_path(top)
-    count = 0
-    for path in _below(real, pattern, listings, deep="**" in names or len(names) > 1):
-        if expression.fullmatch(path):
-            yield Path(real_path(f"{real}/{path}"))
-            count += 1
-            if count > _MAX_MATCHES:
-                raise _cannot_deny(pattern, f"matches more than {_MAX_MATCHES:,} paths")
-
-
-def _below(top: str, pattern: str, listings: Listings, *, deep: bool) -> Iterator[str]:
-    """Names of everything below `top`, relative to it; links are not followed."""
+    expression, real = _expression(names), real_path(top)
     directories = deque([""])
-    seen = 0
+    seen = count = 0
     while directories:
         directory = directories.popleft()
         try:
-            listing = listings.read(f"{top}/{directory}")
+            listing = listings.read(f"{real}/{directory}")
         except OSError:
             continue
         seen += len(listing.names)
         if seen > _MAX_ENTRIES:
             raise _cannot_deny(pattern, f"has to be looked for among more than {_MAX_ENTRIES:,} files")
-        yield from (directory + name for name in listing.names)
-        if deep:
-            directories.extend(f"{directory}{name}/" for name in listing.directories)
+        found = {name for name in listing.names if expression.search(directory + name)}
+        count += len(found)
+        if count > _MAX_MATCHES:
+            raise _cannot_deny(pattern, f"matches more than {_MAX_MATCHES:,} paths")
+        yield from (Path(real_path(f"{real}/{directory}{name}")) for name in found)
+        if len(names) > 1:
+            directories.extend(f"{directory}{name}/" for name in listing.directories if name not in found)
 
 
 def _cannot_deny(pattern: str, reason: str) -> CannotDeny:
@@ -203,35 +195,19 @@ def _cannot_deny(pattern: str, reason: str) -> CannotDeny:
     )
 
 
-def _expression(names: Sequence[str]) -> str:
-    text = ""
-    for index, part in enumerate(names):
-        last = index == len(names) - 1
-        if part == "**":
-            text += ".*" if last else "(?:[^/]+/)*"
-        else:
-            text += _name_expression(part) + ("" if last else "/")
-    return text
+def _expression(names: Sequence[str]) -> re.Pattern[str]:
+    """Matches paths below the fixed part of a pattern that git would ignore with that pattern; search in the path."""
+    # Most sessions have no pattern with wildcards.
+    from pathspec.patterns.gitignore.basic import GitIgnoreBasicPattern
 
-
-def _name_expression(part: str) -> str:
-    """One name's pattern as a regular expression; a `[` that is not closed is itself."""
-    text, rest = "", part
-    while rest:
-        head, rest = rest[0], rest[1:]
-        closing = rest.find("]", 1)
-        if head == "*":
-            text += "[^/]*"
-            rest = rest.lstrip("*")
-        elif head == "?":
-            text += "[^/]"
-        elif head == "[" and closing > 0:
-            body = re.sub(r"([\\&~|\[])", r"\\\1", rest[:closing])
-            text += f"[^{body[1:]}]" if body[0] in "!^" else f"[{body}]"
-            rest = rest[closing + 1 :]
-        else:
-            text += re.escape(head)
-    return text
+    # A last `*` alone would match nothing below a directory.
+    names = [*names[:-1], "?*" if names[-1] == "*" else names[-1]]
+    text = "/".join(("", *names)).replace("\\", r"\\")
+    try:
+        return re.compile(str(GitIgnoreBasicPattern.pattern_to_regex(text)[0]), re.DOTALL)
+    except re.error:  # A range such as `[z-a]`.
+        literal = text.replace("[", r"\[")
+        return re.compile(str(GitIgnoreBasicPattern.pattern_to_regex(literal)[0]), re.DOTALL)
 
 
 def find_real_paths(secrets: Iterable[Path]) -> list[Path]:

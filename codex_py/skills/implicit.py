@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from codex_py.paths import real_path
 from codex_py.protocol.value import Value
 from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.paths import expand_braces
 
 if TYPE_CHECKING:
     from codex_py.shell.command_line import CommandLine, ShellCommand, Word
@@ -31,7 +32,6 @@ _MAX_PATH: Final = 4096
 _MAX_PATHS: Final = 512
 # Each is held against every skill.
 _MAX_PATTERNS: Final = 32
-_MAX_ALTERNATIVES: Final = 64
 
 
 class SkillUse(Value):
@@ -163,17 +163,9 @@ def _alternatives(word: Word) -> list[Word]:
     """The words a word with `{a,b}` stands for; a word without stands for itself."""
     if not word.is_pattern or not word.text or len(word.text) > _MAX_PATH:
         return [word]
-    texts = [word.text]
-    done: list[str] = []
-    while texts and len(texts) + len(done) <= _MAX_ALTERNATIVES:
-        text = texts.pop(0)
-        if braces := re.search(r"\{([^{}]*,[^{}]*)\}", text):
-            texts += [
-                text[: braces.start()] + alternative + text[braces.end() :] for alternative in braces[1].split(",")
-            ]
-        else:
-            done.append(text)
-    return [word._replace(text=text, is_pattern=any(char in "*?[" for char in text)) for text in done]
+    return [
+        word._replace(text=text, is_pattern=any(char in "*?[" for char in text)) for text in expand_braces(word.text)
+    ]
 
 
 def _absolute(word: Word, directory: str | None) -> str | None:

@@ -23,25 +23,24 @@ def fits_paths(patterns: Sequence[str], text: str, files: Iterable[str], project
         return True
     names = {word.rstrip(".:!?") for word in re.findall(_WORD, text)[:_MAX_WORDS]}
     paths = [path.split("/") for name in {*names, *files} if (path := _in_project(name, project))]
-    wanted = [_segments(each) for pattern in patterns for each in _alternatives(pattern)]
+    wanted = [_segments(each) for pattern in patterns for each in expand_braces(pattern)]
     return any(_fits(segments, path) for path in paths for segments in wanted)
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """The patterns that a pattern with `{a,b}` stands for, at most 64; a pattern without braces stands for itself."""
+    waiting, done = [pattern], list[str]()
+    while waiting and len(waiting) + len(done) <= _MAX_ALTERNATIVES:
+        text = waiting.pop(0)
+        if braces := re.search(r"\{([^{}]*,[^{}]*)\}", text):
+            waiting += [text[: braces.start()] + part + text[braces.end() :] for part in braces[1].split(",")]
+        else:
+            done.append(text)
+    return done
 
 
 def _in_project(name: str, project: Path) -> str:
     return name.removeprefix(f"{project}/").removeprefix("./").lstrip("@")
-
-
-def _alternatives(pattern: str) -> list[str]:
-    done: list[str] = []
-    waiting = [pattern]
-    while waiting and len(done) + len(waiting) <= _MAX_ALTERNATIVES:
-        each = waiting.pop()
-        found = re.search(r"\{([^{}]*)\}", each)
-        if found is None:
-            done.append(each)
-        else:
-            waiting += [each[: found.start()] + part + each[found.end() :] for part in found[1].split(",")]
-    return done
 
 
 def _segments(pattern: str) -> list[str]:

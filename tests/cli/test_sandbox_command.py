@@ -146,6 +146,21 @@ def test_a_list_of_the_users_own_is_added_to_the_default_one(place: Place) -> No
     assert (ended.out, ended.err.count("Permission denied")) == ("", 3)
 
 
+def test_a_directory_that_a_pattern_denies_counts_once_whatever_is_in_it(place: Place) -> None:
+    (place.repo / "a/private/deep").mkdir(parents=True)
+    for number in range(2_001):
+        (place.repo / f"a/private/deep/{number}").touch()
+    place.configure('sandbox.deny_read = ["a/private/**"]\n')
+    assert "Permission denied" in sh(place, "ls a/private/deep").err
+
+
+def test_a_range_of_a_pattern_that_is_none_is_the_characters_themselves(place: Place) -> None:
+    place.write("[z-a]1", "secret")
+    place.configure('sandbox.deny_read = ["[z-a]*"]\n')
+    ended = sh(place, "cat '[z-a]1'; echo seen")
+    assert (ended.out, ended.err.count("Permission denied")) == ("seen\n", 1)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_commands_see_no_credentials_settings_and_sessions_unless_allowed(place: Place, backend: BackendName) -> None:
     secrets = (".npmrc", ".netrc", ".config/gh/hosts.yml", ".kube/config", ".codex/sessions/2026/other.jsonl")
