@@ -32,9 +32,6 @@ _BUSY_SECONDS: Final = 5.0
 # So many skills are indexed in one transaction.
 _BATCH: Final = 256
 _MAX_DEAD: Final = 5000
-# Common words say little and take long: the rarest are looked up that are in no more skills than these in all.
-_MAX_ROWS: Final = 3000
-_MIN_TERMS: Final = 4
 _MAX_RANKED: Final = 100
 _MAX_SECTIONS: Final = 400
 _MAX_TEXT: Final = 2000
@@ -272,9 +269,9 @@ def _rank(
     database: sqlite3.Connection, skills: Sequence[Skill], terms: Sequence[str], uses: Mapping[str, int]
 ) -> list[FoundSkill]:
     """Both lists of matches joined: a skill's score is the sum of 1 / (10 + rank), with more for its uses."""
-    query = _rarest(database, terms)
-    if not query:
+    if not terms:
         return []
+    query = _any_of(terms)
     by_path = {str(skill.canonical_path): skill for skill in skills}
     known = database.execute("SELECT id, path FROM skill")
     numbers = {number: by_path[path] for number, path in known if path in by_path}
@@ -310,7 +307,7 @@ def _worth(uses: int) -> float:
 def _passages(database: sqlite3.Connection, skill: Skill, terms: Sequence[str], limit: int) -> list[FoundSkill]:
     if not terms:
         return []
-    query = f"{{headings body}} : ({' OR '.join(map(_quoted, terms))})"
+    query = f"{{headings body}} : ({_any_of(terms)})"
     path = str(skill.canonical_path)
     own = "AND rowid IN (SELECT id FROM section WHERE skill = (SELECT id FROM skill WHERE path = ?))"
     return [
@@ -329,20 +326,6 @@ def _matches(database: sqlite3.Connection, query: str, condition: str, values: S
     ).fetchall()
 
 
-def _rarest(database: sqlite3.Connection, terms: Sequence[str]) -> str:
-    """The query for the rarest of some words; "" for no words."""
-    count = "SELECT count(*) FROM document WHERE document MATCH ?"
-    by_count = sorted((database.execute(count, (_quoted(term),)).fetchone()[0], term) for term in terms)
-    chosen: list[str] = []
-    left = _MAX_ROWS
-    for rows, term in by_count:
-        left -= rows
-        if left < 0 and len(chosen) >= _MIN_TERMS:
-            break
-        chosen.append(term)
-    return " OR ".join(map(_quoted, chosen))
-
-
-def _quoted(term: str) -> str:
-    """A word of letters and digits as a query, in which nothing can be an operator."""
-    return f'"{term}"'
+def _any_of(terms: Sequence[str]) -> str:
+    """The query for any of some words of letters and digits, quoted so that nothing is an operator."""
+    return " OR ".join(f'"{term}"' for term in terms)

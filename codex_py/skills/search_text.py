@@ -15,7 +15,7 @@ _MAX_LINES: Final = 40
 # A heading begins a section only behind as many lines.
 _MIN_LINES: Final = 25
 _MAX_QUERY: Final = 4000
-_MAX_TERMS: Final = 64
+_MAX_TERMS: Final = 20
 _MAX_WORD: Final = 40
 
 
