@@ -20,6 +20,7 @@ from codex_py.paths import is_directory, is_file, is_lasting, is_there, real_pat
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denials import expand_home
+from codex_py.sandbox.git_directories import git_directories_in, is_git_directory, run_by_git
 from codex_py.sandbox.git_settings import hook_directories, included_files, submodule_directories
 from codex_py.sandbox.protected_names import NestedNames, other_names
 
@@ -31,10 +32,8 @@ _NAME_BYTES: Final = 255
 # Protected where they are, and not kept from being made: Mercurial takes an empty one for a repository.
 _FOUND_ONLY: Final = (".hg",)
 
-# git takes a directory with such a `HEAD` for a repository without a working tree, and runs what is in the others.
+# git takes a directory with such a `HEAD` for a repository without a working tree.
 _VALID_HEAD: Final = r"ref:|[0-9a-f]{40}"
-# With a `commondir` it takes the settings of another directory.
-_BARE_RUNS: Final = ("config", "hooks", "commondir")
 
 # Of the user's home, read as files.
 _PROFILES: Final = frozenset(
@@ -138,8 +137,12 @@ def _workspace_roots(
     nested = [path for path in nested if path not in names]
     above = [path for root in worked_in for path in _above(root, roots)]
     found = [*nested, *above]
-    named = [path for names in own.values() for path in names]
+    # A git directory that is a root itself can be written, and so can those of its submodules and linked worktrees.
+    stores = [root for root in worked_in if is_git_directory(root) and not os.path.lexists(root / ".git")]
+    opened = {directory for store in stores for directory in git_directories_in(store)}
+    named = [path for names in own.values() for path in names if path not in opened]
     extra = [*sorted(found), *(target for path in (*named, *found) for target in find_targets(path))]
+    extra = [path for path in extra if path not in opened]
     settings = [home / name for name in _SETTINGS] if home else []
     unread: list[str] = []
     linked = other_names([*named, *extra, *settings], roots, unread)
@@ -156,13 +159,14 @@ def _workspace_roots(
     reserved += [_first_missing(path) for path in (*included, *profiles) if path not in files]
     reserved = list(dict.fromkeys(reserved))
     directories = dict.fromkeys([*roots, *(path.parent for path in above)])
+    runs = [path for store in stores for path in run_by_git(store)]
     unheld = [path for directory in directories for path in _unheld(directory)]
     extra += [*profiles, *reserved, *files, *(target for path in reserved for target in find_targets(path))]
     return tuple(
         WritableRoot(
             root,
-            tuple(dict.fromkeys([*own[root], *(path for path in extra if root in path.parents)])),
-            _ways(root, [*([home] if home else []), *roots, *reserved, *files, *profiles]),
+            tuple(dict.fromkeys(path for path in (*own[root], *extra) if root in path.parents and path not in opened)),
+            _ways(root, [*([home] if home else []), *roots, *reserved, *files, *profiles, *runs]),
             tuple(path for path in reserved if root in path.parents),
             tuple(path for path in files if root in path.parents),
             unheld=tuple(path for path in unheld if root in path.parents),
@@ -234,7 +238,7 @@ def _of_bare(directory: Path) -> list[Path]:
         return []
     head = directory / "HEAD"
     is_valid = os.path.islink(head) or (is_file(head) and re.match(_VALID_HEAD, _first_line(head)))  # noqa: PTH114
-    return [directory / name for name in _BARE_RUNS] if is_valid else [head]
+    return run_by_git(directory) if is_valid else [head]
 
 
 def _unheld(directory: Path) -> list[Path]:
@@ -247,8 +251,8 @@ def _unheld(directory: Path) -> list[Path]:
     if any(is_lasting(parent / ".git") and is_there(parent / ".git") for parent in directory.parents):
         believed += [directory / ".git"]
     else:
-        believed = [path for path in believed if path.name == "commondir"]
-    return [path for path in believed if path.name in (".git", "HEAD", "commondir") and _is_missing(path)]
+        believed = [path for path in believed if path.name != "HEAD"]
+    return [path for path in believed if _is_missing(path)]
 
 
 def _directories(paths: Iterable[Path]) -> list[Path]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.protocol.value import Value
+from codex_py.sandbox.git_directories import RUN_BY_GIT
 
 # How many files are asked for further names, and how many entries of the directories are looked through for these.
 _CHECKED_FILES: Final = 20_000
@@ -105,10 +106,9 @@ def is_young(changed: int) -> bool:
     return time.time_ns() - changed < COARSE_NS
 
 
-# What git takes for a repository without a working tree, and what it runs or believes of that.
+# What git takes for a repository without a working tree.
 _SHAPES: Final = (frozenset(("HEAD", "objects", "refs")), frozenset(("HEAD", "commondir")))
-_BELIEVED: Final = frozenset(("config", "hooks", "commondir"))
-_BARE_NAMES: Final = _BELIEVED.union(*_SHAPES)
+_BARE_NAMES: Final = frozenset(RUN_BY_GIT).union(*_SHAPES)
 
 
 class NestedNames:
@@ -164,5 +164,5 @@ class NestedNames:
                 if entries >= _MAX_ENTRIES:
                     break
         if any(shape <= parts for shape in _SHAPES):
-            found += (f"{directory}/{name}" for name in parts & _BELIEVED)
+            found += (f"{directory}/{name}" for name in parts.intersection(RUN_BY_GIT))
         return _Listing(0 if young else changed, entries, tuple(found), tuple(directories))

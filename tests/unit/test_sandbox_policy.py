@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite
+from codex_py.sandbox.git_directories import RUN_BY_GIT
 from codex_py.sandbox.policy import WritableRoot, is_writable, writable_roots
 
 ALONE = WorkspaceWrite(exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
@@ -100,8 +101,8 @@ def test_what_git_runs_of_a_repository_without_a_working_tree_is_protected(repo:
         (bare / name).mkdir(parents=True)
     (bare / "HEAD").write_text("ref: refs/heads/main\n")
     (root,) = writable_roots(ALONE, bare, {})
-    assert root.protected == (*_own(bare), bare / "config", bare / "hooks", bare / "commondir")
-    assert root.unheld == (bare / "commondir",)
+    assert root.protected == (*_own(bare), *(bare / name for name in RUN_BY_GIT))
+    assert root.unheld == tuple(bare / name for name in RUN_BY_GIT)
     assert not is_writable(bare / "hooks" / "post-update", (root,))
     assert is_writable(bare / "refs" / "heads", (root,))
 
