@@ -46,7 +46,7 @@ from codex_py.core.tool_runs import ToolServices
 from codex_py.core.tool_set import ToolSetContext, build_tools
 from codex_py.core.turn_context import ModelSettings, TurnSettings
 from codex_py.errors import ConfigError
-from codex_py.hooks.sources import find_hooks
+from codex_py.hooks import may_have_hooks
 from codex_py.log import report_crash
 from codex_py.mcp import may_have_servers
 from codex_py.model.catalog import ModelFacts
@@ -233,14 +233,13 @@ def _model_settings(request: SessionRequest, model: str, facts: ModelFacts, prov
 
 
 def _hook_access(request: SessionRequest, env: Mapping[str, str], thread_id: str, known: ProbeResults) -> HookAccess:
-    found = find_hooks(request.loaded, home=request.home, cwd=request.cwd, trusts_all=request.trusts_hooks)
-
     def load() -> HookRunner:
         from codex_py.hooks.session import HookContext, open_hooks  # only for who has hooks
 
-        return open_hooks(found, HookContext(request, env, thread_id, known=known))
+        return open_hooks(HookContext(request, env, thread_id, known=known))
 
-    return HookAccess(NoHooks() if found.is_empty else load(), load)
+    has_some = may_have_hooks(request.loaded, home=request.home, cwd=request.cwd)
+    return HookAccess(load() if has_some else NoHooks(), load)
 
 
 def _rule_warnings(request: SessionRequest) -> Sequence[str]:

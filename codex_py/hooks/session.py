@@ -33,9 +33,11 @@ _MAX_BLOCKS: Final = 8
 _NO_ROLE: Final = "default"
 
 
-def open_hooks(found: FoundHooks, context: HookContext) -> SessionHooks:
+def open_hooks(context: HookContext) -> SessionHooks:
     """The hooks of a session; nothing is run."""
-    shown = context.request.home / "cache" / "told"
+    request = context.request
+    found = find_hooks(request.loaded, home=request.home, cwd=request.cwd, trusts_all=request.trusts_hooks)
+    shown = request.home / "cache" / "told"
     new = tuple(notice for notice in found.notices if _is_new(shown, notice.encode()))
     return SessionHooks(HookEngine(found), context, warnings=(*found.warnings, *new))
 

@@ -63,11 +63,6 @@ class FoundHooks(Value):
     notices: tuple[str, ...] = ()
 
     @property
-    def is_empty(self) -> bool:
-        """Whether there is no hook, and nothing to say about any."""
-        return not (self.hooks or self.untrusted or self.warnings or self.notices)
-
-    @property
     def of_the_project(self) -> list[Hook]:
         """The hooks of the project, whether they run or not."""
         every = self.hooks if self.trusts_all else (*self.hooks, *self.waiting)
