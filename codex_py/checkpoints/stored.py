@@ -1,12 +1,12 @@
-"""Rewinding a stored session that nobody has open: its files, its conversation, or both."""
+"""Rewinding a stored session that nobody has open, its files, its conversation, or both; and what a turn changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.checkpoints.restore import Plan
+from codex_py.checkpoints.restore import Contents, Plan
 from codex_py.checkpoints.rewind import (
     FileRewind,
     LastRewind,
@@ -16,15 +16,18 @@ from codex_py.checkpoints.rewind import (
     describe_files,
     find_latest,
     find_target,
+    git_readers,
     note_conversation,
     open_workspace,
     plan_files,
     relative_path,
     rewind_files,
+    text_diff,
 )
 from codex_py.checkpoints.snapshot import changes_between, load_snapshot
-from codex_py.checkpoints.store import CheckpointStore, Missing, require_store, store_of
+from codex_py.checkpoints.store import Checkpoint, CheckpointStore, Missing, dropped_checkpoint, require_store, store_of
 from codex_py.errors import UsageError, UserError
+from codex_py.programs import ProbeResults
 from codex_py.protocol.status import FilesChanged
 from codex_py.rollout.format import StoredSession
 from codex_py.rollout.listing import find_exactly
@@ -186,6 +189,29 @@ class _Session(NamedTuple):
     @property
     def store(self) -> CheckpointStore:
         return CheckpointStore(store_of(self.home, self.id))
+
+
+def turn_diff(store: CheckpointStore, turn: str, *, env: Mapping[str, str], cwd: Path) -> Iterator[str]:
+    """The diff of each file that a turn changed, between its beginning and its end, by whatever means.
+
+    Raises `UserError` for a turn whose end is not known.
+    """
+    records = [record for record in store.records() if isinstance(record, Checkpoint) and record.turn == turn]
+    found = {record.kind: record.snapshot for record in records}
+    if "dropped" in found:
+        raise dropped_checkpoint()
+    if "begin" not in found:
+        return
+    if "end" not in found:
+        raise UserError("the end of that turn is not on record", hint="it runs, or was killed")
+    before, after = load_snapshot(store, found["begin"]), load_snapshot(store, found["end"])
+    contents = Contents(store, git_readers(after, env, ProbeResults()))
+    for change in changes_between(before, after):
+        name = relative_path(cwd, change.root, change.path)
+        contents.load(change.root, filter(None, (change.before, change.after)))
+        diff = text_diff(contents, change.root, change.before, change.after, name)
+        yield f"diff --git a/{name} b/{name}\n{diff}"
+        contents.forget()
 
 
 class _Wanted(NamedTuple):

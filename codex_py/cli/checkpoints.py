@@ -12,8 +12,7 @@ import typer
 
 from codex_py.checkpoints.rewind import describe_files, lost_contents
 from codex_py.checkpoints.store import CheckpointStore, is_pruned, prune_stores, require_store
-from codex_py.checkpoints.stored import RewindChoice
-from codex_py.checkpoints.turn_diff import turn_diff
+from codex_py.checkpoints.stored import RewindChoice, turn_diff
 from codex_py.cli.console import print_json, print_note, print_rows
 from codex_py.cli.rewinding import rewind_and_note
 from codex_py.cli.typer_command import Json, run_command, run_commands

@@ -26,6 +26,7 @@ from codex_py.cli.options import (
     working_directory,
     writable_directories,
 )
+from codex_py.cli.rewinding import StoredRewinds
 from codex_py.config.edit import trust_project
 from codex_py.config.schema import APPROVAL_POLICIES
 from codex_py.config.tui import read_tui
@@ -168,8 +169,6 @@ class _Host:
 
     def rewinds(self) -> RewindHost:
         """The host that rewinds stored sessions."""
-        from codex_py.cli.rewind_host import StoredRewinds  # only for who goes back
-
         return StoredRewinds(self.home)
 
     def prepare(self, launch: LaunchContext, target: ResumeTarget | None) -> SessionRequest:

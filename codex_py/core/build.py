@@ -21,6 +21,7 @@ from codex_py.context.initial import ContextSnapshot
 from codex_py.context.instructions import plan_mode_on, tone_instructions
 from codex_py.context.permissions import render_permissions
 from codex_py.core.context_tracker import KnownContext
+from codex_py.core.conversation import TurnRunner
 from codex_py.core.model_access import open_pool, session_provider
 from codex_py.core.model_pool import ModelPool
 from codex_py.core.model_setup import (
@@ -32,7 +33,8 @@ from codex_py.core.model_setup import (
     make_installation_id,
     model_settings,
 )
-from codex_py.core.ports import Checkpointer, HookRunner, McpClients, NoHooks, SessionAccess
+from codex_py.core.ports import AgentSpawner, Checkpointer, HookRunner, McpClients, NoHooks, SessionAccess
+from codex_py.core.resume import inherited_from, load_stored
 from codex_py.core.rule_files import read_rule_files
 from codex_py.core.secrets import command_env, key_names, withheld_credentials
 from codex_py.core.session import Session
@@ -63,7 +65,8 @@ from codex_py.rollout.recorder import Inherited
 from codex_py.sandbox.policy import writable_roots
 from codex_py.shell.reader import CommandLineReader, read_script_file
 from codex_py.skills.roots import SkillRootsRequest
-from codex_py.subagents.tools import make_agent_tools, make_agents, session_roles
+from codex_py.subagents.roles import SessionRoles
+from codex_py.subagents.tools import make_agent_tools, session_roles
 from codex_py.text.redact import Redactor
 from codex_py.tools.registry import ToolRegistry
 
@@ -182,7 +185,13 @@ def _build_session(request: SessionRequest, provider: Provider, local: LocalChoi
         models=_other_models(config),
         reports_interrupts=config.agents.interrupt_message,
     )
-    return Session(services, lambda turns: make_agents(turns, config, roles, file))
+    return Session(services, lambda turns: _make_agents(turns, config, roles, file))
+
+
+def _make_agents(turns: TurnRunner, config: Config, roles: SessionRoles, file: SessionFile) -> AgentSpawner:
+    from codex_py.subagents.spawner import AgentTree, Subagents  # only when an agent is started or looked for
+
+    return Subagents(turns, AgentTree(config.agents.max_threads, config.agents.max_depth, roles.roles, file), depth=0)
 
 
 def _other_models(config: Config) -> OtherModels:
@@ -260,8 +269,6 @@ def _stored_session(request: SessionRequest) -> tuple[StoredSession | None, Inhe
     target = request.resume
     if target is None:
         return None, None
-    from codex_py.core.resume import inherited_from, load_stored  # only to resume
-
     cwd = None if target.any_directory else target.cwd or request.cwd
     stored = load_stored(request.state_home, name=target.thread_id, cwd=cwd, through_turn=target.turn)
     return stored, inherited_from(stored) if request.forks else None

@@ -85,6 +85,16 @@ class SkillFinder:
         except SearchUnavailable as error:
             raise ToolError(str(error)) from error
 
+    def find_loaded(self, skills: Iterable[Skill], items: Iterable[ResponseItem]) -> set[Path]:
+        """Those of some skills whose text the items have."""
+        texts = [item.encoded for item in items if any(mark in item.encoded for mark in _LOADED)]
+        return {
+            skill.canonical_path
+            for skill in (skills if texts else ())
+            for path in {skill.path, skill.canonical_path}
+            if any(b"<path>%s<" % encode_json(str(path))[1:-1] in text for text in texts)
+        }
+
     def close(self) -> None:
         """Close the index."""
         self._index.close()
@@ -112,17 +122,6 @@ class SkillFinder:
         return (
             _within("\n\n".join(parts)) or f"nothing found in the skill `{sanitize_line(skill.name)}`: try other words"
         )
-
-
-def loaded_skills(skills: Iterable[Skill], items: Iterable[ResponseItem]) -> set[Path]:
-    """Those of some skills whose text the items have."""
-    texts = [item.encoded for item in items if any(mark in item.encoded for mark in _LOADED)]
-    return {
-        skill.canonical_path
-        for skill in (skills if texts else ())
-        for path in {skill.path, skill.canonical_path}
-        if any(b"<path>%s<" % encode_json(str(path))[1:-1] in text for text in texts)
-    }
 
 
 def _within(text: str) -> str:

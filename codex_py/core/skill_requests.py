@@ -119,7 +119,7 @@ class SkillRequests(Value):
             self.listeners.warn_once(str(error))
             return
         injected = {skill.canonical_path for skill in requested}
-        injected |= _load_finder().loaded_skills(catalog.listed(), self.history.items)
+        injected |= finder.find_loaded(catalog.listed(), self.history.items)
         named = [skill for skill in named if skill.canonical_path not in injected]
         found: Sequence[Skill] = ()
         if self.skills.hides_descriptions and self.skills.settings.suggestions:
@@ -285,13 +285,6 @@ def _open_name(fit: Sequence[Skill]) -> str:
 
 def _may_name_a_skill(item: UserInput) -> bool:
     return isinstance(item, SkillInput) or (isinstance(item, TextInput) and "$" in item.text)
-
-
-def _load_finder():
-    """Import the module that searches skills."""
-    from codex_py.core import skill_finder  # only where the list is short of skills
-
-    return skill_finder
 
 
 def _load_mentions():

@@ -6,7 +6,9 @@ Read with tree-sitter's Bash grammar and never run: what depends on running it i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
+
+from codex_py.protocol.value import Value
 
 Words: TypeAlias = tuple[str, ...]
 
@@ -18,7 +20,7 @@ _MAX_OPTIONS: Final = 32
 _GNU: Final = frozenset("cp dd env find install mv nice nohup rm sed stdbuf tar tee time timeout xargs".split())
 
 
-class Word(NamedTuple):
+class Word(Value):
     """A word of a command; `text` is None when only running the script would tell it.
 
     The shell may yet turn a pattern into several words: `*`, `?`, `[…]`, `{a,b}`. A stream is a `<(…)`: a file whose
@@ -30,21 +32,21 @@ class Word(NamedTuple):
     is_stream: bool = False
 
 
-class Redirect(NamedTuple):
+class Redirect(Value):
     """A redirection: its `operator` as written, such as `>>`, and the file."""
 
     operator: str
     target: Word
 
 
-class Input(NamedTuple):
+class Input(Value):
     """What a command finds at its standard input, where it is known: a text or a file."""
 
     text: str | None = None
     file: Word | None = None
 
 
-class ShellCommand(NamedTuple):
+class ShellCommand(Value):
     """A command of a command line; `words` are never empty.
 
     `directory` is where it runs, None when that is unknown. `is_guess` says that the words only may be a command, as
@@ -69,7 +71,7 @@ class ShellCommand(NamedTuple):
         return texts_of(self.words)
 
 
-class CommandLine(NamedTuple):
+class CommandLine(Value):
     """All that is known of a command line before it runs.
 
     `commands` are all commands found anywhere in it, in order: those in pipelines, loops, substitutions,

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from codex_py.shell.command_line import CommandLine, ReadFile
 from codex_py.text.files import FileRefused, read_trusted
-
-if TYPE_CHECKING:
-    from codex_py.shell.command_line import CommandLine, ReadFile
 
 _MAX_FILE_BYTES: Final = 64 * 1024
 _MAX_REMEMBERED: Final = 8

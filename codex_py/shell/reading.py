@@ -219,7 +219,7 @@ class _Walk:
         if parts and parts[0].type == "variable_name":
             value = self._expander.word(parts[1], state) if len(parts) > 1 else Word("")
             # The shell expands no pattern here, but where the variable is used.
-            state.shell_env[text_of(parts[0])] = value._replace(is_pattern=False)
+            state.shell_env[text_of(parts[0])] = value.replace(is_pattern=False)
 
     def _read_command(self, node: Node, state: ShellState, depth: int, around: _Around) -> None:
         words: list[Word] = []
@@ -249,9 +249,9 @@ class _Walk:
         # What comes to `xargs` is names, and no script of a shell that it starts.
         input_ = Input() if command.program in ("parallel", "xargs") else command.input
         for inner in commands_in_arguments(words):
-            self._add(command._replace(words=tuple(inner), input=input_), state)
+            self._add(command.replace(words=tuple(inner), input=input_), state)
         for guess in guess_commands(words):
-            self.commands.append(command._replace(words=tuple(guess), is_guess=True))
+            self.commands.append(command.replace(words=tuple(guess), is_guess=True))
         self._note_written(command, state)
         match command.program:
             case "cd" | "pushd":
@@ -267,10 +267,11 @@ class _Walk:
         if not text:
             return
         operands = [Redirect(">", word) for word in command.words[1:] if command.program == "tee"]
-        for operator, target in (*command.redirects, *operands):
-            path = state.resolve(target.text) if target.text and operator in _WRITES else None
+        for redirect in (*command.redirects, *operands):
+            target = redirect.target.text
+            path = state.resolve(target) if target and redirect.operator in _WRITES else None
             if path:
-                before = self._written.get(path, "") if operator == ">>" else ""
+                before = self._written.get(path, "") if redirect.operator == ">>" else ""
                 self._written[path] = f"{before}{text}\n"
 
     def _read_scripts(self, command: ShellCommand, state: ShellState) -> None:
@@ -305,7 +306,7 @@ class _Walk:
         inner = named[0] if node.type == "command_name" and len(named) == 1 else node
         if word.text is None or inner.type not in _SPLIT:
             return [word]
-        return [word._replace(text=part) for part in word.text.split(None, _MAX_WORDS)]
+        return [word.replace(text=part) for part in word.text.split(None, _MAX_WORDS)]
 
 
 def _output(command: ShellCommand) -> str | None:

@@ -118,7 +118,7 @@ def scripts_in_arguments(words: Sequence[Word]) -> Iterator[Word]:
             if behind and (" " in text or not option or text == ""):
                 # The value of `alias x='…'`; a word alone is a name, or an option.
                 script = text.partition("=")[2] if name == "alias" else text
-                yield word._replace(text=script if word.text is not None else None)
+                yield word.replace(text=script if word.text is not None else None)
             behind = not option or text == option
         if name in ("ssh", "watch") and len(rest) > 1:
             yield Word(" ".join(texts_of(rest[1:])))

@@ -219,11 +219,11 @@ class Expander:
             case "simple_expansion" | "expansion":
                 value = self._variable(text_of(node).lstrip("$").strip("{}"), state)
                 is_pattern = value.is_pattern or (not is_quoted and any(char in "*?[" for char in value.text or ""))
-                return value._replace(is_pattern=is_pattern)
+                return value.replace(is_pattern=is_pattern)
             case "command_substitution":
                 return self._printed(node, state)
             case "process_substitution":
-                return self._printed(node, state)._replace(is_pattern=False, is_stream=True)
+                return self._printed(node, state).replace(is_pattern=False, is_stream=True)
             case "string" | "concatenation" | "command_name":
                 return self._join(node, state)
             case _:

@@ -10,15 +10,13 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from codex_py.paths import real_path
 from codex_py.protocol.value import Value
+from codex_py.shell.command_line import CommandLine, ShellCommand, Word
 from codex_py.skills.model import Skill, SkillCatalog
 from codex_py.skills.paths import expand_braces
-
-if TYPE_CHECKING:
-    from codex_py.shell.command_line import CommandLine, ShellCommand, Word
 
 _READERS: Final = frozenset(("cat", "sed", "head", "tail", "less", "more", "bat", "awk", "rg"))
 _RUNNERS: Final = r"(?:python(?:3(?:\.\d+)?)?|bash|zsh|sh|node|deno|ruby|perl|pwsh|source|\.)"
@@ -164,7 +162,7 @@ def _alternatives(word: Word) -> list[Word]:
     if not word.is_pattern or not word.text or len(word.text) > _MAX_PATH:
         return [word]
     return [
-        word._replace(text=text, is_pattern=any(char in "*?[" for char in text)) for text in expand_braces(word.text)
+        word.replace(text=text, is_pattern=any(char in "*?[" for char in text)) for text in expand_braces(word.text)
     ]
 
 

@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.config.schema import Config
-from codex_py.core.conversation import TurnRunner
-from codex_py.core.ports import AgentSpawner
-from codex_py.core.session_file import SessionFile
 from codex_py.core.session_request import SessionRequest
 from codex_py.core.turn_context import texts_of
 from codex_py.errors import ToolError
@@ -60,14 +57,6 @@ def session_roles(request: SessionRequest) -> SessionRoles:
     if not (directories or entries):
         return SessionRoles({role.name: role for role in BUILT_IN})
     return read_roles(directories, entries)
-
-
-def make_agents(turns: TurnRunner, config: Config, roles: SessionRoles, file: SessionFile) -> AgentSpawner:
-    """The spawner of agents for a session of the user."""
-    from codex_py.subagents.spawner import AgentTree, Subagents
-
-    tree = AgentTree(config.agents.max_threads, config.agents.max_depth, roles.roles, file)
-    return Subagents(turns, tree, depth=0)
 
 
 def make_agent_tools(config: Config, roles: SessionRoles) -> tuple[Tool, ...]:

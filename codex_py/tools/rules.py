@@ -13,15 +13,13 @@ import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from codex_py.errors import CodexError
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.value import Value
+from codex_py.shell.command_line import Words
 from codex_py.text.nearest import did_you_mean
-
-if TYPE_CHECKING:
-    from codex_py.shell.command_line import Words
 
 Decision: TypeAlias = Literal["allow", "prompt", "forbidden"]
 STRICTNESS: Final[tuple[Decision, ...]] = ("allow", "prompt", "forbidden")
