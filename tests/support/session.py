@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +16,9 @@ from codex_py.protocol import events
 from codex_py.protocol.ops import AnswerQuestion, TextInput, UserTurn
 from codex_py.protocol.policy import ApprovalPolicy
 from codex_py.protocol.questions import ApprovalQuestion
-from tests.support.fake_responses import FakeResponses
+from tests.support.fake_responses import FakeResponses, Play
 from tests.support.home import Place
+from tests.support.script import Answer, Repeat
 
 E = TypeVar("E")
 
@@ -83,3 +84,18 @@ async def watched_session(
         watched = Watched(session)
         session.subscribe(watched.seen.append)
         yield watched
+
+
+@asynccontextmanager
+async def scripted_session(
+    place: Place,
+    *script: Play | Repeat,
+    excuse: set[str] | None = None,
+    get: Mapping[str, Answer] | None = None,
+    top: str = "",
+    **settings: Any,
+) -> AsyncGenerator[tuple[FakeResponses, Watched], None]:
+    """A fake model that plays the script, and a session that asks it. `settings` are those of `watched_session`."""
+    with FakeResponses(*script, excuse=excuse, get=get) as model:
+        async with watched_session(place, model, top, **settings) as watched:
+            yield model, watched

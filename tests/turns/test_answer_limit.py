@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from codex_py.protocol import events
 from codex_py.protocol.ops import Compact
-from tests.support.fake_responses import FakeResponses, api_error, completed, incomplete, say, tokens
+from tests.support.fake_responses import FakeResponses, api_error, completed, fake_model, incomplete, say, tokens
 from tests.support.home import Place
 from tests.support.process import run
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 MODEL = "local-model"
 CHOSEN = (f"model={MODEL}",)
@@ -38,10 +40,9 @@ async def test_an_answer_may_take_what_the_window_leaves(place: Place, top: str,
 
 
 async def test_a_request_for_a_summary_has_the_limit_too(place: Place) -> None:
-    with FakeResponses([say("done")], [say("summary")]) as model:
-        async with watched_session(place, model, overrides=CHOSEN) as watched:
-            await watched.say("go")
-            await watched.session.submit(Compact())
+    async with scripted_session(place, [say("done")], [say("summary")], overrides=CHOSEN) as (model, watched):
+        await watched.say("go")
+        await watched.session.submit(Compact())
     assert model.requests[1].compacts
     assert model.requests[1].body["max_output_tokens"] == 32_768
 
@@ -55,9 +56,8 @@ def test_openai_is_sent_no_limit(place: Place) -> None:
 
 
 @pytest.mark.parametrize("provider", [{"requires_openai_auth": True}, {"name": "Azure"}])
-def test_neither_is_a_provider_with_an_openai_login_nor_azure(place: Place, provider: dict[str, object]) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, **provider)
+def test_neither_is_a_provider_with_an_openai_login_nor_azure(place: Place, provider: dict[str, Any]) -> None:
+    with fake_model(place, [say("done")], **provider) as model:
         ended = run(place.with_env(OPENAI_API_KEY="sk-test"), "exec", "-m", MODEL, "go")
     assert ended.status == 0, ended.err
     assert "max_output_tokens" not in model.requests[0].body
@@ -93,7 +93,6 @@ async def test_an_answer_that_reaches_the_limit_fails_the_turn_and_names_the_set
 
 
 async def test_a_model_that_is_known_to_end_by_itself_is_sent_no_limit(place: Place) -> None:
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [say("done")]) as (model, watched):
+        await watched.say("go")
     assert "max_output_tokens" not in model.requests[0].body

@@ -14,7 +14,7 @@ from codex_py.protocol.policy import ApprovalPolicy
 from codex_py.protocol.questions import ApprovalQuestion, ApprovalReply, FormReply, ModelAnswers, QuestionAnswer
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 from tests.unit.patch_cases import patch
 
 ALWAYS = "rules/codex-py/default.rules"
@@ -364,12 +364,11 @@ async def test_a_command_let_out_finds_no_program_where_commands_may_write(place
 
 async def test_two_calls_at_once_ask_one_after_the_other(place: Place) -> None:
     both = [run(1, "touch a"), run(2, "touch a")]
-    with FakeResponses(both, [say("done")]) as model:
-        async with watched_session(
-            place, model, sandbox="workspace-write", approval="untrusted", can_ask=True
-        ) as watched:
-            asked = answering(watched, "session")
-            await watched.say("go")
+    async with scripted_session(
+        place, both, [say("done")], sandbox="workspace-write", approval="untrusted", can_ask=True
+    ) as (_, watched):
+        asked = answering(watched, "session")
+        await watched.say("go")
     assert len(asked) == 1
     assert len(watched.of(events.CommandFinished)) == 2
 

@@ -29,7 +29,7 @@ from tests.support.fake_responses import (
 )
 from tests.support.home import Place
 from tests.support.rollout import read_rollout
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 
 PATCH = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch\n"
 PLAN = {"plan": [{"step": "Read the code", "status": "completed"}, {"step": "Fix it", "status": "in_progress"}]}
@@ -132,16 +132,14 @@ async def test_the_limit_is_at_most_nine_tenths_of_the_window(place: Place) -> N
     almost, enough = completed(tokens(8_700, 10)), completed(tokens(8_990, 10))
     top = "model_context_window = 10000\nmodel_auto_compact_token_limit = 9900"
     script = [[shell("c1", "true"), almost], [shell("c2", "true"), enough], [say("sum")], [say("done")]]
-    with FakeResponses(*script) as model:
-        async with watched_session(place, model, top) as watched:
-            await watched.say("go")
+    async with scripted_session(place, *script, top=top) as (model, watched):
+        await watched.say("go")
     assert [request.compacts for request in model.requests] == [False, False, True, False]
 
 
 async def test_the_first_prompt_never_triggers(place: Place) -> None:
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, "model_auto_compact_token_limit = 10") as watched:
-            await watched.say("word " * 1000)
+    async with scripted_session(place, [say("one")], top="model_auto_compact_token_limit = 10") as (_, watched):
+        await watched.say("word " * 1000)
     assert compacted(watched) == []
 
 
@@ -161,20 +159,18 @@ async def test_the_user_can_ask_for_it_and_say_what_matters(place: Place) -> Non
 
 
 async def test_there_may_be_nothing_to_compact(place: Place) -> None:
-    with FakeResponses() as model:
-        async with watched_session(place, model) as watched:
-            await watched.session.submit(Compact())
+    async with scripted_session(place) as (_, watched):
+        await watched.session.submit(Compact())
     assert watched.of(events.Warned)[-1] == events.Warned("there is nothing to compact yet")
 
 
 async def test_only_one_summary_lives_at_a_time(place: Place) -> None:
     script = [[say("1")], [say("sum A")], [say("2")], [say("sum B")], [say("3")]]
-    with FakeResponses(*script) as model:
-        async with watched_session(place, model) as watched:
-            for prompt in ("first", "second"):
-                await watched.say(prompt)
-                await watched.session.submit(Compact())
-            await watched.say("third")
+    async with scripted_session(place, *script) as (model, watched):
+        for prompt in ("first", "second"):
+            await watched.say(prompt)
+            await watched.session.submit(Compact())
+        await watched.say("third")
     last = model.requests[-1]
     assert kinds(last) == [*CONTEXT, "user first", "user second", "user <conversation_summary>", "user third"]
     assert "sum B" in last.texts("user")[-2]
@@ -183,12 +179,11 @@ async def test_only_one_summary_lives_at_a_time(place: Place) -> None:
 
 async def test_a_long_message_of_the_user_keeps_its_ends(place: Place) -> None:
     long = "A" * 150_000 + "Z" * 150_000
-    with FakeResponses([say("1")], [say("2")], [say("sum")], [say("3")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("too old")
-            await watched.say(long)
-            await watched.session.submit(Compact())
-            await watched.say("next")
+    async with scripted_session(place, [say("1")], [say("2")], [say("sum")], [say("3")]) as (model, watched):
+        await watched.say("too old")
+        await watched.say(long)
+        await watched.session.submit(Compact())
+        await watched.say("next")
     kept = [text for text in model.requests[-1].texts("user") if "truncated" in text]
     assert kept == ["A" * 40_000 + "…55000 tokens truncated…" + "Z" * 40_000]
     assert "too old" not in model.requests[-1].texts("user")
@@ -213,11 +208,10 @@ async def test_the_provider_compacts_at_an_endpoint_of_its_own(place: Place) -> 
     said = {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": "first"}]}
     stale = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "old rules"}]}
     answer = status(200, {"output": [stale, said, COMPACTION]})
-    with FakeResponses([say("one")], answer, [say("two")]) as model:
-        async with watched_session(place, model, compaction="remote") as watched:
-            await watched.say("first")
-            await watched.session.submit(Compact())
-            await watched.say("second")
+    async with scripted_session(place, [say("one")], answer, [say("two")], compaction="remote") as (model, watched):
+        await watched.say("first")
+        await watched.session.submit(Compact())
+        await watched.say("second")
     asked, after = model.requests[1], model.requests[2]
     assert asked.path == "/v1/responses/compact"
     assert "stream" not in asked.body
@@ -255,12 +249,11 @@ NOT_COMPACTED: list[Any] = [
 @pytest.mark.parametrize("answer", NOT_COMPACTED)
 async def test_a_provider_that_cannot_is_replaced_by_a_summary_for_good(place: Place, answer: Any) -> None:
     script = [[say("one")], answer, [say("sum")], [say("two")], [say("sum")]]
-    with FakeResponses(*script) as model:
-        async with watched_session(place, model, compaction="in-band") as watched:
-            await watched.say("first")
-            await watched.session.submit(Compact())
-            await watched.say("second")
-            await watched.session.submit(Compact())
+    async with scripted_session(place, *script, compaction="in-band") as (_, watched):
+        await watched.say("first")
+        await watched.session.submit(Compact())
+        await watched.say("second")
+        await watched.session.submit(Compact())
     assert compacted(watched) == [("local", "user_requested")] * 2
     [warning] = watched.of(events.Warned)
     assert warning.message.startswith("the provider has not compacted the history (")
@@ -270,10 +263,9 @@ async def test_a_provider_that_cannot_is_replaced_by_a_summary_for_good(place: P
     "answer", [status(200, {"output": []}), status(200, "ok"), status(200, {"output": [{"a": 1}]})]
 )
 async def test_an_endpoint_that_answers_nonsense_is_replaced_too(place: Place, answer: Any) -> None:
-    with FakeResponses([say("one")], answer, [say("sum")]) as model:
-        async with watched_session(place, model, compaction="remote") as watched:
-            await watched.say("first")
-            await watched.session.submit(Compact())
+    async with scripted_session(place, [say("one")], answer, [say("sum")], compaction="remote") as (_, watched):
+        await watched.say("first")
+        await watched.session.submit(Compact())
     assert compacted(watched) == [("local", "user_requested")]
 
 
@@ -296,19 +288,17 @@ async def test_a_compaction_that_does_not_fit_does_without_the_oldest(place: Pla
     "refusal", [api_error(400, "too long", kind="context_length_exceeded"), [failed("context_length_exceeded", "long")]]
 )
 async def test_a_request_that_does_not_fit_is_compacted_and_made_again(place: Place, refusal: Any) -> None:
-    with FakeResponses([say("one")], refusal, [say("sum")], [say("two")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            ended = await watched.say("second")
+    async with scripted_session(place, [say("one")], refusal, [say("sum")], [say("two")]) as (model, watched):
+        await watched.say("first")
+        ended = await watched.say("second")
     assert kinds(model.requests[3]) == [*CONTEXT, "user first", "user second", "user <conversation_summary>"]
     assert compacted(watched) == [("local", "context_overflow")]
     assert isinstance(ended, events.TurnCompleted)
 
 
 async def test_a_first_prompt_that_does_not_fit_is_one_error(place: Place) -> None:
-    with FakeResponses(api_error(400, "too long", kind="context_length_exceeded")) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("word " * 1000)
+    async with scripted_session(place, api_error(400, "too long", kind="context_length_exceeded")) as (model, watched):
+        ended = await watched.say("word " * 1000)
     assert isinstance(ended, events.TurnFailed)
     assert ended.message == "400 Bad Request: too long"
     assert len(model.requests) == 1
@@ -317,20 +307,18 @@ async def test_a_first_prompt_that_does_not_fit_is_one_error(place: Place) -> No
 async def test_what_does_not_fit_even_compacted_is_one_error(place: Place) -> None:
     refusal = api_error(400, "too long", kind="context_length_exceeded")
     script = [[say("one")], refusal, [say("sum")], refusal, [say("sum")], refusal]
-    with FakeResponses(*script) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            ended = await watched.say("second")
+    async with scripted_session(place, *script) as (_, watched):
+        await watched.say("first")
+        ended = await watched.say("second")
     assert isinstance(ended, events.TurnFailed)
     assert ended.message.startswith("the conversation does not fit into the context window of `gpt-5.1-codex`")
 
 
 async def test_a_compaction_that_fails_lets_the_turn_go_on_while_it_fits(place: Place) -> None:
     nearly = completed(tokens(250_000, 10))
-    with FakeResponses([say("one"), nearly], api_error(401, "no"), [say("two")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            ended = await watched.say("second")
+    async with scripted_session(place, [say("one"), nearly], api_error(401, "no"), [say("two")]) as (model, watched):
+        await watched.say("first")
+        ended = await watched.say("second")
     assert isinstance(ended, events.TurnCompleted)
     assert kinds(model.requests[2]) == [*CONTEXT, "user first", "assistant one", "user second"]
     [warning] = watched.of(events.Warned)
@@ -338,14 +326,13 @@ async def test_a_compaction_that_fails_lets_the_turn_go_on_while_it_fits(place: 
 
 
 async def test_a_compaction_that_fails_ends_the_turn_when_it_does_not_fit(place: Place) -> None:
-    with FakeResponses(
-        [say("one"), FULL], api_error(401, "no"), api_error(401, "no"), [say("sum")], [say("2")]
-    ) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            failed_turn = await watched.say("second")
-            again = await watched.say("third")
-            ended = await watched.say("fourth")
+    async with scripted_session(
+        place, [say("one"), FULL], api_error(401, "no"), api_error(401, "no"), [say("sum")], [say("2")]
+    ) as (_, watched):
+        await watched.say("first")
+        failed_turn = await watched.say("second")
+        again = await watched.say("third")
+        ended = await watched.say("fourth")
     assert isinstance(failed_turn, events.TurnFailed)
     assert "300,0" in failed_turn.message
     assert "compacting it failed: 401 Unauthorized: no" in failed_turn.message
@@ -354,12 +341,11 @@ async def test_a_compaction_that_fails_ends_the_turn_when_it_does_not_fit(place:
 
 
 async def test_the_user_keeps_the_whole_history_where_a_summary_was_only_asked_for(place: Place) -> None:
-    with FakeResponses([say("one")], [say("  ")], [say("")], [say("two")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            await watched.session.submit(Compact())
-            failed_turn = watched.seen[-1]
-            await watched.say("second")
+    async with scripted_session(place, [say("one")], [say("  ")], [say("")], [say("two")]) as (model, watched):
+        await watched.say("first")
+        await watched.session.submit(Compact())
+        failed_turn = watched.seen[-1]
+        await watched.say("second")
     assert isinstance(failed_turn, events.TurnFailed)
     assert failed_turn.message == "the model wrote no summary"
     assert kinds(model.requests[3]) == [*CONTEXT, "user first", "assistant one", "user second"]
@@ -389,10 +375,9 @@ async def test_an_interrupt_leaves_the_history_as_it_was(place: Place) -> None:
 async def test_a_compaction_that_does_not_help_is_told_once_and_not_repeated(place: Place) -> None:
     full = completed(tokens(900, 10))
     script = [[say("1"), full], [say("sum")], [say("2"), full], [say("3"), full], [say("4"), full]]
-    with FakeResponses(*script) as model:
-        async with watched_session(place, model, "model_auto_compact_token_limit = 500") as watched:
-            for prompt in ("first", "second", "third", "fourth"):
-                await watched.say(prompt)
+    async with scripted_session(place, *script, top="model_auto_compact_token_limit = 500") as (model, watched):
+        for prompt in ("first", "second", "third", "fourth"):
+            await watched.say(prompt)
     assert [request.compacts for request in model.requests] == [False, True, False, False, False]
     [warning] = watched.of(events.Warned)
     assert "even after it was compacted" in warning.message
@@ -438,11 +423,10 @@ async def test_a_resumed_session_goes_on_from_the_compacted_history(place: Place
 
 
 async def test_the_file_keeps_all_that_was_said(place: Place) -> None:
-    with FakeResponses([say("one")], [say("the summary")], [say("two")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            await watched.session.submit(Compact())
-            await watched.say("second")
+    async with scripted_session(place, [say("one")], [say("the summary")], [say("two")]) as (model, watched):
+        await watched.say("first")
+        await watched.session.submit(Compact())
+        await watched.say("second")
     records = read_rollout(place.rollouts()[0])
     [line] = [record.payload for record in records if record.type == "compacted"]
     assert line["message"] == "the summary"

@@ -29,7 +29,7 @@ from tests.support.fake_responses import (
 )
 from tests.support.home import Place
 from tests.support.script import Answer
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 FULL = completed(tokens(300_000, 10))
 COMPACTION = {"type": "compaction", "encrypted_content": "SEALED"}
@@ -87,9 +87,8 @@ async def test_a_session_goes_on_after_a_prompt_that_was_too_long_by_itself(plac
 
 
 async def test_an_output_that_is_too_long_by_itself_is_summed_up_from_its_ends(place: Place) -> None:
-    with FakeResponses(repeat(model_with_window)) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("run it")
+    async with scripted_session(place, repeat(model_with_window)) as (model, watched):
+        ended = await watched.say("run it")
     assert isinstance(ended, events.TurnCompleted)
     assert ended.last_message == "done"
     summed_up = model.requests[-2]
@@ -102,10 +101,9 @@ async def test_an_output_that_is_too_long_by_itself_is_summed_up_from_its_ends(p
 
 async def test_a_history_that_no_request_can_hold_is_one_error(place: Place) -> None:
     refusal = api_error(400, "too long", kind="context_length_exceeded")
-    with FakeResponses([say("one"), FULL], repeat(refusal)) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            ended = await watched.say("second")
+    async with scripted_session(place, [say("one"), FULL], repeat(refusal)) as (model, watched):
+        await watched.say("first")
+        ended = await watched.say("second")
     assert isinstance(ended, events.TurnFailed)
     assert ended.message.endswith(", even compacted: 400 Bad Request: too long")
     assert len([request for request in model.requests if request.compacts]) <= 8
@@ -121,21 +119,19 @@ async def test_a_history_that_no_request_can_hold_is_one_error(place: Place) -> 
 )
 async def test_half_an_exchange_in_what_a_provider_compacted_is_left_out(place: Place, extra: dict[str, Any]) -> None:
     output = status(200, {"output": [COMPACTION, extra]})
-    with FakeResponses([say("one")], output, [say("two")]) as model:
-        async with watched_session(place, model, compaction="remote") as watched:
-            await watched.say("first")
-            await watched.session.submit(Compact())
-            await watched.say("second")
+    async with scripted_session(place, [say("one")], output, [say("two")], compaction="remote") as (model, watched):
+        await watched.say("first")
+        await watched.session.submit(Compact())
+        await watched.say("second")
     assert [one["type"] for one in model.requests[2].input[-2:]] == ["compaction", "message"]
 
 
 async def test_two_compactions_in_a_row_leave_one_summary(place: Place) -> None:
-    with FakeResponses([say("one")], [say("sum 1")], [say("sum 2")], [say("two")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            await watched.session.submit(Compact())
-            await watched.session.submit(Compact())
-            await watched.say("second")
+    async with scripted_session(place, [say("one")], [say("sum 1")], [say("sum 2")], [say("two")]) as (model, watched):
+        await watched.say("first")
+        await watched.session.submit(Compact())
+        await watched.session.submit(Compact())
+        await watched.say("second")
     *_, first, summary, second = model.requests[3].texts("user")
     assert (first, "sum 2" in summary, "sum 1" in summary, second) == ("first", True, False, "second")
     assert model.requests[3].window == 2
@@ -185,11 +181,10 @@ NO_SUMMARIES: dict[str, list[Any] | Answer] = {
 async def test_a_session_goes_on_when_the_model_writes_no_summary(place: Place, answer: list[Any] | Answer) -> None:
     work = [shell("c1", "head -c 3000 /dev/zero | tr '\\0' x")]
     script = [work, [say("one"), FULL], answer, answer, [say("two")], [say("three")]]
-    with FakeResponses(*script) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            second = await watched.say("second")
-            third = await watched.say("third")
+    async with scripted_session(place, *script) as (model, watched):
+        await watched.say("first")
+        second = await watched.say("second")
+        third = await watched.say("third")
     assert [type(second), type(third)] == [events.TurnCompleted, events.TurnCompleted]
     assert [request.compacts for request in model.requests] == [False, False, True, True, False, False]
     # The second attempt is shorter, and nothing that a summary calls is run.
@@ -216,9 +211,8 @@ async def test_outputs_go_first_and_then_the_oldest_turns(place: Place) -> None:
             [say("done " * 800)] if last["type"] == "function_call_output" else [shell(f"c{len(model.requests)}", long)]
         )
 
-    with FakeResponses(repeat(answer)) as model:
-        async with watched_session(place, model, "model_context_window = 20000") as watched:
-            ended = [await watched.say(f"message {number}") for number in range(12)]
+    async with scripted_session(place, repeat(answer), top="model_context_window = 20000") as (model, watched):
+        ended = [await watched.say(f"message {number}") for number in range(12)]
     assert {type(event) for event in ended} == {events.TurnCompleted}
     cuts = [event.summary for event in watched.of(events.ContextCompacted)]
     assert cuts and all(cut.startswith("left out: ") and "tool output" in cut for cut in cuts)

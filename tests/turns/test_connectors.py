@@ -12,7 +12,7 @@ from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp_servers import learn, odd, tool_names
 from tests.support.mcp_turns import output_parts, texts, warnings
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED
 
 TWO = "connectors=issue/conn_1/Linear Tracker,note/conn_2/Notes"
@@ -35,11 +35,10 @@ def known(place: Place, table: str = TABLE) -> str:
 @pytest.mark.parametrize("mention", ["$linear-tracker", "$Linear-Tracker: go", "[$x](app://conn_1)"])
 async def test_the_tools_of_a_connector_are_appended_when_it_is_named_and_stay(place: Place, mention: str) -> None:
     top = known(place)
-    with FakeResponses([say("one")], [say("two")], [say("three")]) as model:
-        async with watched_session(place, model, top) as watched:
-            await watched.say("hello")
-            await watched.say(f"look at {mention}")
-            await watched.say("go on")
+    async with scripted_session(place, [say("one")], [say("two")], [say("three")], top=top) as (model, watched):
+        await watched.say("hello")
+        await watched.say(f"look at {mention}")
+        await watched.say("go on")
     before, named, after = (request.body["tools"] for request in model.requests)
     assert tool_names(model.requests[0].body)[-1] == "mcp__s__reads"
     assert named[: len(before)] == before
@@ -58,9 +57,8 @@ async def test_a_named_connector_is_shown_in_the_first_request_and_its_tools_can
 
 async def test_a_tool_of_a_connector_nobody_named_is_not_called(place: Place) -> None:
     top = known(place)
-    with FakeResponses([call("c", "mcp__s__issue", {})], [say("done")]) as model:
-        async with watched_session(place, model, top) as watched:
-            await watched.say("hello")
+    async with scripted_session(place, [call("c", "mcp__s__issue", {})], [say("done")], top=top) as (model, watched):
+        await watched.say("hello")
     output = output_parts(model.requests[1].body, "c")
     assert output == "call refused: the user has not asked for the connector of `issue`"
 
@@ -68,12 +66,11 @@ async def test_a_tool_of_a_connector_nobody_named_is_not_called(place: Place) ->
 async def test_a_name_that_a_skill_and_a_connector_share_means_neither(place: Place) -> None:
     top = known(place)
     add_skill(place, "notes")
-    with FakeResponses([say("one")], [say("two")], [say("three")]) as model:
-        async with watched_session(place, model, top) as watched:
-            await watched.say("use $notes")
-            plain = warnings(watched)
-            await watched.say("use [$notes](app://conn_2)")
-            await watched.say(f"use [$notes]({place.codex_home}/skills/notes/SKILL.md)")
+    async with scripted_session(place, [say("one")], [say("two")], [say("three")], top=top) as (model, watched):
+        await watched.say("use $notes")
+        plain = warnings(watched)
+        await watched.say("use [$notes](app://conn_2)")
+        await watched.say(f"use [$notes]({place.codex_home}/skills/notes/SKILL.md)")
     assert plain == [
         "`$notes` is the name of a connector and a skill and asks for none: for a connector write"
         f" `[$notes](app://conn_2)`, for the skill `[$notes]({place.codex_home}/skills/notes/SKILL.md)`"
@@ -86,9 +83,8 @@ async def test_a_name_that_a_skill_and_a_connector_share_means_neither(place: Pl
 
 async def test_a_link_to_an_unknown_connector_is_told_and_changes_nothing(place: Place) -> None:
     top = known(place)
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, top) as watched:
-            await watched.say("use [$x](app://nowhere)")
+    async with scripted_session(place, [say("one")], top=top) as (model, watched):
+        await watched.say("use [$x](app://nowhere)")
     assert warnings(watched) == ["no MCP server offers the connector `nowhere` yet"]
     assert tool_names(model.requests[0].body)[-1] == "mcp__s__reads"
 
@@ -124,9 +120,8 @@ async def test_connectors_are_made_and_switched_off_by_the_configuration(place: 
 
 async def test_the_feature_apps_switches_all_connectors_off(place: Place) -> None:
     top = known(place)
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, f"{top}\n[features]\napps = false\n") as watched:
-            await watched.say("use [$notes](app://conn_2) and $linear-tracker")
+    async with scripted_session(place, [say("one")], top=f"{top}\n[features]\napps = false\n") as (model, watched):
+        await watched.say("use [$notes](app://conn_2) and $linear-tracker")
     assert not {"mcp__s__note", "mcp__s__issue"} & set(tool_names(model.requests[0].body))
 
 
@@ -169,8 +164,7 @@ async def test_a_connector_named_beside_a_turn_is_there_in_its_next_request(plac
 
 
 async def test_a_connector_of_a_server_never_met_is_shown_when_it_comes(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")]) as model:
-        async with watched_session(place, model, NO_BUNDLED + TABLE) as watched:
-            await watched.say("use [$x](app://conn_1)")
-            await watched.say("go on")
+    async with scripted_session(place, [say("one")], [say("two")], top=NO_BUNDLED + TABLE) as (model, watched):
+        await watched.say("use [$x](app://conn_1)")
+        await watched.say("go on")
     assert tool_names(model.requests[1].body)[-2:] == ["mcp__s__issue", "mcp__s__reads"]

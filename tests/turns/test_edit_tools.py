@@ -14,7 +14,7 @@ from tests.support.fake_responses import FakeResponses
 from tests.support.home import Place
 from tests.support.process import run
 from tests.support.rollout import read_rollout
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 from tests.support.wire_dialects import DIALECTS, RESPONSES, Dialect
 
 EDIT_MODEL = '[models."gpt-5.1-codex"]\nedit_tool = "edit"\n'
@@ -84,11 +84,10 @@ async def test_a_change_of_the_model_changes_what_is_said_about_its_tools(place:
 
 
 async def test_without_the_setting_models_have_patches(place: Place) -> None:
-    with FakeResponses(RESPONSES.say("done")) as model:
-        async with watched_session(
-            place, model, '[models."gpt-5.1-codex"]\nedit_tool = "patch"\n', edit_tool="edit"
-        ) as w:
-            await w.say("go")
+    async with scripted_session(
+        place, RESPONSES.say("done"), top='[models."gpt-5.1-codex"]\nedit_tool = "patch"\n', edit_tool="edit"
+    ) as (model, w):
+        await w.say("go")
     names = [tool.get("name") for tool in model.requests[0].body["tools"]]
     assert ("apply_patch" in names, "edit_file" in names) == (True, False)
 

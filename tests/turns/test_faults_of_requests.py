@@ -22,7 +22,7 @@ from tests.support.fake_responses import (
 )
 from tests.support.faults import check_gaps, is_back_off, meet, sent_after, shell
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 RATE = "Rate limit reached, please try again in {}."
 
@@ -118,9 +118,8 @@ async def test_retries_wait_twice_as_long_each_time_and_end(place: Place) -> Non
 async def test_each_request_of_a_turn_has_a_budget_of_its_own(place: Place) -> None:
     boom = api_error(500, "boom")
     answers = [boom, [shell("c1", "echo one")], boom, [shell("c2", "echo two")], boom, [say("done")]]
-    with FakeResponses(*answers) as model:
-        async with watched_session(place, model, request_max_retries=1, stream_max_retries=1) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, *answers, request_max_retries=1, stream_max_retries=1) as (model, watched):
+        ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
     assert sent_after(model.requests[-1], "go") == [
         "function_call c1",
@@ -137,12 +136,12 @@ async def test_a_server_that_comes_up_while_it_is_waited_for_is_used(place: Plac
         port = probe.getsockname()[1]
         later: list[FakeResponses] = []
         # Only its address is needed: it is another server that answers there.
-        with FakeResponses() as address:
-            async with watched_session(
-                place, address, base_url=f"http://127.0.0.1:{port}/v1", connect_retry_seconds=60
-            ) as watched:
-                watched.on(events.Retrying, lambda: later or later.append(listening(port)))
-                ended = await watched.say("go")
+        async with scripted_session(place, base_url=f"http://127.0.0.1:{port}/v1", connect_retry_seconds=60) as (
+            _,
+            watched,
+        ):
+            watched.on(events.Retrying, lambda: later or later.append(listening(port)))
+            ended = await watched.say("go")
         [model] = later
         model.__exit__(None, None, None)
     assert isinstance(ended, events.TurnCompleted)
@@ -158,11 +157,14 @@ async def test_a_server_that_stays_away_is_given_up_after_its_time(place: Place)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-        with FakeResponses([say("unused")], excuse={"unplayed"}) as address:
-            async with watched_session(
-                place, address, base_url=f"http://127.0.0.1:{port}/v1", connect_retry_seconds=0.5
-            ) as watched:
-                ended = await watched.say("go")
+        async with scripted_session(
+            place,
+            [say("unused")],
+            excuse={"unplayed"},
+            base_url=f"http://127.0.0.1:{port}/v1",
+            connect_retry_seconds=0.5,
+        ) as (address, watched):
+            ended = await watched.say("go")
     retries = watched.of(events.Retrying)
     assert sum(retry.delay for retry in retries) <= 0.5
     assert isinstance(ended, events.TurnFailed)

@@ -12,7 +12,7 @@ import pytest
 from codex_py.protocol import events
 from codex_py.protocol.ops import Compact, Steer, TextInput
 from tests.support.agents import cast, spawn, standing, wait
-from tests.support.fake_responses import FakeResponses, Request, call, custom_call, say
+from tests.support.fake_responses import FakeResponses, Request, call, custom_call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import (
     CONTEXT,
@@ -25,7 +25,7 @@ from tests.support.hooks import (
     use_hooks,
     write_script,
 )
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 
 
 def run(call_id: str, cmd: str, **arguments: Any) -> Any:
@@ -63,9 +63,8 @@ BLOCKED = "blocked by a PreToolUse hook: BLOCKED: git push is not allowed"
 )
 async def test_a_published_hook_blocks_git_push_wherever_a_command_has_it(place: Place, cmd: str) -> None:
     use_hooks(place, PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")])
-    with FakeResponses([run("c1", cmd)], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("push it")
+    async with scripted_session(place, [run("c1", cmd)], [say("done")]) as (model, watched):
+        ended = await watched.say("push it")
 
     assert isinstance(ended, events.TurnCompleted)
     assert model.requests[1].output_of("c1") == BLOCKED
@@ -79,11 +78,10 @@ async def test_a_published_hook_blocks_git_push_wherever_a_command_has_it(place:
 async def test_a_hook_for_the_beginning_of_a_command_sees_the_scripts_inside_it_too(place: Place) -> None:
     only_at_the_start = 'read -r told; case "$told" in *\'"command":"git push\'*) echo no >&2; exit 2;; esac'
     use_hooks(place, PreToolUse=[entry(only_at_the_start, "Bash")])
-    with FakeResponses(
-        [run("c1", "sudo bash -c 'git push --force'")], [run("c2", "echo git push")], [say("done")]
-    ) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("push it")
+    async with scripted_session(
+        place, [run("c1", "sudo bash -c 'git push --force'")], [run("c2", "echo git push")], [say("done")]
+    ) as (model, watched):
+        await watched.say("push it")
 
     assert model.requests[1].output_of("c1") == "blocked by a PreToolUse hook: no"
     assert model.requests[2].output_of("c2").endswith("git push\n")
@@ -101,14 +99,14 @@ async def test_what_is_typed_into_a_running_shell_is_a_command_to_hooks(place: P
 
         return answer
 
-    with FakeResponses(
+    async with scripted_session(
+        place,
         [run("c1", "bash --norc", tty=True, yield_time_ms=250)],
         typed("c2", "git pu"),
         typed("c3", "sh origin\n"),
         [say("done")],
-    ) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("push it")
+    ) as (model, watched):
+        await watched.say("push it")
 
     assert model.requests[3].output_of("c3") == BLOCKED
     assert "exited" not in model.requests[3].output_of("c2")
@@ -121,9 +119,8 @@ async def test_a_formatter_runs_on_each_file_of_a_patch(place: Place) -> None:
         "*** Begin Patch\n*** Add File: new.py\n+b = 2   \n*** Add File: new.txt\n+c   \n"
         "*** Update File: old.py\n@@\n-a = 1\n+a = 3   \n*** End Patch\n"
     )
-    with FakeResponses([patch_call("c1", text)], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [patch_call("c1", text)], [say("done")]) as (_, watched):
+        await watched.say("go")
 
     assert (place.repo / "new.py").read_text() == "b = 2\n"
     assert (place.repo / "old.py").read_text() == "a = 3\n"
@@ -133,10 +130,9 @@ async def test_a_formatter_runs_on_each_file_of_a_patch(place: Place) -> None:
 
 async def test_a_hook_adds_context_behind_what_the_user_says(place: Place) -> None:
     use_hooks(place, UserPromptSubmit=[entry(write_script(place, "context.sh", CONTEXT))])
-    with FakeResponses([say("hello")], [say("again")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("hi")
-            await watched.say("more")
+    async with scripted_session(place, [say("hello")], [say("again")]) as (model, watched):
+        await watched.say("hi")
+        await watched.say("more")
 
     said = [texts(request, "user")[-1] for request in model.requests]
     assert said == ["hi", "more"]
@@ -147,10 +143,9 @@ async def test_a_hook_adds_context_behind_what_the_user_says(place: Place) -> No
 
 async def test_a_hook_is_told_in_the_words_of_other_tools(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(noting(place), "")], PostToolUse=[entry(noting(place), "Bash")])
-    with FakeResponses([run("c1", "echo hi", yield_time_ms=9000)], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
-            turn = watched.of(events.TurnStarted)[0].turn_id
+    async with scripted_session(place, [run("c1", "echo hi", yield_time_ms=9000)], [say("done")]) as (_, watched):
+        await watched.say("go")
+        turn = watched.of(events.TurnStarted)[0].turn_id
 
     shared = {
         "session_id": watched.session.thread_id,
@@ -179,16 +174,16 @@ async def test_a_hook_is_told_in_the_words_of_other_tools(place: Place) -> None:
 async def test_every_tool_has_hooks(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(noting(place), "*")])
     text = "*** Begin Patch\n*** Add File: x.txt\n+x\n*** End Patch\n"
-    with FakeResponses(
+    async with scripted_session(
+        place,
         [call("c1", "update_plan", {"plan": [{"step": "a", "status": "pending"}]})],
         [patch_call("c2", text)],
         [run("c3", f"apply_patch <<'EOF'\n{text.replace('x.txt', 'y.txt')}EOF\n")],
         [call("c4", "view_image", {"path": "none.png"})],
         [call("c5", "shell", {"command": ["bash", "-c", "echo hi"]})],
         [say("done")],
-    ) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    ) as (_, watched):
+        await watched.say("go")
 
     seen = sorted((one["tool_use_id"], one["tool_name"], one["tool_input"].get("file_path")) for one in told(place))
     assert seen == [
@@ -217,9 +212,8 @@ async def test_the_strictest_answer_counts(place: Place) -> None:
     allow = saying(specific("PreToolUse", permissionDecision="allow", permissionDecisionReason="fine"))
     deny = saying(specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="not today"))
     use_hooks(place, PreToolUse=[entry(allow), entry(deny, "Bash"), entry(allow + " ")])
-    with FakeResponses([run("c1", "touch made")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [run("c1", "touch made")], [say("done")]) as (model, watched):
+        await watched.say("go")
 
     assert model.requests[1].output_of("c1") == "blocked by a PreToolUse hook: not today"
     assert not (place.repo / "made").exists()
@@ -234,9 +228,8 @@ async def test_a_hook_changes_what_is_run(place: Place) -> None:
             entry(saying(specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "echo second"}))),
         ],
     )
-    with FakeResponses([run("c1", "echo mine")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [run("c1", "echo mine")], [say("done")]) as (model, watched):
+        await watched.say("go")
 
     assert model.requests[1].output_of("c1").endswith("\nfirst\n")
     assert [line for line in warnings(watched) if "the first one counts" in line] == warnings(watched)
@@ -246,9 +239,8 @@ async def test_a_hook_changes_what_is_run(place: Place) -> None:
 async def test_a_patch_is_changed_as_a_whole_or_not_at_all(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(saying(specific("PreToolUse", updatedInput={"content": "tidy\n"})), "Write")])
     patch = "*** Begin Patch\n*** Add File: a.txt\n+wild\n*** End Patch\n"
-    with FakeResponses([patch_call("c1", patch)], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [patch_call("c1", patch)], [say("done")]) as (_, watched):
+        await watched.say("go")
 
     assert (place.repo / "a.txt").read_text() == "wild\n"
     assert warnings(watched) == ["what a PreToolUse hook changes is no part of `apply_patch`: it runs as it is"]
@@ -257,15 +249,16 @@ async def test_a_patch_is_changed_as_a_whole_or_not_at_all(place: Place) -> None
 async def test_a_hooks_allow_saves_the_question_and_lifts_no_sandbox(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(saying(specific("PreToolUse", permissionDecision="allow")))])
     outside = place.home / "outside"
-    with FakeResponses([run("c1", "touch made")], [run("c2", f"touch {outside}")], [say("done")]) as model:
-        async with watched_session(
-            place,
-            model,
-            "sandbox_workspace_write.exclude_slash_tmp = true\n",
-            sandbox="workspace-write",
-            approval="untrusted",
-        ) as watched:
-            await watched.say("go")
+    async with scripted_session(
+        place,
+        [run("c1", "touch made")],
+        [run("c2", f"touch {outside}")],
+        [say("done")],
+        top="sandbox_workspace_write.exclude_slash_tmp = true\n",
+        sandbox="workspace-write",
+        approval="untrusted",
+    ) as (model, watched):
+        await watched.say("go")
 
     assert "exited with code 0" in model.requests[1].output_of("c1")
     assert "exited with code 1" in model.requests[2].output_of("c2")
@@ -276,10 +269,9 @@ async def test_a_hooks_allow_saves_the_question_and_lifts_no_sandbox(place: Plac
 async def test_a_hook_has_the_user_asked(place: Place) -> None:
     ask = saying(specific("PreToolUse", permissionDecision="ask", permissionDecisionReason="it costs money"))
     use_hooks(place, PreToolUse=[entry(ask, "Bash")])
-    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
-        async with watched_session(place, model, can_ask=True) as watched:
-            watched.session.subscribe(watched.agree)
-            await watched.say("go")
+    async with scripted_session(place, [run("c1", "echo hi")], [say("done")], can_ask=True) as (model, watched):
+        watched.session.subscribe(watched.agree)
+        await watched.say("go")
 
     [asked] = watched.of(events.QuestionRaised)
     assert vars(asked.question)["reason"] == "a hook wants you to be asked: it costs money"
@@ -288,9 +280,8 @@ async def test_a_hook_has_the_user_asked(place: Place) -> None:
 
 async def test_where_nobody_can_be_asked_a_hooks_ask_is_a_no(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(saying(specific("PreToolUse", permissionDecision="ask")), "Bash")])
-    with FakeResponses([run("c1", "touch made")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [run("c1", "touch made")], [say("done")]) as (model, watched):
+        await watched.say("go")
 
     said = model.requests[1].output_of("c1")
     assert said == "refused: a hook wants you to be asked; nobody can be asked in this session"
@@ -304,11 +295,15 @@ async def test_where_nobody_can_be_asked_a_hooks_ask_is_a_no(place: Place) -> No
 async def test_a_hook_answers_for_the_user(place: Place, can_ask: bool) -> None:
     allow = saying(specific("PermissionRequest", decision={"behavior": "allow"}))
     use_hooks(place, PermissionRequest=[entry(allow, "Bash")])
-    with FakeResponses([run("c1", "touch made")], [say("done")]) as model:
-        async with watched_session(
-            place, model, sandbox="workspace-write", approval="untrusted", can_ask=can_ask
-        ) as watched:
-            await watched.say("go")
+    async with scripted_session(
+        place,
+        [run("c1", "touch made")],
+        [say("done")],
+        sandbox="workspace-write",
+        approval="untrusted",
+        can_ask=can_ask,
+    ) as (_, watched):
+        await watched.say("go")
 
     assert (place.repo / "made").exists()
     assert watched.of(events.QuestionRaised) == []
@@ -317,11 +312,10 @@ async def test_a_hook_answers_for_the_user(place: Place, can_ask: bool) -> None:
 async def test_a_hook_says_no_for_the_user(place: Place) -> None:
     deny = saying(specific("PermissionRequest", decision={"behavior": "deny", "message": "not on a Friday"}))
     use_hooks(place, PermissionRequest=[entry(deny)])
-    with FakeResponses([run("c1", "touch made")], [say("done")]) as model:
-        async with watched_session(
-            place, model, sandbox="workspace-write", approval="untrusted", can_ask=True
-        ) as watched:
-            await watched.say("go")
+    async with scripted_session(
+        place, [run("c1", "touch made")], [say("done")], sandbox="workspace-write", approval="untrusted", can_ask=True
+    ) as (model, watched):
+        await watched.say("go")
 
     assert model.requests[1].output_of("c1") == "command declined by a PermissionRequest hook: not on a Friday"
     assert warnings(watched) == ["a PermissionRequest hook said no: not on a Friday"]
@@ -347,9 +341,8 @@ async def test_what_hooks_say_has_no_secret_of_the_session_for_the_model(place: 
 
 async def test_feedback_stands_behind_the_output(place: Place) -> None:
     use_hooks(place, PostToolUse=[entry(saying({"decision": "block", "reason": "run the linter"}), "Bash")])
-    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [run("c1", "echo hi")], [say("done")]) as (model, watched):
+        await watched.say("go")
 
     expected = "hi\n\n<hook_feedback>\nrun the linter\n</hook_feedback>"
     assert model.requests[1].output_of("c1").endswith(expected)
@@ -358,9 +351,8 @@ async def test_feedback_stands_behind_the_output(place: Place) -> None:
 
 async def test_a_tool_that_fails_has_hooks_of_its_own(place: Place) -> None:
     use_hooks(place, PostToolUse=[entry(noting(place))], PostToolUseFailure=[entry(noting(place))])
-    with FakeResponses([run("c1", "echo no; exit 3")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [run("c1", "echo no; exit 3")], [say("done")]) as (_, watched):
+        await watched.say("go")
 
     [one] = told(place)
     assert watched.of(events.TurnCompleted)
@@ -375,9 +367,8 @@ async def test_a_tool_that_fails_has_hooks_of_its_own(place: Place) -> None:
 async def test_context_of_a_call_comes_after_its_output(place: Place) -> None:
     say_more = saying(specific("PostToolUse", additionalContext="the build is red"))
     use_hooks(place, PostToolUse=[entry(say_more)])
-    with FakeResponses([run("c1", "true")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [run("c1", "true")], [say("done")]) as (model, watched):
+        await watched.say("go")
 
     kinds = [one["type"] for one in model.requests[1].input[-2:]]
     assert kinds == ["function_call_output", "message"]
@@ -388,16 +379,15 @@ async def test_context_of_a_call_comes_after_its_output(place: Place) -> None:
 async def test_a_blocked_prompt_never_reaches_the_model(place: Place) -> None:
     refuse = "read -r told; case \"$told\" in *secret*) echo 'it has a secret in it' >&2; exit 2;; esac"
     use_hooks(place, UserPromptSubmit=[entry(refuse)])
-    with FakeResponses([say("hello")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("my secret is swordfish")
-            assert ended == events.TurnFailed(
-                watched.of(events.TurnStarted)[0].turn_id,
-                "the prompt was blocked by a UserPromptSubmit hook and is dropped: it has a secret in it",
-                "prompt_refused",
-                failure="refused",
-            )
-            await watched.say("hi")
+    async with scripted_session(place, [say("hello")]) as (model, watched):
+        ended = await watched.say("my secret is swordfish")
+        assert ended == events.TurnFailed(
+            watched.of(events.TurnStarted)[0].turn_id,
+            "the prompt was blocked by a UserPromptSubmit hook and is dropped: it has a secret in it",
+            "prompt_refused",
+            failure="refused",
+        )
+        await watched.say("hi")
 
     assert b"swordfish" not in model.requests[0].raw
     assert "swordfish" not in place.rollouts()[0].read_text()
@@ -408,9 +398,8 @@ async def test_a_stop_hook_sends_the_model_back_and_is_told_so(place: Place) -> 
         place, "case \"$told\" in *'\"stop_hook_active\":false'*) echo 'run the tests' >&2; exit 2;; esac"
     )
     use_hooks(place, Stop=[entry(unless_active)])
-    with FakeResponses([say("done")], [say("really done")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [say("done")], [say("really done")]) as (model, watched):
+        ended = await watched.say("go")
 
     assert isinstance(ended, events.TurnCompleted)
     assert ended.last_message == "really done"
@@ -423,9 +412,8 @@ async def test_a_stop_hook_sends_the_model_back_and_is_told_so(place: Place) -> 
 
 async def test_a_stop_hook_that_never_lets_go_does_so_in_the_end(place: Place) -> None:
     use_hooks(place, Stop=[entry(saying({"decision": "block", "reason": "more"}))])
-    with FakeResponses(*([say(f"answer {number}")] for number in range(9))) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, *([say(f"answer {number}")] for number in range(9))) as (model, watched):
+        ended = await watched.say("go")
 
     assert isinstance(ended, events.TurnCompleted)
     assert len(model.requests) == 9
@@ -434,9 +422,8 @@ async def test_a_stop_hook_that_never_lets_go_does_so_in_the_end(place: Place) -
 
 async def test_a_hook_ends_all_work(place: Place) -> None:
     use_hooks(place, PostToolUse=[entry(saying({"continue": False, "stopReason": "out of budget"}))])
-    with FakeResponses([run("c1", "true")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [run("c1", "true")]) as (_, watched):
+        ended = await watched.say("go")
 
     assert isinstance(ended, events.TurnCompleted)
     assert warnings(watched) == ["a PostToolUse hook ends the turn: out of budget"]
@@ -459,9 +446,8 @@ async def test_a_hook_gone_wrong_costs_a_warning_and_never_the_turn(place: Place
     # The flood must be cut off for its size, not for its time.
     timeout = 60 if command == "yes" else 0.3 if "sleep" in command else 30
     use_hooks(place, PreToolUse=[entry(command, "Bash", timeout=timeout)])
-    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [run("c1", "echo hi")], [say("done")]) as (model, watched):
+        ended = await watched.say("go")
 
     assert isinstance(ended, events.TurnCompleted)
     assert model.requests[1].output_of("c1").endswith("hi\n")
@@ -472,9 +458,8 @@ async def test_a_hook_gone_wrong_costs_a_warning_and_never_the_turn(place: Place
 
 async def test_what_a_hook_says_to_the_user_is_told(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(saying({"systemMessage": "the tests are slow today"}), "Bash")])
-    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [run("c1", "echo hi")], [say("done")]) as (_, watched):
+        await watched.say("go")
 
     assert warnings(watched) == ["PreToolUse hook: the tests are slow today"]
 
@@ -511,13 +496,12 @@ async def test_a_compaction_is_told_and_can_be_refused(place: Place) -> None:
         PostCompact=[entry(noting(place))],
         SessionStart=[entry(noting(place, "echo 'read the notes again'"), "compact")],
     )
-    with FakeResponses([say("hello")], [say("a summary")], [say("on we go")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("hi")
-            await watched.session.submit(Compact("the tests"))
-            await watched.say("go on")
-            place.write("no", "")
-            await watched.session.submit(Compact())
+    async with scripted_session(place, [say("hello")], [say("a summary")], [say("on we go")]) as (model, watched):
+        await watched.say("hi")
+        await watched.session.submit(Compact("the tests"))
+        await watched.say("go on")
+        place.write("no", "")
+        await watched.session.submit(Compact())
 
     seen = [(one["hook_event_name"], one.get("custom_instructions"), one.get("source")) for one in told(place)]
     assert seen == [
@@ -534,13 +518,13 @@ async def test_a_step_of_the_plan_is_done_when_hooks_agree(place: Place) -> None
     refuse = noting(place, "case \"$told\" in *tests*) echo 'they fail' >&2; exit 2;; esac")
     use_hooks(place, TaskCompleted=[entry(refuse)])
     plan = [{"step": "write it", "status": "completed"}, {"step": "run the tests", "status": "completed"}]
-    with FakeResponses(
+    async with scripted_session(
+        place,
         [call("c1", "update_plan", {"plan": [plan[0], {**plan[1], "status": "in_progress"}]})],
         [call("c2", "update_plan", {"plan": plan})],
         [say("done")],
-    ) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    ) as (model, watched):
+        await watched.say("go")
 
     assert model.requests[1].output_of("c1") == "Plan updated"
     assert "a hook does not count `run the tests` as done: they fail" in model.requests[2].output_of("c2")
@@ -554,9 +538,8 @@ async def test_a_skill_that_is_used_is_told(place: Place) -> None:
     directory.mkdir(parents=True)
     (directory / "SKILL.md").write_text("---\nname: lint\ndescription: Lints.\n---\nRun the linter.\n")
     use_hooks(place, SkillUse=[entry(noting(place), "lint"), entry(noting(place), "other")])
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("use $lint")
+    async with scripted_session(place, [say("done")]) as (_, watched):
+        await watched.say("use $lint")
 
     [one] = told(place)
     assert (one["skill_name"], one["kind"], one["hook_event_name"]) == ("lint", "explicit", "SkillUse")
@@ -565,12 +548,11 @@ async def test_a_skill_that_is_used_is_told(place: Place) -> None:
 
 async def test_the_user_who_is_waited_for_is_notified(place: Place) -> None:
     use_hooks(place, Notification=[entry(noting(place), "permission_prompt")])
-    with FakeResponses([run("c1", "touch made")], [say("done")]) as model:
-        async with watched_session(
-            place, model, sandbox="workspace-write", approval="untrusted", can_ask=True
-        ) as watched:
-            watched.session.subscribe(watched.agree)
-            await watched.say("go")
+    async with scripted_session(
+        place, [run("c1", "touch made")], [say("done")], sandbox="workspace-write", approval="untrusted", can_ask=True
+    ) as (_, watched):
+        watched.session.subscribe(watched.agree)
+        await watched.say("go")
 
     [one] = told(place)
     assert one["message"] == "codex-py needs your permission: /bin/bash -c 'touch made'"
@@ -581,11 +563,10 @@ async def test_a_hook_in_the_background_is_not_waited_for(place: Place) -> None:
     os.mkfifo(pipe)
     slow = f"cat {pipe}; exit 2"
     use_hooks(place, PreToolUse=[entry(slow, "Bash", **{"async": True})])
-    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
-            # It waits for this; had the turn waited for it, neither would have ended.
-            await asyncio.to_thread(pipe.write_text, "go on\n")
+    async with scripted_session(place, [run("c1", "echo hi")], [say("done")]) as (model, watched):
+        ended = await watched.say("go")
+        # It waits for this; had the turn waited for it, neither would have ended.
+        await asyncio.to_thread(pipe.write_text, "go on\n")
 
     assert isinstance(ended, events.TurnCompleted)
     assert model.requests[1].output_of("c1").endswith("hi\n")
@@ -596,8 +577,7 @@ async def test_hooks_of_both_forms_and_of_all_layers_add_up(place: Place) -> Non
     use_hooks(place, PreToolUse=[entry(noting(place, "echo one"), "Bash")])
     command = json.dumps(noting(place, "echo two"))
     top = f'[[hooks.PreToolUse]]\nmatcher = "Bash"\ncommand = {command}\ntimeout = 5\n'
-    with FakeResponses([run("c1", "true")], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [run("c1", "true")], [say("done")]) as model:
         async with watched_session(place, model, top) as watched:
             await watched.say("go")
 
@@ -641,9 +621,8 @@ async def test_hooks_hold_for_agents_too(place: Place) -> None:
             return [call("c2", "wait_agent", {"ids": [agent], "timeout_ms": 60_000})]
         return [say("done")]
 
-    with FakeResponses(*[answer] * 5, excuse={"threads"}) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, *[answer] * 5, excuse={"threads"}) as (model, watched):
+        ended = await watched.say("go")
 
     assert isinstance(ended, events.TurnCompleted), ended
     assert outputs == [BLOCKED, "<hook_context>\nbe brief\n</hook_context>"]
@@ -693,13 +672,12 @@ async def test_an_interrupt_stops_a_hook_and_answers_the_call(place: Place) -> N
     pipe = place.home / "pipe"
     os.mkfifo(pipe)
     use_hooks(place, PreToolUse=[entry(f"echo on > {pipe}; sleep 300", "Bash")])
-    with FakeResponses([run("c1", "touch made")]) as model:
-        async with watched_session(place, model) as watched:
-            turn = asyncio.create_task(watched.say("go"))
-            await asyncio.to_thread(pipe.read_text)
-            watched.session.interrupt()
-            assert isinstance(await turn, events.TurnInterrupted)
-            output = watched.session.history.items[-2].decode()
+    async with scripted_session(place, [run("c1", "touch made")]) as (model, watched):
+        turn = asyncio.create_task(watched.say("go"))
+        await asyncio.to_thread(pipe.read_text)
+        watched.session.interrupt()
+        assert isinstance(await turn, events.TurnInterrupted)
+        output = watched.session.history.items[-2].decode()
 
     assert (output["call_id"], output["output"]) == ("c1", "aborted")
     assert not (place.repo / "made").exists()
@@ -709,17 +687,16 @@ async def test_an_interrupt_stops_a_hook_and_answers_the_call(place: Place) -> N
 async def test_what_is_said_to_a_running_turn_goes_through_hooks(place: Place) -> None:
     refuse = "read -r told; case \"$told\" in *swordfish*) echo 'a secret' >&2; exit 2;; *) echo noted;; esac"
     use_hooks(place, UserPromptSubmit=[entry(refuse)])
-    with FakeResponses([run("c1", "true")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
+    async with scripted_session(place, [run("c1", "true")], [say("done")]) as (model, watched):
 
-            def steer(event: events.Event) -> None:
-                if isinstance(event, events.CommandStarted):
-                    for text in ("it is swordfish", "and quick"):
-                        op = Steer((TextInput(text),))
-                        watched.tasks.append(asyncio.create_task(watched.session.submit(op)))
+        def steer(event: events.Event) -> None:
+            if isinstance(event, events.CommandStarted):
+                for text in ("it is swordfish", "and quick"):
+                    op = Steer((TextInput(text),))
+                    watched.tasks.append(asyncio.create_task(watched.session.submit(op)))
 
-            watched.session.subscribe(steer)
-            await watched.say("go")
+        watched.session.subscribe(steer)
+        await watched.say("go")
 
     assert b"swordfish" not in model.requests[1].raw
     assert texts(model.requests[1], "user")[-1] == "and quick"

@@ -7,9 +7,9 @@ import shutil
 import pytest
 
 from codex_py.protocol import events
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, say
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session
 from tests.unit.command_builders import output_of
 
 NVM = 'nvm() { case "$1" in use) NODE="v$2" ;; esac; }\nalias node=false\n'
@@ -71,10 +71,9 @@ async def outputs(
 ) -> tuple[list[str], list[str]]:
     """What the model reads of each command, and the warnings of the session about profiles."""
     calls = [[call(f"c{n}", "exec_command", {"cmd": cmd, "shell": shell})] for n, cmd in enumerate(commands)]
-    with FakeResponses(*calls, [say("done")]) as model:
-        async with watched_session(place, model, sandbox=sandbox) as watched:
-            await watched.say("go")
-            warnings = [warned.message for warned in watched.of(events.Warned) if "profile" in warned.message]
+    async with scripted_session(place, *calls, [say("done")], sandbox=sandbox) as (model, watched):
+        await watched.say("go")
+        warnings = [warned.message for warned in watched.of(events.Warned) if "profile" in warned.message]
     return [output_of(model.requests[-1].output_of(f"c{n}")) for n in range(len(commands))], warnings
 
 

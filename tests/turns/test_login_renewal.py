@@ -13,7 +13,7 @@ from tests.support.fake_issuer import FakeIssuer, Json, make_jwt, make_tokens
 from tests.support.fake_responses import FakeResponses, Play, Request, Stream, api_error, call, say
 from tests.support.home import Place
 from tests.support.logins import auth_file, read_login, save_login, stored_login
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 
 def bearer(request: Request) -> str:
@@ -171,9 +171,8 @@ async def test_a_login_that_changed_hands_is_not_used(place: Place) -> None:
             save_login(place, stored_login(make_tokens(7), account="acc-2"))
             return [api_error(401, "expired")]
 
-        with FakeResponses(change_account) as model:
-            async with watched_session(place, model, requires_openai_auth=True) as watched:
-                ended = await watched.say("go")
+        async with scripted_session(place, change_account, requires_openai_auth=True) as (_, watched):
+            ended = await watched.say("go")
 
     assert isinstance(ended, events.TurnFailed)
     assert "changed to another account" in ended.message
@@ -204,9 +203,8 @@ async def test_a_linked_login_stays_linked(place: Place) -> None:
         auth_file(place).rename(target)
         auth_file(place).symlink_to(target)
 
-        with FakeResponses([say("done")]) as model:
-            async with watched_session(place, model, requires_openai_auth=True) as watched:
-                await watched.say("go")
+        async with scripted_session(place, [say("done")], requires_openai_auth=True) as (_, watched):
+            await watched.say("go")
 
         assert auth_file(place).is_symlink()
         assert json.loads(target.read_text())["tokens"]["refresh_token"] == "refresh-token-2"

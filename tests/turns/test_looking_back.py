@@ -9,7 +9,7 @@ from codex_py.protocol.ops import Begin
 from codex_py.protocol.status import ContextUse
 from tests.support.fake_responses import FakeResponses, call, completed, custom_call, reasoning, say, tokens
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 ADD = "*** Begin Patch\n*** Add File: made\n+x\n*** End Patch\n"
 EDIT = "*** Begin Patch\n*** Update File: made\n-x\n+y\n*** End Patch\n"
@@ -24,10 +24,9 @@ async def test_the_context_is_split_by_what_it_is(place: Place) -> None:
     place.write("AGENTS.md", "Use tabs. " * 400)
     place.write(".agents/skills/lint/SKILL.md", f"---\nname: lint\ndescription: d\n---\n{'Run it. ' * 500}\n")
     script = [reasoning("A" * 4000, "thought"), call("c1", "exec_command", {"cmd": "seq 1000", "login": False})]
-    with FakeResponses(script, [say("done"), completed(tokens(9000, 1000))]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("use $lint " + "now " * 300)
-            use = watched.session.context_use()
+    async with scripted_session(place, script, [say("done"), completed(tokens(9000, 1000))]) as (_, watched):
+        await watched.say("use $lint " + "now " * 300)
+        use = watched.session.context_use()
     parts = by_name(use)
     order = ["base", "tools", "skills_list", "injected_skills", "agents_md", "host", "messages", "calls", "outputs"]
     assert list(parts) == [*order, "reasoning"]
@@ -43,12 +42,11 @@ async def test_the_context_is_split_by_what_it_is(place: Place) -> None:
 
 async def test_before_the_first_turn_it_is_what_that_will_begin_with(place: Place) -> None:
     place.write("AGENTS.md", "Use tabs.")
-    with FakeResponses([say("hi"), completed(tokens(0, 0))]) as model:
-        async with watched_session(place, model) as watched:
-            before = watched.session.context_use()
-            assert len(watched.session.history) == 0
-            await watched.say("x")
-            after = watched.session.context_use()
+    async with scripted_session(place, [say("hi"), completed(tokens(0, 0))]) as (_, watched):
+        before = watched.session.context_use()
+        assert len(watched.session.history) == 0
+        await watched.say("x")
+        after = watched.session.context_use()
     assert before.measured is False
     assert sum(by_name(before).values()) == before.total
     assert {name for name in by_name(before)} == {"base", "tools", "skills_list", "agents_md", "host"}
@@ -108,9 +106,8 @@ async def test_the_last_message_is_the_models(place: Place) -> None:
 
 
 async def test_the_settings_can_be_told_before_the_first_turn(place: Place) -> None:
-    with FakeResponses([say("hi")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.session.submit(Begin())
-            assert isinstance(watched.seen[0], events.SessionStarted)
-            await watched.say("hello")
+    async with scripted_session(place, [say("hi")]) as (_, watched):
+        await watched.session.submit(Begin())
+        assert isinstance(watched.seen[0], events.SessionStarted)
+        await watched.say("hello")
     assert len(watched.of(events.SessionStarted)) == 1

@@ -25,7 +25,7 @@ from tests.support.fake_responses import (
 )
 from tests.support.home import MODEL, Place
 from tests.support.rollout import read_rollout, recorded_items
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 
 def shell(call_id: str, command: str) -> dict[str, Any]:
@@ -40,9 +40,8 @@ def after_output(text: str) -> str:
 
 
 async def test_the_answer_of_a_turn_is_the_last_message(place: Place) -> None:
-    with FakeResponses([delta("do"), delta("ne"), say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [delta("do"), delta("ne"), say("done")]) as (model, watched):
+        ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
     assert ended.last_message == "done"
     assert [event.text for event in watched.of(events.TextDelta)] == ["do", "ne"]
@@ -50,27 +49,24 @@ async def test_the_answer_of_a_turn_is_the_last_message(place: Place) -> None:
 
 
 async def test_a_message_that_is_only_streamed_counts_as_said(place: Place) -> None:
-    with FakeResponses([delta("do"), delta("ne"), completed()], [say("again")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
-            await watched.say("next")
+    async with scripted_session(place, [delta("do"), delta("ne"), completed()], [say("again")]) as (model, watched):
+        ended = await watched.say("go")
+        await watched.say("next")
     assert isinstance(ended, events.TurnCompleted)
     assert (ended.last_message, watched.of(events.MessageDone)[0].text) == ("done", "done")
     assert model.requests[1].texts("assistant") == ["done"]
 
 
 async def test_an_empty_answer_is_a_normal_end(place: Place) -> None:
-    with FakeResponses([completed()]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [completed()]) as (_, watched):
+        ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
     assert ended.last_message is None
 
 
 async def test_tool_output_goes_back_to_the_model(place: Place) -> None:
-    with FakeResponses([shell("c1", "echo hi; exit 3")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [shell("c1", "echo hi; exit 3")], [say("done")]) as (model, watched):
+        await watched.say("go")
     output = model.requests[1].output_of("c1")
     assert "Process exited with code 3\n" in output
     assert after_output(output) == "hi\n"
@@ -110,10 +106,9 @@ async def test_a_patch_waits_for_the_commands_before_it_and_holds_up_those_after
     os.mkfifo(place.repo / "gate")
     gate = os.open(place.repo / "gate", os.O_RDWR | os.O_NONBLOCK)
     try:
-        with FakeResponses(stream, [say("done")]) as model:
-            async with watched_session(place, model) as watched:
-                watched.on(events.CommandStarted, lambda: os.write(gate, b"go\n"))
-                await watched.say("go")
+        async with scripted_session(place, stream, [say("done")]) as (model, watched):
+            watched.on(events.CommandStarted, lambda: os.write(gate, b"go\n"))
+            await watched.say("go")
     finally:
         os.close(gate)
     assert after_output(model.requests[1].output_of("c1")) == "old\n"
@@ -136,9 +131,8 @@ async def test_a_patch_waits_for_the_commands_before_it_and_holds_up_those_after
     ],
 )
 async def test_the_model_reads_what_was_wrong_with_a_call(place: Place, wanted: Any, answer: str) -> None:
-    with FakeResponses([wanted], [say("sorry")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [wanted], [say("sorry")]) as (model, watched):
+        ended = await watched.say("go")
     assert model.requests[1].output_of("c").startswith(answer)
     assert "\n" not in model.requests[1].output_of("c")
     # And so does the user, to whom nothing else is told of it.
@@ -150,17 +144,15 @@ async def test_the_model_reads_what_was_wrong_with_a_call(place: Place, wanted: 
 
 async def test_an_output_nobody_called_for_is_not_sent_on(place: Place) -> None:
     stray = item({"type": "function_call_output", "call_id": "stray", "output": "x"})
-    with FakeResponses([stray, say("one")], [say("two")], excuse={"replay"}) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            await watched.say("second")
+    async with scripted_session(place, [stray, say("one")], [say("two")], excuse={"replay"}) as (_, watched):
+        await watched.say("first")
+        await watched.say("second")
 
 
 async def test_a_refusal_is_what_the_model_said_and_fails_the_turn(place: Place) -> None:
     refusal = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}
-    with FakeResponses([item(refusal)]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [item(refusal)]) as (_, watched):
+        ended = await watched.say("go")
     assert isinstance(ended, events.TurnFailed)
     assert (ended.message, ended.failure) == ("the model has refused to answer: I will not.", "refused")
     assert [event.text for event in watched.of(events.MessageDone)] == ["I will not."]
@@ -169,20 +161,18 @@ async def test_a_refusal_is_what_the_model_said_and_fails_the_turn(place: Place)
 async def test_unknown_items_and_fields_come_back_unchanged(place: Place) -> None:
     odd = {"type": "hologram", "id": "h1", "depth": {"z": [1, 2.5, None]}, "text": "ünï \u2028 \U0001f600"}
     thought = {"type": "reasoning", "id": "rs_9", "summary": [], "encrypted_content": "BLOB==", "novel": True}
-    with FakeResponses([item(odd), item(thought), say("one")], [say("two")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            await watched.say("second")
+    async with scripted_session(place, [item(odd), item(thought), say("one")], [say("two")]) as (model, watched):
+        await watched.say("first")
+        await watched.say("second")
     assert odd in model.requests[1].input
     assert thought in model.requests[1].input
 
 
 async def test_reasoning_is_shown_and_replayed(place: Place) -> None:
     stream = [reasoning_delta("Thin"), reasoning("SECRET", "Thinking", "Twice"), say("one")]
-    with FakeResponses(stream, [say("two")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            await watched.say("second")
+    async with scripted_session(place, stream, [say("two")]) as (model, watched):
+        await watched.say("first")
+        await watched.say("second")
     assert [event.text for event in watched.of(events.ReasoningDone)] == ["Thinking\n\nTwice"]
     [sent] = [one for one in model.requests[1].input if one["type"] == "reasoning"]
     assert sent["encrypted_content"] == "SECRET"
@@ -197,16 +187,14 @@ async def test_raw_reasoning_is_shown_only_when_asked_for(place: Place, top: str
         "content": [{"type": "reasoning_text", "text": "raw"}],
         "encrypted_content": "B",
     }
-    with FakeResponses([item(thought), say("done")]) as model:
-        async with watched_session(place, model, top) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [item(thought), say("done")], top=top) as (_, watched):
+        await watched.say("go")
     assert [event.text for event in watched.of(events.ReasoningDone)] == shown
 
 
 async def test_end_turn_false_asks_once_more(place: Place) -> None:
-    with FakeResponses([say("so far"), completed(end_turn=False)], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [say("so far"), completed(end_turn=False)], [say("done")]) as (_, watched):
+        ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
     assert ended.last_message == "done"
 
@@ -221,9 +209,8 @@ async def test_calls_with_the_same_id_are_both_run_and_both_answered(place: Plac
 
 async def test_a_call_that_came_without_an_id_is_run_and_answered(place: Place) -> None:
     nameless = {"type": "function_call", "name": "exec_command", "arguments": '{"cmd": "echo 1", "login": false}'}
-    with FakeResponses([item(nameless)], [say("done")], excuse={"replay"}) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [item(nameless)], [say("done")], excuse={"replay"}) as (model, watched):
+        ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
     called, answered = model.requests[1].input[-2:]
     assert called == {**nameless, "call_id": answered["call_id"]}
@@ -233,9 +220,8 @@ async def test_a_call_that_came_without_an_id_is_run_and_answered(place: Place) 
 async def test_usage_adds_up_over_the_turn(place: Place) -> None:
     first = [shell("c", "true"), completed(tokens(100, 10, cached=40, reasoning=5))]
     second = [say("done"), completed(tokens(150, 20, cached=100))]
-    with FakeResponses(first, second) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, first, second) as (_, watched):
+        ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
     usage = ended.usage
     assert (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens, usage.reasoning_output_tokens) == (
@@ -263,9 +249,8 @@ async def test_what_is_sent_is_what_is_stored(place: Place) -> None:
 
 
 async def test_the_file_shows_other_readers_who_said_what(place: Place) -> None:
-    with FakeResponses([say("looking"), shell("c", "true")], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [say("looking"), shell("c", "true")], [say("done")]) as (_, watched):
+        await watched.say("go")
     [rollout] = place.rollouts()
     said = [record.payload for record in read_rollout(rollout) if record.type == "event_msg"]
     assert [(one["type"], one["message"]) for one in said if "message" in one] == [
@@ -276,9 +261,8 @@ async def test_the_file_shows_other_readers_who_said_what(place: Place) -> None:
 
 
 async def test_an_ephemeral_session_leaves_no_file(place: Place) -> None:
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, ephemeral=True) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [say("done")], ephemeral=True) as (_, watched):
+        await watched.say("go")
     assert place.rollouts() == []
 
 
@@ -286,9 +270,8 @@ async def test_the_key_never_reaches_a_command_nor_comes_back_from_one(place: Pl
     place = place.with_env(FAKE_KEY="sk-very-secret-value")
     place.write("leak.txt", "the key is sk-very-secret-value\n")
     stream = [shell("c1", "env"), shell("c2", "cat leak.txt")]
-    with FakeResponses(stream, [say("done")]) as model:
-        async with watched_session(place, model, env_key="FAKE_KEY") as watched:
-            await watched.say("go")
+    async with scripted_session(place, stream, [say("done")], env_key="FAKE_KEY") as (model, watched):
+        await watched.say("go")
     assert model.requests[0].headers["authorization"] == "Bearer sk-very-secret-value"
     assert b"sk-very-secret-value" not in model.requests[1].raw
     assert "the key is [redacted]" in model.requests[1].output_of("c2")

@@ -20,7 +20,7 @@ from tests.support.mcp_servers import (
     server,
 )
 from tests.support.mcp_turns import answers, output_parts, texts
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
 
@@ -30,9 +30,8 @@ async def test_a_call_reaches_a_server_over_stdio_and_its_answer_the_model(place
         call("c1", "mcp__everything__echo", {"message": "hello"}),
         call("c2", "mcp__everything__get-sum", {"a": 2, "b": 3}),
     ]
-    with FakeResponses(calls, [say("done")]) as model:
-        async with watched_session(place, model, everything()) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, calls, [say("done")], top=everything()) as (model, watched):
+        ended = await watched.say("go")
 
     assert isinstance(ended, events.TurnCompleted)
     body = model.requests[1].body
@@ -48,10 +47,9 @@ async def test_settings_that_name_no_tool_of_a_running_server_are_reported_once(
     table = everything(
         enabled_tools=["echo", "get-sun"], disabled_tools=["nosuch"], tools={"ehco": {"approval_mode": "approve"}}
     )
-    with FakeResponses(repeat([say("done")])) as model:
-        async with watched_session(place, model, table) as watched:
-            await watched.say("go")
-            await watched.say("go on")
+    async with scripted_session(place, repeat([say("done")]), top=table) as (_, watched):
+        await watched.say("go")
+        await watched.say("go on")
     found = [event.message for event in watched.of(events.Warned) if "no such tool" in event.message]
     missing = "and the MCP server `everything` has no such tool"
     assert found == [
@@ -85,9 +83,8 @@ async def test_pictures_and_structured_answers_are_shown_to_the_model(place: Pla
         call("c1", "mcp__everything__get-tiny-image", {}),
         call("c2", "mcp__everything__get-structured-content", {"location": "Chicago"}),
     ]
-    with FakeResponses(calls, [say("done")]) as model:
-        async with watched_session(place, model, everything()) as watched:
-            await watched.say("go")
+    async with scripted_session(place, calls, [say("done")], top=everything()) as (model, watched):
+        await watched.say("go")
     body = model.requests[1].body
     [picture] = [part for part in output_parts(body, "c1") if part["type"] == "input_image"]
     head, _, encoded = picture["image_url"].partition(",")
@@ -98,27 +95,33 @@ async def test_pictures_and_structured_answers_are_shown_to_the_model(place: Pla
 
 
 async def test_what_a_server_asks_the_user_becomes_questions(place: Place) -> None:
-    with FakeResponses([call("c", "mcp__everything__trigger-elicitation-request", {})], [say("done")]) as model:
-        async with watched_session(
-            place, model, everything(), can_ask=True, approval="on-request", sandbox="workspace-write"
-        ) as watched:
+    async with scripted_session(
+        place,
+        [call("c", "mcp__everything__trigger-elicitation-request", {})],
+        [say("done")],
+        top=everything(),
+        can_ask=True,
+        approval="on-request",
+        sandbox="workspace-write",
+    ) as (model, watched):
 
-            def reply(question: Question) -> str:
-                assert isinstance(question, ChoiceQuestion)
-                labels = [choice.label for choice in question.options]
-                if "legal name" in question.question:
-                    return "Ada Lovelace"
-                return "Leave out" if "Leave out" in labels else labels[0]
+        def reply(question: Question) -> str:
+            assert isinstance(question, ChoiceQuestion)
+            labels = [choice.label for choice in question.options]
+            if "legal name" in question.question:
+                return "Ada Lovelace"
+            return "Leave out" if "Leave out" in labels else labels[0]
 
-            seen = answers(watched, reply)
-            await watched.say("go")
+        seen = answers(watched, reply)
+        await watched.say("go")
     assert seen
     assert all(isinstance(one, ChoiceQuestion) and "everything" in one.header for one in seen)
     assert "Ada Lovelace" in "\n".join(texts(output_parts(model.requests[1].body, "c")))
 
 
 async def test_resources_are_listed_and_read(place: Place) -> None:
-    with FakeResponses(
+    async with scripted_session(
+        place,
         [
             call("c1", "list_mcp_resources", {"server": "everything"}),
             call("c2", "list_mcp_resource_templates", {}),
@@ -131,9 +134,9 @@ async def test_resources_are_listed_and_read(place: Place) -> None:
             call("c5", "read_mcp_resource", {"server": "everything", "uri": "demo://resource/dynamic/blob/1"}),
         ],
         [say("done")],
-    ) as model:
-        async with watched_session(place, model, everything()) as watched:
-            await watched.say("go")
+        top=everything(),
+    ) as (model, watched):
+        await watched.say("go")
     request = model.requests[1]
     assert '"uri":"demo://resource/static/document/features.md"' in request.output_of("c1")
     assert '"resourceTemplates":[{"server":"everything"' in request.output_of("c2")
@@ -143,26 +146,27 @@ async def test_resources_are_listed_and_read(place: Place) -> None:
 
 
 async def test_prompts_are_commands_that_become_a_text(place: Place) -> None:
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, everything()) as watched:
-            await watched.say("go")
-            servers = watched.session.mcp
-            found = {command.name: command for command in servers.prompts()}
-            command = found["mcp__everything__args-prompt"]
-            text = await servers.fill_prompt(command, 'Oslo state="the north"')
-            with pytest.raises(UserError, match="needs `city`"):
-                await servers.fill_prompt(command, "")
+    async with scripted_session(place, [say("one")], top=everything()) as (_, watched):
+        await watched.say("go")
+        servers = watched.session.mcp
+        found = {command.name: command for command in servers.prompts()}
+        command = found["mcp__everything__args-prompt"]
+        text = await servers.fill_prompt(command, 'Oslo state="the north"')
+        with pytest.raises(UserError, match="needs `city`"):
+            await servers.fill_prompt(command, "")
     assert [argument.name for argument in command.arguments] == ["city", "state"]
     assert "Oslo, the north" in text
 
 
 async def test_progress_is_told(place: Place) -> None:
     arguments = {"duration": 0.6, "steps": 3}
-    with FakeResponses(
-        [call("c", "mcp__everything__trigger-long-running-operation", arguments)], [say("done")]
-    ) as model:
-        async with watched_session(place, model, everything()) as watched:
-            await watched.say("go")
+    async with scripted_session(
+        place,
+        [call("c", "mcp__everything__trigger-long-running-operation", arguments)],
+        [say("done")],
+        top=everything(),
+    ) as (_, watched):
+        await watched.say("go")
     told = watched.of(events.McpCallProgress)
     assert [(one.done, one.total) for one in told] == [(1, 3), (2, 3), (3, 3)]
 

@@ -21,7 +21,7 @@ from tests.support.mcp_servers import (
     server,
 )
 from tests.support.mcp_turns import answers, output_parts, texts
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request", "sandbox": "workspace-write"}
 AGAIN = ([call("c9", "mcp__s__plain", {})], [say("done")])
@@ -34,12 +34,17 @@ RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_reso
 )
 async def test_annotations_decide_what_is_asked(place: Place, tool: str, question: bool) -> None:
     table = odd("s", "good", "tools=reads,plain,destroys,adds")
-    with FakeResponses([call("c", f"mcp__s__{tool}", {"text": "x"})], [say("done")]) as model:
-        async with watched_session(
-            place, model, table, can_ask=True, approval="on-request", sandbox="workspace-write"
-        ) as watched:
-            seen = answers(watched, lambda _: None)
-            await watched.say("go")
+    async with scripted_session(
+        place,
+        [call("c", f"mcp__s__{tool}", {"text": "x"})],
+        [say("done")],
+        top=table,
+        can_ask=True,
+        approval="on-request",
+        sandbox="workspace-write",
+    ) as (model, watched):
+        seen = answers(watched, lambda _: None)
+        await watched.say("go")
     output = output_parts(model.requests[1].body, "c")
     if not question:
         assert seen == []
@@ -156,12 +161,17 @@ async def test_where_nobody_is_asked_the_configuration_decides(
 async def test_what_a_server_wants_to_know_is_asked_only_where_the_policy_lets_it(place: Place, asked: bool) -> None:
     policy = GranularApproval(sandbox_approval=True, rules=True, mcp_elicitations=asked)
     allowed = everything(default_tools_approval_mode="approve")
-    with FakeResponses([call("c", "mcp__everything__trigger-elicitation-request", {})], [say("done")]) as model:
-        async with watched_session(
-            place, model, allowed, can_ask=True, approval=policy, sandbox="workspace-write"
-        ) as watched:
-            seen = answers(watched, lambda _: None)
-            await watched.say("go")
+    async with scripted_session(
+        place,
+        [call("c", "mcp__everything__trigger-elicitation-request", {})],
+        [say("done")],
+        top=allowed,
+        can_ask=True,
+        approval=policy,
+        sandbox="workspace-write",
+    ) as (model, watched):
+        seen = answers(watched, lambda _: None)
+        await watched.say("go")
     assert bool(seen) == asked
     said = "\n".join(texts(output_parts(model.requests[1].body, "c")))
     assert ("declined" in said or "cancelled" in said) and "Ada" not in said

@@ -24,7 +24,7 @@ from tests.support.mcp_servers import (
     tool_names,
 )
 from tests.support.mcp_turns import output_parts, texts, warnings
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
 
@@ -158,9 +158,8 @@ async def test_a_session_does_not_begin_without_a_required_server(place: Place) 
 
 
 async def test_the_first_request_of_a_session_has_the_tools_of_a_required_server(place: Place) -> None:
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, odd("s", "good", required=True)) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [say("done")], top=odd("s", "good", required=True)) as (model, watched):
+        await watched.say("go")
     assert tool_names(model.requests[0].body)[-1] == "mcp__s__reads"
 
 
@@ -180,9 +179,8 @@ async def test_what_a_server_offers_is_cut_to_size(place: Place) -> None:
 async def test_leaving_waits_a_moment_for_servers_and_kills_what_is_deaf(place: Place, tmp_path: Path) -> None:
     logs = [tmp_path / f"log{number}" for number in range(3)]
     tables = "".join(odd(f"s{number}", "deaf", f"beats={log}") for number, log in enumerate(logs))
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, tables) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [say("done")], top=tables) as (_, watched):
+        await watched.say("go")
     assert left_behind(place) == []
     # Each writes a hundred times a second, from when its input ends until it is killed.
     assert all(5 < log.stat().st_size < 100 for log in logs)

@@ -11,7 +11,7 @@ from codex_py.config.load import ConfigRequest, load_config
 from codex_py.core.build import SessionRequest, open_session
 from codex_py.protocol import events
 from codex_py.protocol.ops import TextInput, UserTurn
-from tests.support.fake_responses import FakeResponses, call, item, say
+from tests.support.fake_responses import FakeResponses, call, fake_model, item, say
 from tests.support.home import Place
 from tests.support.mcp_servers import (
     everything,
@@ -21,15 +21,14 @@ from tests.support.mcp_servers import (
     tool_names,
 )
 from tests.support.mcp_turns import output_parts, texts, warnings
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 RESOURCES = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
 
 
 async def test_the_first_request_of_a_later_session_has_the_tools_of_a_known_server(place: Place) -> None:
     tables = odd("b", "good") + everything()
-    with FakeResponses([say("one")], [say("two")], excuse={"threads"}) as model:
-        place.use_model(model.base_url, tables)
+    with fake_model(place, [say("one")], [say("two")], excuse={"threads"}, top=tables) as model:
         learn(place, "everything", "b")
         for text in ("first", "second"):
             async with watched_session(place, model, tables) as watched:
@@ -58,8 +57,7 @@ async def test_the_first_request_waits_for_a_server_never_met_and_says_so(
     # It answers nobody before the user has been shown the line.
     gate = tmp_path / "gate"
     tables = odd("new", "good", f"gate={gate}") + odd("known", "good")
-    with FakeResponses([say("one")], [say("two")]) as model:
-        place.use_model(model.base_url, tables)
+    with fake_model(place, [say("one")], [say("two")], top=tables) as model:
         learn(place, "known")
         async with watched_session(place, model, tables, can_ask=can_ask) as watched:
             watched.on(events.Warned, gate.touch)
@@ -77,10 +75,9 @@ async def test_the_first_request_waits_for_a_server_never_met_and_says_so(
 async def test_the_first_request_waits_ten_seconds_and_the_turn_goes_on(place: Place) -> None:
     # A wait without a limit would never end: nor does the server's start.
     tables = odd("never", "hang", startup_timeout_sec=3600)
-    with FakeResponses([say("one")], [say("two")]) as model:
-        async with watched_session(place, model, tables) as watched:
-            assert isinstance(await watched.say("first"), events.TurnCompleted)
-            assert isinstance(await watched.say("second"), events.TurnCompleted)
+    async with scripted_session(place, [say("one")], [say("two")], top=tables) as (model, watched):
+        assert isinstance(await watched.say("first"), events.TurnCompleted)
+        assert isinstance(await watched.say("second"), events.TurnCompleted)
     assert tool_names(model.requests[1].body)[-3:] == RESOURCES
     assert warnings(watched) == [
         "the MCP server `never` has not answered within 10 s: the turn goes on without its tools"
@@ -92,8 +89,7 @@ async def test_a_known_server_is_not_waited_for(place: Place, tmp_path: Path) ->
     script = tmp_path / "server.py"
     script.write_text((Path(__file__).parents[1] / "support/mcp/odd_server.py").read_text())
     tables = server("s", command=sys.executable, args=[str(script), "good"], startup_timeout_sec=3600)
-    with FakeResponses([say("one")]) as model:
-        place.use_model(model.base_url, tables)
+    with fake_model(place, [say("one")], top=tables) as model:
         learn(place, "s")
         script.write_text("import time\ntime.sleep(600)\n")
         async with watched_session(place, model, tables) as watched:

@@ -22,7 +22,7 @@ from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import server
 from tests.support.mcp_turns import output_parts, texts, warnings
 from tests.support.process import run
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 LOGIN_NEEDED = "the MCP server `notes` is not available: the server wants a login: `codex-py mcp login notes`"
 
@@ -147,9 +147,8 @@ async def test_a_login_that_is_got_elsewhere_is_used_by_the_next_call_of_a_runni
 )
 async def test_no_credential_is_sent_over_plain_http(place: Place, keys: dict[str, Any], what: str) -> None:
     table = server("s", **{"url": "http://192.0.2.1/mcp", **keys})
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place.with_env(MY_TOKEN="t0ken-value"), model, table) as watched:
-            await watched.say("go")
+    async with scripted_session(place.with_env(MY_TOKEN="t0ken-value"), [say("done")], top=table) as (_, watched):
+        await watched.say("go")
     assert warnings(watched) == [
         f"the MCP server `s` is not available: {what} would be sent to `192.0.2.1` without encryption:"
         " use `https://`, or set `allow_insecure_http = true` for this server"

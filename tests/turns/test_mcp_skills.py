@@ -20,7 +20,7 @@ from tests.support.mcp.conformance_client import browse
 from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import odd_words, server, tool_names
 from tests.support.mcp_turns import agree, answers, output_parts, texts, warnings
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED
 
 ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}
@@ -67,10 +67,9 @@ async def test_a_missing_server_is_asked_about_installed_and_used_in_the_same_tu
 
 async def test_what_is_sent_has_the_skill_before_the_message_and_the_new_tools_behind_the_others(place: Place) -> None:
     path = add_skill(place, "helper", odd_need("odd")) / "SKILL.md"
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
-            seen = answers(watched, lambda _: "yes")
-            await watched.say("$helper go")
+    async with scripted_session(place, [say("done")], top=NO_BUNDLED, can_ask=True) as (model, watched):
+        seen = answers(watched, lambda _: "yes")
+        await watched.say("$helper go")
     [request] = model.requests
     new = request.body["tools"][-6:]
     of_resources = ["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"]
@@ -92,20 +91,18 @@ async def test_the_next_session_finds_the_installed_server(place: Place) -> None
     add_skill(place, "helper", odd_need("odd"))
     command, *arguments = odd_words("good")
     table = f'[mcp_servers.other_name]\ncommand = "{command}"\nargs = {arguments}\n'
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, f"{table}{NO_BUNDLED}", **ASKING) as watched:
-            seen = answers(watched, lambda _: "yes")
-            await watched.say("$helper go")
+    async with scripted_session(place, [say("done")], top=f"{table}{NO_BUNDLED}", **ASKING) as (_, watched):
+        seen = answers(watched, lambda _: "yes")
+        await watched.say("$helper go")
     assert seen == []
 
 
 async def test_one_question_names_every_missing_server_and_is_asked_once(place: Place) -> None:
     add_skill(place, "one", odd_need("first"), "{type: mcp, value: second, url: 'https://x.invalid/mcp'}")
-    with FakeResponses([say("done")], [say("more")]) as model:
-        async with watched_session(place, model, NO_BUNDLED, **ASKING) as watched:
-            seen = answers(watched, lambda _: None)
-            await watched.say("$one go")
-            await watched.say("$one again")
+    async with scripted_session(place, [say("done")], [say("more")], top=NO_BUNDLED, **ASKING) as (_, watched):
+        seen = answers(watched, lambda _: None)
+        await watched.say("$one go")
+        await watched.say("$one again")
     [question] = seen
     assert isinstance(question, McpInstallQuestion)
     assert [(one.name, one.transport) for one in question.servers] == [
@@ -136,10 +133,9 @@ async def test_never_is_remembered(place: Place) -> None:
 async def test_a_name_that_is_taken_stays_what_it_is(place: Place) -> None:
     add_skill(place, "one", odd_need("taken"))
     table = '[mcp_servers.taken]\nurl = "http://127.0.0.1:9/mcp"\nenabled = false\n'
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, f"{table}{NO_BUNDLED}", **ASKING) as watched:
-            answers(watched, lambda _: "yes")
-            await watched.say("$one go")
+    async with scripted_session(place, [say("done")], top=f"{table}{NO_BUNDLED}", **ASKING) as (model, watched):
+        answers(watched, lambda _: "yes")
+        await watched.say("$one go")
     servers = tomllib.loads((place.codex_home / "config.toml").read_text())["mcp_servers"]
     assert servers["taken"] == {"url": "http://127.0.0.1:9/mcp", "enabled": False}
     assert set(servers) == {"taken", "taken-2"}
@@ -148,10 +144,9 @@ async def test_a_name_that_is_taken_stays_what_it_is(place: Place) -> None:
 
 async def test_a_server_that_does_not_come_up_costs_a_warning_not_the_turn(place: Place) -> None:
     add_skill(place, "one", "{type: mcp, value: gone, transport: stdio, command: no-such-program}")
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, NO_BUNDLED, **ASKING) as watched:
-            answers(watched, lambda _: "yes")
-            ended = await watched.say("$one go")
+    async with scripted_session(place, [say("done")], top=NO_BUNDLED, **ASKING) as (_, watched):
+        answers(watched, lambda _: "yes")
+        ended = await watched.say("$one go")
     assert isinstance(ended, events.TurnCompleted)
     assert warnings(watched) == [
         "the MCP server `gone` is not available: cannot start `no-such-program`: no such file or directory"
@@ -160,10 +155,9 @@ async def test_a_server_that_does_not_come_up_costs_a_warning_not_the_turn(place
 
 async def test_where_nobody_answers_it_is_one_warning(place: Place) -> None:
     path = add_skill(place, "one", odd_need("first"), "{type: mcp, value: web, url: 'https://w.invalid'}") / "SKILL.md"
-    with FakeResponses([say("done")], [say("more")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("$one go")
-            await watched.say("$one again")
+    async with scripted_session(place, [say("done")], [say("more")], top=NO_BUNDLED) as (model, watched):
+        await watched.say("$one go")
+        await watched.say("$one again")
     last = model.requests[-1]
     turns = [injected(path), user("$one go"), said("done"), injected(path), user("$one again")]
     listed = skill_list(f"- one: needs a server (file: {path})")
@@ -246,10 +240,9 @@ async def test_a_feature_switches_the_installation_of_servers_off(place: Place, 
         f"[skills]\ninstall_mcp_dependencies = '{setting}'\n[features]\nskill_mcp_dependency_install = false\n"
         f"{NO_BUNDLED}"
     )
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, top, **ASKING) as watched:
-            seen = answers(watched, agree)
-            await watched.say("$one go")
+    async with scripted_session(place, [say("done")], top=top, **ASKING) as (_, watched):
+        seen = answers(watched, agree)
+        await watched.say("$one go")
     assert seen == []
     assert "mcp_servers" not in (place.codex_home / "config.toml").read_text()
     [warning] = warnings(watched)

@@ -11,7 +11,6 @@ import pytest
 from codex_py.protocol import events
 from tests.support.fake_messages import FakeMessages, answer, api_refusal, blocks_of, redacts, says, thinks, uses
 from tests.support.fake_responses import (
-    FakeResponses,
     call,
     cut,
     hang,
@@ -23,7 +22,7 @@ from tests.support.fake_responses import (
     status,
 )
 from tests.support.home import Place
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 
 MODEL = "claude-opus-5-5"
 
@@ -121,9 +120,8 @@ async def test_a_paused_answer_is_sent_the_same_way_by_a_resumed_session(place: 
             thread = watched.session.thread_id
         async with messages_session(place, model, resume=thread) as watched:
             assert isinstance(await watched.say("again"), events.TurnCompleted)
-    with FakeResponses([say("fine")]) as other:
-        async with watched_session(place, other, resume=thread) as watched:
-            assert isinstance(await watched.say("last"), events.TurnCompleted)
+    async with scripted_session(place, [say("fine")], resume=thread) as (other, watched):
+        assert isinstance(await watched.say("last"), events.TurnCompleted)
     assert other.requests[0].texts("user")[-1] == "last"
 
 
@@ -203,20 +201,18 @@ async def test_marks_of_the_cache_stand_on_the_last_request_and_on_this_one(plac
 
 async def test_a_session_goes_from_one_api_to_another_and_back(place: Place) -> None:
     sealed = reasoning("sealed", "first thoughts")
-    with FakeResponses(
-        [sealed, call("call/1", "exec_command", {"cmd": "echo one", "login": False})], [say("one")]
-    ) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            thread = watched.session.thread_id
+    async with scripted_session(
+        place, [sealed, call("call/1", "exec_command", {"cmd": "echo one", "login": False})], [say("one")]
+    ) as (_, watched):
+        await watched.say("first")
+        thread = watched.session.thread_id
     plays = [answer(thinks("second thoughts"), shell("toolu_2", "echo two")), answer(says("two")), answer(says("more"))]
     with FakeMessages(*plays) as second:
         async with messages_session(place, second, resume=thread) as watched:
             assert isinstance(await watched.say("second"), events.TurnCompleted)
             assert isinstance(await watched.say("more"), events.TurnCompleted)
-    with FakeResponses([say("three")]) as third:
-        async with watched_session(place, third, resume=thread) as watched:
-            assert isinstance(await watched.say("third"), events.TurnCompleted)
+    async with scripted_session(place, [say("three")], resume=thread) as (third, watched):
+        assert isinstance(await watched.say("third"), events.TurnCompleted)
     assert "one" in results(second.bodies[0]).values()
     assert [block["type"] for block in blocks_of(second.bodies[0], "assistant")] == ["tool_use", "text"]
     assert b"second thoughts" not in third.requests[0].raw
@@ -276,9 +272,8 @@ async def test_a_call_that_fails_is_marked_and_other_apis_are_not_sent_the_mark(
             thread = watched.session.thread_id
     marks = {one["tool_use_id"]: one.get("is_error") for one in model.bodies[1]["messages"][2]["content"]}
     assert marks == {"toolu_1": True, "toolu_2": True, "toolu_3": None}
-    with FakeResponses([say("ok")]) as other:
-        async with watched_session(place, other, resume=thread) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [say("ok")], resume=thread) as (other, watched):
+        await watched.say("go")
     assert b"is_error" not in other.requests[0].raw
 
 

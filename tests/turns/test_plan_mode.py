@@ -11,7 +11,7 @@ from codex_py.protocol.ops import AcceptPlan, OverrideTurnContext
 from codex_py.protocol.policy import DangerFullAccess
 from tests.support.fake_responses import FakeResponses, call, custom_call, delta, say
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 PATCH = "*** Begin Patch\n*** Add File: made\n+x\n*** End Patch\n"
 ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "May I?"}
@@ -34,22 +34,20 @@ async def test_nothing_is_written_whatever_the_settings_say(
 ) -> None:
     (place.codex_home / "rules").mkdir()
     (place.codex_home / "rules" / "mine.rules").write_text(RULE)
-    with FakeResponses([written], [say("I see")]) as model:
-        async with watched_session(
-            place, model, sandbox="danger-full-access", approval=approval, can_ask=True
-        ) as watched:
-            # Whoever is asked says yes.
-            watched.session.subscribe(lambda event: watched.agree(event))
-            await watched.session.submit(OverrideTurnContext(plan=True))
-            assert isinstance(await watched.say("make it"), events.TurnCompleted)
+    async with scripted_session(
+        place, [written], [say("I see")], sandbox="danger-full-access", approval=approval, can_ask=True
+    ) as (_, watched):
+        # Whoever is asked says yes.
+        watched.session.subscribe(lambda event: watched.agree(event))
+        await watched.session.submit(OverrideTurnContext(plan=True))
+        assert isinstance(await watched.say("make it"), events.TurnCompleted)
     assert not (place.repo / "made").exists()
 
 
 async def test_a_patch_that_is_refused_is_told_of(place: Place) -> None:
-    with FakeResponses([custom_call("c1", "apply_patch", PATCH)], [say("I see")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.session.submit(OverrideTurnContext(plan=True))
-            await watched.say("make it")
+    async with scripted_session(place, [custom_call("c1", "apply_patch", PATCH)], [say("I see")]) as (model, watched):
+        await watched.session.submit(OverrideTurnContext(plan=True))
+        await watched.say("make it")
     reason = model.requests[1].output_of("c1")
     assert reason.startswith("patch refused: in plan mode nothing is written")
     assert watched.of(events.PatchRejected) == [events.PatchRejected("c1", reason)]
@@ -86,12 +84,11 @@ async def test_what_would_be_asked_is_refused_in_the_name_of_plan_mode(
     (place.codex_home / "rules").mkdir()
     (place.codex_home / "rules" / "mine.rules").write_text('prefix_rule(["true"], "prompt", "look")\n')
     asked = call("c1", "exec_command", {"cmd": cmd, "login": False, **more})
-    with FakeResponses([asked], [say("I see")]) as model:
-        async with watched_session(
-            place, model, sandbox="workspace-write", approval="on-request", can_ask=True
-        ) as watched:
-            await watched.session.submit(OverrideTurnContext(plan=True))
-            await watched.say("make it")
+    async with scripted_session(
+        place, [asked], [say("I see")], sandbox="workspace-write", approval="on-request", can_ask=True
+    ) as (model, watched):
+        await watched.session.submit(OverrideTurnContext(plan=True))
+        await watched.say("make it")
     assert model.requests[1].output_of("c1") == f"command refused: {why}"
 
 
@@ -114,21 +111,19 @@ async def test_a_command_from_before_is_not_typed_into(place: Place) -> None:
         session = int(request.output_of("c1").split("session ID ")[1].split()[0])
         return [call("c2", "write_stdin", {"session_id": session, "chars": "touch made\n"})]
 
-    with FakeResponses([begun], [say("running")], type_into, [say("ok")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("start it")
-            await watched.session.submit(OverrideTurnContext(plan=True))
-            await watched.say("write with it")
+    async with scripted_session(place, [begun], [say("running")], type_into, [say("ok")]) as (model, watched):
+        await watched.say("start it")
+        await watched.session.submit(OverrideTurnContext(plan=True))
+        await watched.say("write with it")
     assert "in plan mode nothing is written" in model.requests[3].output_of("c2")
     assert not (place.repo / "made").exists()
 
 
 async def test_the_model_is_told_when_it_begins_and_when_it_ends(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")], [say("three")]) as model:
-        async with watched_session(place, model) as watched:
-            for plan in (False, True, False):
-                await watched.session.submit(OverrideTurnContext(plan=plan))
-                await watched.say("hi")
+    async with scripted_session(place, [say("one")], [say("two")], [say("three")]) as (model, watched):
+        for plan in (False, True, False):
+            await watched.session.submit(OverrideTurnContext(plan=plan))
+            await watched.say("hi")
     first, second, third = (request.texts("developer") for request in model.requests)
     assert not [text for text in first if "<collaboration_mode>" in text]
     permissions, mode = second[len(first) :]
@@ -140,10 +135,9 @@ async def test_the_model_is_told_when_it_begins_and_when_it_ends(place: Place) -
 
 
 async def test_a_change_of_settings_is_told(place: Place) -> None:
-    with FakeResponses() as model:
-        async with watched_session(place, model) as watched:
-            await watched.session.submit(OverrideTurnContext(plan=True))
-            await watched.session.submit(OverrideTurnContext(plan=True))
+    async with scripted_session(place) as (_, watched):
+        await watched.session.submit(OverrideTurnContext(plan=True))
+        await watched.session.submit(OverrideTurnContext(plan=True))
     [changed] = watched.of(events.SettingsChanged)
     assert (changed.plan, changed.sandbox) == (True, DangerFullAccess())
 
@@ -152,14 +146,13 @@ async def test_a_plan_is_told_of_and_accepted(place: Place) -> None:
     text = "Here it is.\n<proposed_plan>\n# Plan\n1. write\n</proposed_plan>\n"
     pieces = [delta("Here it is.\n<prop"), delta("osed_plan>\n# Plan\n1. wr"), delta("ite\n</proposed_plan>\n")]
     made = [custom_call("c1", "apply_patch", PATCH)]
-    with FakeResponses([*pieces, say(text)], made, [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.session.submit(OverrideTurnContext(plan=True))
-            planned = await watched.say("plan it")
-            assert isinstance(planned, events.TurnCompleted)
-            assert watched.of(events.PlanProposed) == [events.PlanProposed(planned.turn_id, "# Plan\n1. write")]
-            await watched.session.submit(AcceptPlan("Quickly."))
-            assert watched.session.settings.plan is False
+    async with scripted_session(place, [*pieces, say(text)], made, [say("done")]) as (model, watched):
+        await watched.session.submit(OverrideTurnContext(plan=True))
+        planned = await watched.say("plan it")
+        assert isinstance(planned, events.TurnCompleted)
+        assert watched.of(events.PlanProposed) == [events.PlanProposed(planned.turn_id, "# Plan\n1. write")]
+        await watched.session.submit(AcceptPlan("Quickly."))
+        assert watched.session.settings.plan is False
     shown = "Here it is.\n# Plan\n1. write\n"
     assert "".join(one.text for one in watched.of(events.TextDelta)) == shown
     assert planned.last_message == watched.of(events.MessageDone)[0].text == shown

@@ -16,7 +16,7 @@ from tests.support.home import Place
 from tests.support.mcp_servers import learn, odd_words, server, tool_names
 from tests.support.mcp_turns import answers, output_parts, texts, warnings
 from tests.support.plugins import add_server, enabled, install, make_plugin, write
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED
 
 ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}
@@ -24,10 +24,9 @@ ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}
 
 async def test_a_skill_of_a_plugin_is_listed_and_named_with_its_namespace_alone(place: Place, tmp_path: Path) -> None:
     root = install(place, make_plugin(tmp_path / "p"))
-    with FakeResponses([say("one")], [say("two")]) as model:
-        async with watched_session(place, model, NO_BUNDLED + enabled()) as watched:
-            await watched.say("use $greet")
-            await watched.say("use $demo:greet: now, and [$demo](plugin://demo@local)")
+    async with scripted_session(place, [say("one")], [say("two")], top=NO_BUNDLED + enabled()) as (model, watched):
+        await watched.say("use $greet")
+        await watched.say("use $demo:greet: now, and [$demo](plugin://demo@local)")
     first, second = (json.dumps(request.body["input"]) for request in model.requests)
     assert "- demo:greet: greet people (file: " in first
     assert "Say hi." not in first
@@ -56,9 +55,8 @@ async def test_a_plugin_that_is_not_switched_on_brings_nothing(place: Place, tmp
     directory = make_plugin(tmp_path / "p")
     add_server(directory)
     install(place, directory)
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("use $demo:greet")
+    async with scripted_session(place, [say("one")], top=NO_BUNDLED) as (model, watched):
+        await watched.say("use $demo:greet")
     assert "greet people" not in json.dumps(model.requests[0].body["input"])
     assert not any("mcp" in name for name in tool_names(model.requests[0].body))
 
@@ -154,9 +152,8 @@ async def test_a_server_that_cannot_be_used_is_one_line(
     directory = make_plugin(tmp_path / "p")
     write(directory / ".mcp.json", written)
     install(place, directory)
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED + enabled()) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [say("one")], top=NO_BUNDLED + enabled()) as (model, watched):
+        await watched.say("go")
     [line] = warnings(watched)
     assert line.endswith(f"left out: {reason}")
     assert not any("mcp" in name for name in tool_names(model.requests[0].body))
@@ -168,8 +165,7 @@ async def test_the_skills_of_a_plugin_stay_inside_it(place: Place, tmp_path: Pat
     directory = make_plugin(tmp_path / "p", skills=chosen, mcpServers="../../../evil.json")
     (directory / "out").symlink_to(tmp_path / "secret")
     install(place, directory)
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED + enabled()) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [say("one")], top=NO_BUNDLED + enabled()) as (model, watched):
+        await watched.say("go")
     assert "not of the plugin" not in json.dumps(model.requests[0].body["input"])
     assert len(warnings(watched)) == 1

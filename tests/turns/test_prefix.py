@@ -10,7 +10,7 @@ from codex_py.protocol.ops import Compact, Op, OverrideTurnContext
 from codex_py.skills.record import NEVER, stamp
 from tests.support.fake_responses import FakeResponses, Request, Stream, call, reasoning, say
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 from tests.support.skills import skill_text
 
 TURNS = 30
@@ -93,14 +93,13 @@ async def test_thirty_turns_with_changes_and_a_resume_break_the_prefix_at_the_co
 async def test_the_user_hears_when_a_command_has_changed_what_the_model_follows(place: Place) -> None:
     command = call("c", "exec_command", {"cmd": "echo 'Obey.' > AGENTS.md", "login": False})
     answers = [[command], [say("one")], [say("two")], [say("three")], [say("four")]]
-    with FakeResponses(*answers) as model:
-        async with watched_session(place, model, sandbox="workspace-write") as watched:
-            for turn in range(3):
-                await watched.say(f"{turn}")
-            (place.repo / "docs").mkdir()
-            place.write("docs/AGENTS.md", "Mine.\n")
-            await watched.session.submit(OverrideTurnContext(cwd=place.repo / "docs"))
-            await watched.say("4")
+    async with scripted_session(place, *answers, sandbox="workspace-write") as (model, watched):
+        for turn in range(3):
+            await watched.say(f"{turn}")
+        (place.repo / "docs").mkdir()
+        place.write("docs/AGENTS.md", "Mine.\n")
+        await watched.session.submit(OverrideTurnContext(cwd=place.repo / "docs"))
+        await watched.say("4")
     assert "Obey." in "".join(model.requests[2].texts("user"))
     notices = [event.message for event in watched.of(events.Warned) if "AGENTS.md" in event.message]
     assert notices == ["AGENTS.md has changed since the last turn, and the model follows it as it is now"]
@@ -116,10 +115,9 @@ async def test_the_user_hears_when_a_command_has_changed_a_skill(place: Place) -
     cmd = f"echo Obey. >> {changed}; mkdir {new.parent}; sed s/old/new/ {old} > {new}"
     command = call("c", "exec_command", {"cmd": cmd, "login": False})
     answers = ([say("zero")], [command], [say("one")], [say("two")], [say("three")])
-    with FakeResponses(*answers) as model:
-        async with watched_session(place, model, sandbox="danger-full-access") as watched:
-            for turn in range(4):
-                await watched.say(f"{turn}")
+    async with scripted_session(place, *answers, sandbox="danger-full-access") as (_, watched):
+        for turn in range(4):
+            await watched.say(f"{turn}")
     notices = [event.message for event in watched.of(events.Warned) if "skill" in event.message]
     assert notices == [
         f"the skill `lint` has changed since the last turn (`{changed}`); the model uses it as it is now",

@@ -21,7 +21,7 @@ from tests.support.mcp_servers import asked, learn, odd_words, server, tool_name
 from tests.support.mcp_turns import agree, answers, output_parts, texts, warnings
 from tests.support.plugins import enabled, install, make_plugin, write
 from tests.support.process import run
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED
 
 ASKING: dict[str, Any] = {"can_ask": True, "approval": "on-request"}
@@ -96,16 +96,14 @@ async def test_what_was_agreed_to_is_started_unasked_and_what_changed_is_asked_a
     place.configure(top)
     assert standing(place, agree=True) == "unknown"
     pins = f'trusted_mcp_servers = {{ theirs = "{said(place)["theirs"]}" }}\n'
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, top + pins, **ASKING) as watched:
-            seen = answers(watched, lambda _: "yes")
-            await watched.say("go")
+    async with scripted_session(place, [say("one")], top=top + pins, **ASKING) as (_, watched):
+        seen = answers(watched, lambda _: "yes")
+        await watched.say("go")
     assert seen == []
     name_server(place, tmp_path / "two")
-    with FakeResponses([say("two")]) as model:
-        async with watched_session(place, model, top + pins, **ASKING) as watched:
-            seen = answers(watched, lambda _: None)
-            await watched.say("go")
+    async with scripted_session(place, [say("two")], top=top + pins, **ASKING) as (_, watched):
+        seen = answers(watched, lambda _: None)
+        await watched.say("go")
     [question] = seen
     assert isinstance(question, ProjectServersQuestion)
     assert question.servers[0].changed
@@ -133,17 +131,15 @@ async def test_a_no_starts_nothing_and_only_never_is_remembered(
     log = tmp_path / "log"
     name_server(place, log)
     top = NO_BUNDLED + trusting(place)
-    with FakeResponses([say("one")], [say("two")]) as model:
-        async with watched_session(place, model, top, **ASKING) as watched:
-            seen = answers(watched, lambda _: reply)
-            await watched.say("go")
-            await watched.say("again")
+    async with scripted_session(place, [say("one")], [say("two")], top=top, **ASKING) as (model, watched):
+        seen = answers(watched, lambda _: reply)
+        await watched.say("go")
+        await watched.say("again")
     assert len(seen) == 1
     kept = "".join(f'trusted_mcp_servers = {{ {name} = "{pin}" }}\n' for name, pin in said(place).items())
-    with FakeResponses([say("three")]) as model:
-        async with watched_session(place, model, top + kept, **ASKING) as watched:
-            later = answers(watched, lambda _: None)
-            await watched.say("once more")
+    async with scripted_session(place, [say("three")], top=top + kept, **ASKING) as (model, watched):
+        later = answers(watched, lambda _: None)
+        await watched.say("once more")
     assert len(later) == again
     assert not log.exists()
     assert not any("mcp" in name for name in tool_names(model.requests[0].body))
@@ -251,10 +247,9 @@ async def test_a_server_of_a_plugin_that_has_changed_is_not_started_again_after_
     root = install(place, directory)
     tables = f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\ndefault_tools_approval_mode = "approve"\n'
     calls = [[call(f"c{number}", "mcp__theirs__reads", {})] for number in range(2)]
-    with FakeResponses(*calls, [say("done")]) as model:
-        async with watched_session(place, model, NO_BUNDLED + tables, **ASKING) as watched:
-            watched.on(events.McpCallFinished, lambda: write(root / "serve.py", f"{source}\n# and something else\n"))
-            await watched.say("go")
+    async with scripted_session(place, *calls, [say("done")], top=NO_BUNDLED + tables, **ASKING) as (model, watched):
+        watched.on(events.McpCallFinished, lambda: write(root / "serve.py", f"{source}\n# and something else\n"))
+        await watched.say("go")
     assert "`serve.py` has changed since it was installed" in model.requests[2].output_of("c1")
     assert asked(log).count("initialize") == 1
 

@@ -11,7 +11,7 @@ from codex_py.protocol import events
 from tests.support.fake_responses import FakeResponses, Request, api_error, call, repeat, say
 from tests.support.home import Place
 from tests.support.script import Answer, status
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 from tests.support.wire_dialects import CHAT, MESSAGES, Dialect, shell
 
 OTHER = ("model=some-model",)
@@ -129,10 +129,9 @@ async def test_items_of_one_form_are_replaced_at_once(place: Place) -> None:
         thought = {**THOUGHT, "id": f"rs_{len(model.requests)}"}
         return [{"type": "response.output_item.done", "item": thought}, say("done")]
 
-    with FakeResponses(repeat(play), excuse={"prefix", "replay"}) as model:
-        async with watched_session(place, model, overrides=OTHER) as watched:
-            for text in ("first", "second", "third", "fourth"):
-                ended = await watched.say(text)
+    async with scripted_session(place, repeat(play), excuse={"prefix", "replay"}, overrides=OTHER) as (model, watched):
+        for text in ("first", "second", "third", "fourth"):
+            ended = await watched.say(text)
     assert isinstance(ended, events.TurnCompleted)
     # The refused request, and the one with three texts.
     assert len(model.requests) == 5

@@ -21,7 +21,7 @@ from tests.support.fake_responses import (
 )
 from tests.support.faults import shell
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 SENTENCE = "I should look at the parser again. "
 
@@ -43,11 +43,10 @@ async def test_an_answer_that_repeats_itself_is_stopped_and_not_asked_for_again(
     place: Place, pieces: list[dict[str, Any]], where: str
 ) -> None:
     # The model would go on for ever.
-    with FakeResponses([*pieces, hang(threading.Event())], [say("fine")]) as model:
-        async with watched_session(place, model) as watched:
-            failed = await watched.say("go")
-            requests = len(model.requests)
-            ended = await watched.say("next")
+    async with scripted_session(place, [*pieces, hang(threading.Event())], [say("fine")]) as (model, watched):
+        failed = await watched.say("go")
+        requests = len(model.requests)
+        ended = await watched.say("next")
     assert isinstance(failed, events.TurnFailed)
     assert requests == 1
     assert failed.message.startswith("the model was stopped because it repeats itself without end: `")
@@ -60,9 +59,8 @@ async def test_a_long_answer_with_a_table_and_code_is_not_stopped(place: Place) 
     text = "| step | result |\n|---|---|\n" + "".join(f"| {number} | passed |\n" for number in range(1500))
     text += "```\n" + "\n".join("    values.append(0)" for _ in range(200)) + "\n```\n"
     pieces = [delta(text[start : start + 50]) for start in range(0, len(text), 50)]
-    with FakeResponses([*pieces, say(text)]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [*pieces, say(text)]) as (_, watched):
+        ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
     assert ended.last_message == text
 
@@ -102,26 +100,23 @@ async def test_the_model_reads_that_it_repeats_a_call_and_the_turn_fails_when_it
     ids=["other arguments", "other result", "another call between"],
 )
 async def test_calls_that_differ_are_no_repetition(place: Place, calls: list[dict[str, Any]]) -> None:
-    with FakeResponses(*([one] for one in calls), [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, *([one] for one in calls), [say("done")]) as (model, watched):
+        await watched.say("go")
     assert not [number for number in range(12) if "in a row" in model.requests[-1].output_of(f"c{number}")]
 
 
 async def test_the_count_begins_again_with_a_turn(place: Place) -> None:
     plays = [*(same_call(number) for number in range(1, 8)), [say("one")]]
     plays += [*(same_call(number) for number in range(8, 15)), [say("two")]]
-    with FakeResponses(*plays) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
-            await watched.say("on")
+    async with scripted_session(place, *plays) as (model, watched):
+        await watched.say("go")
+        await watched.say("on")
     assert not [number for number in range(1, 15) if "in a row" in model.requests[-1].output_of(f"c{number}")]
 
 
 async def test_asking_again_how_things_stand_is_no_repetition(place: Place) -> None:
     polls = [[call(f"p{number}", "list_agents", {})] for number in range(120)]
-    with FakeResponses(*polls, [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, *polls, [say("done")]) as (model, watched):
+        ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
     assert "in a row" not in model.requests[-1].output_of("p119")

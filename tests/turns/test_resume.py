@@ -11,7 +11,7 @@ from typing import Any
 from codex_py.protocol import events
 from tests.support.fake_responses import FakeResponses, call, completed, hang, reasoning, say, tokens
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 
 async def first_run(place: Place, model: FakeResponses, **settings: Any) -> str:
@@ -55,9 +55,8 @@ async def test_a_call_that_was_cut_off_is_answered_aborted(place: Place) -> None
     with FakeResponses([call("c1", "exec_command", {"cmd": "echo hi"})], [say("one")]) as model:
         thread = await first_run(place, model)
     forget_after_call(place.rollouts()[0])
-    with FakeResponses([say("two")]) as model:
-        async with watched_session(place, model, resume=thread) as watched:
-            await watched.say("second")
+    async with scripted_session(place, [say("two")], resume=thread) as (model, watched):
+        await watched.say("second")
     assert model.requests[0].output_of("c1") == "aborted"
 
 
@@ -95,18 +94,16 @@ async def test_an_output_is_on_disk_before_anybody_hears_of_it_and_survives_a_ki
             thread = watched.session.thread_id
     # What a kill at the moment of the second event would have left.
     place.rollouts()[0].write_bytes(files[1])
-    with FakeResponses([say("two")]) as model:
-        async with watched_session(place, model, resume=thread) as watched:
-            await watched.say("second")
+    async with scripted_session(place, [say("two")], resume=thread) as (model, watched):
+        await watched.say("second")
     outputs = [one for one in model.requests[0].input if one["type"] == "function_call_output"]
     assert [(one["call_id"], one["output"].partition("Output:\n")[2]) for one in outputs] == [
         ("c1", "1\n"),
         ("c2", "2\n"),
     ]
     # In the file the calls are answered now, once, and a further resume finds the same.
-    with FakeResponses([say("three")]) as model:
-        async with watched_session(place, model, resume=thread) as watched:
-            await watched.say("third")
+    async with scripted_session(place, [say("three")], resume=thread) as (model, watched):
+        await watched.say("third")
     assert [one for one in model.requests[0].input if one["type"] == "function_call_output"] == outputs
 
 
@@ -117,19 +114,17 @@ async def test_of_two_calls_only_the_one_that_had_ended_keeps_its_output(place: 
         call("c2", "exec_command", {"cmd": "echo 2", "login": False}),
     ]
     files: list[bytes] = []
-    with FakeResponses([*commands]) as model:
-        async with watched_session(place, model) as watched:
+    async with scripted_session(place, [*commands]) as (model, watched):
 
-            def on_end() -> None:
-                files.append(place.rollouts()[0].read_bytes())
-                watched.session.interrupt()
+        def on_end() -> None:
+            files.append(place.rollouts()[0].read_bytes())
+            watched.session.interrupt()
 
-            watched.on(events.CommandFinished, on_end)
-            await watched.say("first")
-            thread = watched.session.thread_id
+        watched.on(events.CommandFinished, on_end)
+        await watched.say("first")
+        thread = watched.session.thread_id
     place.rollouts()[0].write_bytes(files[0])
-    with FakeResponses([say("two")]) as model:
-        async with watched_session(place, model, resume=thread) as watched:
-            await watched.say("second")
+    async with scripted_session(place, [say("two")], resume=thread) as (model, watched):
+        await watched.say("second")
     assert model.requests[0].output_of("c1") == "aborted"
     assert model.requests[0].output_of("c2").endswith("Output:\n2\n")

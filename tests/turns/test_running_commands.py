@@ -8,7 +8,7 @@ from typing import Any
 from codex_py.protocol import events
 from tests.support.fake_responses import FakeResponses, Request, call, say
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 
 def session_id(request: Request, call_id: str) -> int:
@@ -22,15 +22,14 @@ def begin(command: str) -> dict[str, Any]:
 async def test_output_is_told_before_the_command_ends(place: Place) -> None:
     os.mkfifo(place.repo / "go")
     script = [call("c1", "exec_command", {"cmd": "printf 'be\\303'; read x < go; printf '\\244gun'", "login": False})]
-    with FakeResponses(script, [say("ok")]) as model:
-        async with watched_session(place, model) as watched:
+    async with scripted_session(place, script, [say("ok")]) as (_, watched):
 
-            def release(event: events.Event) -> None:
-                if isinstance(event, events.CommandOutput) and event.text == "be":
-                    (place.repo / "go").write_text("on\n")
+        def release(event: events.Event) -> None:
+            if isinstance(event, events.CommandOutput) and event.text == "be":
+                (place.repo / "go").write_text("on\n")
 
-            watched.session.subscribe(release)
-            await watched.say("run it")
+        watched.session.subscribe(release)
+        await watched.say("run it")
     # The end is part of the whole output; the half of a character is never told.
     assert watched.of(events.CommandOutput)[0] == events.CommandOutput("c1", "be")
     assert watched.of(events.CommandFinished)[0].output == "beägun"
@@ -38,9 +37,8 @@ async def test_output_is_told_before_the_command_ends(place: Place) -> None:
 
 async def test_a_flood_is_told_in_few_and_small_pieces(place: Place) -> None:
     script = [call("c1", "exec_command", {"cmd": "yes line | head -c 50000000; read x < /dev/null", "login": False})]
-    with FakeResponses(script, [say("ok")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("run it")
+    async with scripted_session(place, script, [say("ok")]) as (_, watched):
+        await watched.say("run it")
     pieces = watched.of(events.CommandOutput)
     [ended] = watched.of(events.CommandFinished)
     assert all(len(piece.text) <= 8192 for piece in pieces)
@@ -73,15 +71,14 @@ async def test_a_command_left_running_goes_on_telling_and_its_end_is_told(place:
     def let_go(request: Request) -> list[dict[str, Any]]:
         return [call("c2", "write_stdin", {"session_id": session_id(request, "c1")})]
 
-    with FakeResponses([begin("read x < go; echo late")], let_go, [say("ok")]) as model:
-        async with watched_session(place, model) as watched:
+    async with scripted_session(place, [begin("read x < go; echo late")], let_go, [say("ok")]) as (_, watched):
 
-            def release(event: events.Event) -> None:
-                if isinstance(event, events.CommandInput):
-                    (place.repo / "go").write_text("on\n")
+        def release(event: events.Event) -> None:
+            if isinstance(event, events.CommandInput):
+                (place.repo / "go").write_text("on\n")
 
-            watched.session.subscribe(release)
-            await watched.say("run it")
+        watched.session.subscribe(release)
+        await watched.say("run it")
     [started] = watched.of(events.CommandStarted)
     assert watched.of(events.CommandInput) == [events.CommandInput("c1", started.command, "")]
     [ended] = watched.of(events.CommandFinished)
@@ -90,17 +87,16 @@ async def test_a_command_left_running_goes_on_telling_and_its_end_is_told(place:
 
 async def test_running_commands_are_listed_and_stopped(place: Place) -> None:
     os.mkfifo(place.repo / "never")
-    with FakeResponses([begin("echo up; cat never")], [say("it runs")]) as model:
-        async with watched_session(place, model) as watched:
-            assert watched.session.processes() == ()
-            await watched.say("serve")
-            [live] = watched.session.processes()
-            assert live.id == session_id(model.requests[1], "c1")
-            assert (live.cwd, live.tty, live.outside, live.tail) == (place.repo, False, True, "up\n")
-            assert live.command.endswith("'echo up; cat never'")
-            assert await watched.session.stop_process(live.id) is True
-            assert watched.session.processes() == ()
-            assert await watched.session.stop_process(live.id) is False
+    async with scripted_session(place, [begin("echo up; cat never")], [say("it runs")]) as (model, watched):
+        assert watched.session.processes() == ()
+        await watched.say("serve")
+        [live] = watched.session.processes()
+        assert live.id == session_id(model.requests[1], "c1")
+        assert (live.cwd, live.tty, live.outside, live.tail) == (place.repo, False, True, "up\n")
+        assert live.command.endswith("'echo up; cat never'")
+        assert await watched.session.stop_process(live.id) is True
+        assert watched.session.processes() == ()
+        assert await watched.session.stop_process(live.id) is False
     [ended] = watched.of(events.CommandFinished)
     assert (ended.call_id, ended.exit_code, ended.status) == ("c1", 137, "failed")
 
@@ -111,10 +107,9 @@ async def test_the_model_learns_that_a_command_was_stopped(place: Place) -> None
     def look(request: Request) -> list[dict[str, Any]]:
         return [call("c2", "write_stdin", {"session_id": session_id(request, "c1")})]
 
-    with FakeResponses([begin("cat never")], [say("it runs")], look, [say("gone")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("serve")
-            await watched.session.stop_process(watched.session.processes()[0].id)
-            assert len(watched.of(events.CommandFinished)) == 1
-            await watched.say("still there?")
+    async with scripted_session(place, [begin("cat never")], [say("it runs")], look, [say("gone")]) as (model, watched):
+        await watched.say("serve")
+        await watched.session.stop_process(watched.session.processes()[0].id)
+        assert len(watched.of(events.CommandFinished)) == 1
+        await watched.say("still there?")
     assert "Process exited with code 137" in model.requests[3].output_of("c2")

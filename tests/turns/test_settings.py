@@ -12,14 +12,13 @@ from codex_py.protocol.ops import OverrideTurnContext
 from tests.support.fake_responses import FakeResponses, Request, call, repeat, say
 from tests.support.home import Place
 from tests.support.process import run
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 
 
 async def asked(place: Place, top: str, *script: list[dict[str, Any]]) -> list[Request]:
     """The requests of one turn with these settings."""
-    with FakeResponses(*(script or ([say("done")],))) as model:
-        async with watched_session(place, model, top) as watched:
-            await watched.say("go")
+    async with scripted_session(place, *(script or ([say("done")],)), top=top) as (model, watched):
+        await watched.say("go")
     return model.requests
 
 
@@ -99,11 +98,10 @@ def test_the_search_is_told_where_to_look(place: Place) -> None:
 
 
 async def test_settings_changed_one_after_the_other_all_count(place: Place) -> None:
-    with FakeResponses([say("ok")]) as model:
-        async with watched_session(place, model) as watched:
-            for op in (OverrideTurnContext(model="stranger"), OverrideTurnContext(sandbox="read-only")):
-                await watched.session.submit(op)
-            await watched.say("go")
+    async with scripted_session(place, [say("ok")]) as (model, watched):
+        for op in (OverrideTurnContext(model="stranger"), OverrideTurnContext(sandbox="read-only")):
+            await watched.session.submit(op)
+        await watched.say("go")
     [request] = model.requests
     assert request.body["model"] == "stranger"
     [patch] = [tool for tool in request.body["tools"] if tool.get("name") == "apply_patch"]

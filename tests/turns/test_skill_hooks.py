@@ -14,7 +14,7 @@ from tests.support.fake_responses import FakeResponses, Request, call, say
 from tests.support.home import Place
 from tests.support.hooks import NO_PUSH, entry, use_hooks
 from tests.support.process import run
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED, add_skill, own_root, repo_root, skill_text
 
 TOOL = f"[skills]\ntool = true\n{NO_BUNDLED}"
@@ -58,10 +58,9 @@ def warnings_of(watched: Watched) -> list[str]:
 async def turns(place: Place, *messages: str, top: str = NO_BUNDLED, **session: Any) -> tuple[list[Request], Watched]:
     """Turns in each of which the model pushes."""
     answers = [answer for number in range(len(messages)) for answer in ([push(f"c{number}")], [say("done")])]
-    with FakeResponses(*answers) as model:
-        async with watched_session(place, model, top, **session) as watched:
-            for message in messages:
-                await watched.say(message)
+    async with scripted_session(place, *answers, top=top, **session) as (model, watched):
+        for message in messages:
+            await watched.say(message)
     return model.requests, watched
 
 
@@ -167,9 +166,8 @@ async def test_a_stop_hook_of_a_skill_sends_the_model_back(place: Place) -> None
     add(place, "hooks:\n  Stop:\n    - command: test -e done || { echo not yet >&2; exit 2; }\n")
     trust(place)
     answers = [[say("ready")], [call("c1", "exec_command", {"cmd": "touch done", "login": False})], [say("now")]]
-    with FakeResponses(*answers) as model:
-        async with watched_session(place, model, NO_BUNDLED, sandbox="workspace-write") as watched:
-            await watched.say("$fix")
+    async with scripted_session(place, *answers, top=NO_BUNDLED, sandbox="workspace-write") as (model, watched):
+        await watched.say("$fix")
     assert len(model.requests) == 3
     assert any("a Stop hook sends the model back to work: not yet" in warning for warning in warnings_of(watched))
 

@@ -12,7 +12,7 @@ from codex_py.protocol.events import CommandStarted
 from codex_py.protocol.ops import SkillInput, TextInput
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED, add_skill, own_root, repo_root, skill_text, talk
 
 
@@ -55,9 +55,8 @@ async def test_each_use_says_how_it_came_and_its_tokens(place: Place) -> None:
 
 async def test_a_skill_named_in_words_that_the_model_then_reads_came_by_its_name(place: Place) -> None:
     path = add_skill(own_root(place), "release-notes")
-    with FakeResponses([run_command(1, f"cat {path}")], [say("done")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("use the release-notes skill")
+    async with scripted_session(place, [run_command(1, f"cat {path}")], [say("done")], top=NO_BUNDLED) as (_, watched):
+        await watched.say("use the release-notes skill")
     [use] = [entry for entry in entries(place) if entry["kind"] == "read"]
     assert (use["way"], use.get("suggested")) == ("natural", True)
 
@@ -89,9 +88,8 @@ async def test_only_the_turn_right_before_is_corrected(place: Place) -> None:
 
 async def test_a_resumed_session_knows_which_turn_it_corrects(place: Place) -> None:
     add_skill(repo_root(place), "lint")
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("$lint")
+    async with scripted_session(place, [say("one")], top=NO_BUNDLED) as (model, watched):
+        await watched.say("$lint")
     with FakeResponses([say("two")], excuse={"threads"}) as model:
         async with watched_session(place, model, NO_BUNDLED, resume=watched.session.thread_id) as resumed:
             await resumed.say("wrong, do it again")
@@ -102,10 +100,9 @@ async def test_a_resumed_session_knows_which_turn_it_corrects(place: Place) -> N
 
 async def test_the_users_own_revert_undoes_the_turn_before(place: Place) -> None:
     add_skill(repo_root(place), "lint")
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("$lint")
-            await watched.session.submit(ops.UserShell("git status; git checkout -- ."))
+    async with scripted_session(place, [say("one")], top=NO_BUNDLED) as (_, watched):
+        await watched.say("$lint")
+        await watched.session.submit(ops.UserShell("git status; git checkout -- ."))
     assert outcomes(place) == ["completed", "undone"]
 
 
@@ -114,11 +111,10 @@ async def test_an_interrupted_turn_and_failing_scripts_are_recorded(place: Place
     place.write(".agents/skills/lint/scripts/run.sh", "exit 3\n")
     script = "sh .agents/skills/lint/scripts/run.sh"
     steps = ([run_command(1, script)], [run_command(2, script)], [say("one")], [run_command(3, f"cat {path}")])
-    with FakeResponses(*steps) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("check")
-            watched.on(CommandStarted, watched.session.interrupt)
-            await watched.say("again")
+    async with scripted_session(place, *steps, top=NO_BUNDLED) as (_, watched):
+        await watched.say("check")
+        watched.on(CommandStarted, watched.session.interrupt)
+        await watched.say("again")
     first, second = entries(place, "turn")
     assert (first["outcome"], first["skills"]) == ("completed", [{"path": str(path), "tokens": 0, "exits": [3, 3]}])
     assert second["outcome"] == "interrupted"

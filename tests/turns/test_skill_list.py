@@ -8,9 +8,9 @@ import pytest
 
 from codex_py.protocol.ops import OverrideTurnContext
 from tests.support.bodies import SEARCH, developer, environment, injected, said, skill_list, user, whole_body
-from tests.support.fake_responses import FakeResponses, say
+from tests.support.fake_responses import say
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session
 from tests.support.skills import (
     NO_BUNDLED,
     add_metadata,
@@ -218,11 +218,10 @@ async def test_another_working_directory_has_the_skills_that_lie_there(place: Pl
     everywhere = add_skill(repo_root(place), "everywhere")
     part = place.repo / "part"
     there = add_skill(part / ".agents/skills", "there")
-    with FakeResponses([say("one")], [say("two")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("hi $there")
-            await watched.session.submit(OverrideTurnContext(cwd=part))
-            await watched.say("use $there")
+    async with scripted_session(place, [say("one")], [say("two")], top=NO_BUNDLED) as (model, watched):
+        await watched.say("hi $there")
+        await watched.session.submit(OverrideTurnContext(cwd=part))
+        await watched.say("use $there")
     request = model.requests[1]
     assert request.body == whole_body(
         place,

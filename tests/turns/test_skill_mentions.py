@@ -11,9 +11,9 @@ import pytest
 from codex_py.protocol import events
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from tests.support.bodies import injected, said, skill_list, user, whole_body
-from tests.support.fake_responses import FakeResponses, say
+from tests.support.fake_responses import say
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session
 from tests.support.skills import NO_BUNDLED, Talk, add_skill, own_root, repo_root, skill_text, talk
 
 # Without a list there is nothing in the first context that varies with the skills there are.
@@ -326,11 +326,10 @@ async def test_a_skill_that_cannot_be_read_any_more_costs_a_line(place: Place, w
     need = "dependencies:\n  tools:\n    - {type: env_var, value: NOT_ASKED_FOR}\n"
     gone = add_skill(repo_root(place), "gone", skill_text("gone", more=need))
     here = add_skill(repo_root(place), "here")
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, f"{UNLISTED}{NO_BUNDLED}") as watched:
-            # Between the look at the directories, with which a turn begins, and the reading.
-            watched.on(events.TurnStarted, lambda: spoil(gone, way))
-            ended = await watched.say("$gone $here")
+    async with scripted_session(place, [say("one")], top=f"{UNLISTED}{NO_BUNDLED}") as (model, watched):
+        # Between the look at the directories, with which a turn begins, and the reading.
+        watched.on(events.TurnStarted, lambda: spoil(gone, way))
+        ended = await watched.say("$gone $here")
     assert isinstance(ended, events.TurnCompleted)
     [request] = model.requests
     assert request.body == whole_body(place, request, injected(here), user("$gone $here"))
@@ -355,7 +354,6 @@ async def test_the_list_stands_before_what_was_named(place: Place) -> None:
 @pytest.mark.parametrize("link", ["./.agents/skills/lint/SKILL.md", ".agents/skills/lint/SKILL.md", "skill://lint"])
 async def test_a_link_from_here_and_one_by_name_select(place: Place, link: str) -> None:
     add_skill(repo_root(place), "lint")
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say(f"[$x]({link}) now")
+    async with scripted_session(place, [say("done")], top=NO_BUNDLED) as (_, watched):
+        await watched.say(f"[$x]({link}) now")
     assert [use.name for use in watched.of(events.SkillUsed)] == ["lint"]

@@ -16,7 +16,7 @@ from tests.support.bodies import injected, said, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, delta, reasoning, reasoning_delta, say
 from tests.support.home import Place
 from tests.support.mcp_turns import answers
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, repo_root, skill_text, talk
 
 SECRET = "hush-hush-secret1"
@@ -78,9 +78,8 @@ async def test_a_missing_variable_is_one_warning_where_nobody_can_be_asked(place
 async def test_what_a_skill_that_is_only_listed_or_read_by_the_way_needs_is_not_asked_for(place: Place) -> None:
     path = add_skill(repo_root(place), "deploy", needing("deploy"))
     read = run_command(f"cat {path}")
-    with FakeResponses([read], [say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
-            await watched.say("deploy it")
+    async with scripted_session(place, [read], [say("one")], top=NO_BUNDLED, can_ask=True) as (model, watched):
+        await watched.say("deploy it")
     first, second = model.requests
     listed = skill_list(line(path))
     assert first.body == whole_body(place, first, user("deploy it"), skills=listed, can_ask=True)
@@ -144,10 +143,9 @@ async def test_a_secret_in_pieces_reaches_no_listener(place: Place) -> None:
         delta("ret1 and hush-"),
         say("so: hush-hush-secret1 and hush-"),
     ]
-    with FakeResponses(stream) as model:
-        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
-            answer_secrets(watched, SECRET)
-            await watched.say("use $deploy")
+    async with scripted_session(place, stream, top=NO_BUNDLED, can_ask=True) as (_, watched):
+        answer_secrets(watched, SECRET)
+        await watched.say("use $deploy")
     assert [event.text for event in watched.of(events.TextDelta)] == ["so: ", "[redacted] and ", "hush-"]
     assert [event.text for event in watched.of(events.ReasoningDelta)] == ["it is ", "[redacted], and ", "hush"]
     assert SECRET not in str(watched.seen)
@@ -174,10 +172,9 @@ async def test_a_variable_several_skills_need_is_asked_for_once_and_one_left_ope
     one = add_skill(repo_root(place), "one", needing("one", "SHARED", "not a name"))
     two = add_skill(own_root(place), "two")
     add_metadata(two, "dependencies: {tools: [{type: ENV_VAR, value: ' SHARED '}, {type: cli, value: jq}]}\n")
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
-            answer_secrets(watched, "")
-            await watched.say("$one and $two")
+    async with scripted_session(place, [say("done")], top=NO_BUNDLED, can_ask=True) as (model, watched):
+        answer_secrets(watched, "")
+        await watched.say("$one and $two")
     [request] = model.requests
     given = [injected(one), injected(two), user("$one and $two")]
     assert request.body == whole_body(place, request, *given, skills=skill_list(line(one), line(two)), can_ask=True)
@@ -190,11 +187,10 @@ async def test_a_variable_several_skills_need_is_asked_for_once_and_one_left_ope
 
 async def test_a_turn_stopped_at_a_question_keeps_what_the_user_said(place: Place) -> None:
     path = add_skill(repo_root(place), "deploy", needing("deploy"))
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
-            watched.on(events.QuestionRaised, watched.session.interrupt)
-            assert isinstance(await watched.say("use $deploy"), events.TurnInterrupted)
-            await watched.say("never mind")
+    async with scripted_session(place, [say("one")], top=NO_BUNDLED, can_ask=True) as (model, watched):
+        watched.on(events.QuestionRaised, watched.session.interrupt)
+        assert isinstance(await watched.say("use $deploy"), events.TurnInterrupted)
+        await watched.say("never mind")
     [request] = model.requests
     # What the skill lacks is asked for before the skill is put before the model.
     expected = [user("use $deploy"), user(ABORTED), user("never mind")]
@@ -203,10 +199,9 @@ async def test_a_turn_stopped_at_a_question_keeps_what_the_user_said(place: Plac
 
 async def test_what_a_skill_lacks_is_asked_for_before_the_skill_is_recorded_and_shown(place: Place) -> None:
     path = add_skill(repo_root(place), "deploy", needing("deploy"))
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
-            answers(watched, lambda _: "typed-by-the-user")
-            await watched.say("use $deploy")
+    async with scripted_session(place, [say("one")], top=NO_BUNDLED, can_ask=True) as (_, watched):
+        answers(watched, lambda _: "typed-by-the-user")
+        await watched.say("use $deploy")
     wanted = (events.QuestionClosed, events.SkillUsed, events.ItemRecorded)
     order = [event for event in watched.seen if isinstance(event, wanted)]
     closed = next(at for at, event in enumerate(order) if isinstance(event, events.QuestionClosed))
@@ -240,9 +235,8 @@ async def test_a_variable_kept_from_commands_is_given_to_a_skill_of_the_users_ow
     place = place.with_env(DEPLOY_TOKEN="from-the-user-env")
     path = add_skill(root(place), "deploy", needing("deploy"))
     command = run_command("echo from-environment: $DEPLOY_TOKEN")
-    with FakeResponses([command], [say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("use $deploy")
+    async with scripted_session(place, [command], [say("one")], top=NO_BUNDLED) as (model, watched):
+        await watched.say("use $deploy")
     last = model.requests[-1]
     output = last.output_item("c1")
     assert output["output"].splitlines()[-1] == printed

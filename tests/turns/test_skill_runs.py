@@ -10,9 +10,9 @@ import pytest
 
 from codex_py.protocol import events
 from codex_py.skills.paths import fits_paths
-from tests.support.fake_responses import FakeResponses, Request, call, say
+from tests.support.fake_responses import Request, call, say
 from tests.support.home import Place
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session
 from tests.support.skills import NO_BUNDLED, add_skill, repo_root, skill_text
 
 TOOL = f"[skills]\ntool = true\n{NO_BUNDLED}"
@@ -26,9 +26,8 @@ def add(place: Place, more: str, body: str = "Do it.", name: str = "fix") -> Pat
 async def using(
     place: Place, *answers: list[dict[str, Any]], message: str = "$fix it", **session: Any
 ) -> tuple[list[Request], Watched]:
-    with FakeResponses(*answers, excuse={"threads"}) as model:
-        async with watched_session(place, model, TOOL, **session) as watched:
-            await watched.say(message)
+    async with scripted_session(place, *answers, excuse={"threads"}, top=TOOL, **session) as (model, watched):
+        await watched.say(message)
     return model.requests, watched
 
 

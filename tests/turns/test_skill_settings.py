@@ -13,7 +13,7 @@ from tests.support.agents import tool_names
 from tests.support.fake_responses import FakeResponses, Request, call, say
 from tests.support.home import Place
 from tests.support.script import api_error
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED, add_skill, repo_root, skill_text
 
 TOOL = f"[skills]\ntool = true\n{NO_BUNDLED}"
@@ -69,11 +69,10 @@ async def test_every_way_of_using_a_skill_applies_them(place: Place, way: str) -
     top = TOOL if way != "words" else f'[skills]\nnatural_names = "on"\n{NO_BUNDLED}'
     first = {"tool": [call("k", "skill", {"name": "fix-tests"})], "read": [run("k", f"cat {path}")]}.get(way, [])
     answers = [*first, run("c1", "touch new.txt")]
-    with FakeResponses(*([answer] for answer in answers), [say("done")]) as model:
-        async with watched_session(place, model, top) as watched:
-            text = {"mention": "$fix-tests", "words": "use the fix-tests skill"}.get(way, "go")
-            picked = [SkillInput("fix-tests", path)] if way == "pick" else []
-            await watched.session.submit(UserTurn((*picked, TextInput(text))))
+    async with scripted_session(place, *([answer] for answer in answers), [say("done")], top=top) as (model, watched):
+        text = {"mention": "$fix-tests", "words": "use the fix-tests skill"}.get(way, "go")
+        picked = [SkillInput("fix-tests", path)] if way == "pick" else []
+        await watched.session.submit(UserTurn((*picked, TextInput(text))))
     [used] = watched.of(events.SkillUsed)
     assert used.applied == (("effort", "high"),)
     assert effort_of(model.requests[-1]) == "high"

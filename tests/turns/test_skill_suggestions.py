@@ -11,7 +11,7 @@ from codex_py.protocol import events
 from tests.support.agents import cast, spawn, wait
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, say
 from tests.support.home import Place
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, skill_text
 
 TIGHT = f"{NO_BUNDLED}\n[skills]\nmax_context_tokens = 300\n"
@@ -187,12 +187,11 @@ async def test_the_search_is_offered_where_a_skill_has_more_to_read_than_its_tex
 
 
 async def test_the_search_is_offered_from_the_first_request_on_or_never(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("hello")
-            path = add_skill(own_root(place), "tax")
-            (path.parent / "references").mkdir()
-            await watched.say("$tax")
+    async with scripted_session(place, [say("one")], [say("two")], top=NO_BUNDLED) as (model, watched):
+        await watched.say("hello")
+        path = add_skill(own_root(place), "tax")
+        (path.parent / "references").mkdir()
+        await watched.say("$tax")
     assert tool_names(model.requests[0]) == tool_names(model.requests[1])
 
 
@@ -214,9 +213,8 @@ async def test_the_search_is_the_last_tool_and_finds_what_the_list_leaves_out(pl
     search = [call("s1", "skill_search", {"query": "bill for a customer"})]
     inside = [call("s2", "skill_search", {"query": "cents", "skill": "zz-invoice", "limit": 2})]
     unknown = [call("s3", "skill_search", {"query": "cents", "skill": "nothing-like-it"})]
-    with FakeResponses(search, inside, unknown, [say("done")]) as model:
-        async with watched_session(place, model, TIGHT) as watched:
-            await watched.say("hello")
+    async with scripted_session(place, search, inside, unknown, [say("done")], top=TIGHT) as (model, watched):
+        await watched.say("hello")
     assert tool_names(model.requests[0])[-1] == "skill_search"
     outputs = {
         item["call_id"]: item["output"]
@@ -332,10 +330,9 @@ async def test_a_skill_with_paths_is_suggested_only_for_these_files(place: Place
     message = "charge the customer, make a bill for the work"
     patch = "*** Begin Patch\n*** Add File: bills/2/may.md\n+one\n*** End Patch\n"
     answers = [[say("one")], [say("two")]]
-    with FakeResponses(*answers) as model:
-        async with watched_session(place, model, TIGHT) as watched:
-            await watched.say(message)
-            await watched.say(f"{message}, as in bills/1/april.md")
+    async with scripted_session(place, *answers, top=TIGHT) as (model, watched):
+        await watched.say(message)
+        await watched.say(f"{message}, as in bills/1/april.md")
     assert [bool(suggestions(request)) for request in model.requests[:2]] == [False, True]
     with FakeResponses([custom_call("c1", "apply_patch", patch)], [say("noted")], [say("done")]) as model:
         async with watched_session(place, model, TIGHT) as watched:

@@ -14,7 +14,7 @@ from tests.support.agents import spawn, tool_names
 from tests.support.bodies import skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, Request, call, say
 from tests.support.home import Place
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, repo_root, skill_text
 
 TOOL = f"[skills]\ntool = true\n{NO_BUNDLED}"
@@ -47,9 +47,8 @@ async def loading(place: Place, *calls: dict[str, Any], top: str = TOOL) -> tupl
 async def test_it_is_shown_where_it_is_wanted_or_no_command_can_read_the_file(
     place: Place, top: str, shown: bool
 ) -> None:
-    with FakeResponses([say("done")]) as model:
-        async with watched_session(place, model, top) as watched:
-            await watched.say("hi")
+    async with scripted_session(place, [say("done")], top=top) as (model, watched):
+        await watched.say("hi")
     assert ("skill" in tool_names(model.requests[0])) == shown
 
 
@@ -171,8 +170,7 @@ async def test_a_skill_that_has_vanished_is_an_answer_and_not_the_end(place: Pla
         path.unlink()
         return [load("lint")]
 
-    with FakeResponses(vanish, [say("done")]) as model:
-        async with watched_session(place, model, TOOL) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, vanish, [say("done")], top=TOOL) as (model, watched):
+        ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
     assert model.requests[1].output_of("k1").startswith("cannot read the skill `lint`: ")

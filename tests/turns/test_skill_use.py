@@ -12,7 +12,7 @@ from codex_py.protocol import events
 from tests.support.bodies import injected, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, repo_root, talk
 
 
@@ -52,9 +52,8 @@ async def test_reading_a_skill_or_running_its_script_is_noticed(place: Place, co
     path = add_skill(repo_root(place), "lint")
     place.write(".agents/skills/lint/scripts/run.sh", "#!/bin/sh\necho linted\n").chmod(0o755)
     [run] = commands(command.format(path=path, scripts=path.parent / "scripts"))
-    with FakeResponses([run], [say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("check the code")
+    async with scripted_session(place, [run], [say("one")], top=NO_BUNDLED) as (model, watched):
+        await watched.say("check the code")
     first, second = model.requests
     listed = skill_list(line(path))
     assert first.body == whole_body(place, first, user("check the code"), skills=listed)
@@ -98,9 +97,8 @@ async def test_a_use_is_noticed_once_a_turn_and_again_in_the_next(place: Place) 
 async def test_a_skill_that_was_named_is_not_noticed_a_second_time(place: Place) -> None:
     path = add_skill(repo_root(place), "lint")
     [read] = commands(f"cat {path}")
-    with FakeResponses([read], [say("one")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("$lint")
+    async with scripted_session(place, [read], [say("one")], top=NO_BUNDLED) as (model, watched):
+        await watched.say("$lint")
     last = model.requests[-1]
     expected = [injected(path), user("$lint"), read["item"], last.output_item("c1")]
     assert last.body == whole_body(place, last, *expected, skills=skill_list(line(path)))
@@ -117,9 +115,8 @@ async def test_skills_read_from_a_list_of_files_are_noticed(place: Place) -> Non
         f"find .agents -name SKILL.md | sort | xargs head -n 5; cat {hidden}",
         'for f in .agents/skills/*/SKILL.md; do cat "$f"; done',
     )
-    with FakeResponses([first], [second], [say("one")]) as model:
-        async with watched_session(place, model, off) as watched:
-            await watched.say("look around")
+    async with scripted_session(place, [first], [second], [say("one")], top=off) as (_, watched):
+        await watched.say("look around")
     assert watched.of(events.SkillUsed) == [events.SkillUsed(path.parent.name, "repo", path, "read") for path in paths]
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from codex_py.protocol.ops import ReloadSkills
 from tests.support.bodies import GOLDEN, developer, injected, references, said, skill_list, user, whole_body
-from tests.support.fake_responses import FakeResponses, say
+from tests.support.fake_responses import say
 from tests.support.home import Place
-from tests.support.session import watched_session
+from tests.support.session import scripted_session
 from tests.support.skills import NO_BUNDLED, add_skill, own_root, repo_root, skill_text, talk
 
 BUNDLED = (GOLDEN / "bundled_skills.md").read_text("utf-8").splitlines()
@@ -121,13 +121,12 @@ async def test_what_is_kept_gives_the_same_as_what_is_read(place: Place) -> None
 async def test_reloading_reads_and_keeps_everything_anew(place: Place) -> None:
     path = add_skill(repo_root(place), "lint")
     kept = place.codex_home / "cache/skills"
-    with FakeResponses([say("one")], [say("two")]) as model:
-        async with watched_session(place, model, NO_BUNDLED) as watched:
-            await watched.say("hi")
-            shutil.rmtree(kept)
-            await watched.session.submit(ReloadSkills())
-            await watched.say("again")
-            assert list(kept.iterdir())
+    async with scripted_session(place, [say("one")], [say("two")], top=NO_BUNDLED) as (model, watched):
+        await watched.say("hi")
+        shutil.rmtree(kept)
+        await watched.session.submit(ReloadSkills())
+        await watched.say("again")
+        assert list(kept.iterdir())
     last = model.requests[-1]
     # The list is the same, so it is not told again.
     expected = [user("hi"), said("one"), user("again")]

@@ -17,10 +17,10 @@ from codex_py.protocol import events
 from codex_py.protocol.ops import AnswerQuestion
 from codex_py.protocol.questions import ChoiceQuestion, PermissionsQuestion
 from codex_py.render.plain import PlainPrinter
-from tests.support.fake_responses import FakeResponses, api_error, call, completed, say, web_search
+from tests.support.fake_responses import FakeResponses, api_error, call, completed, fake_model, say, web_search
 from tests.support.home import Place
 from tests.support.process import run
-from tests.support.session import Watched, watched_session
+from tests.support.session import Watched, scripted_session, watched_session
 
 ALWAYS = ["exec_command", "write_stdin", "apply_patch", "update_plan", "view_image"]
 OF_AGENTS = ["spawn_agent", "send_input", "wait_agent", "close_agent", "list_agents"]
@@ -63,19 +63,17 @@ def png(size: tuple[int, int]) -> bytes:
 
 
 async def test_the_tools_come_in_a_fixed_order(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
-            await watched.say("on")
+    async with scripted_session(place, [say("one")], [say("two")]) as (model, watched):
+        await watched.say("go")
+        await watched.say("on")
     first, second = (request.body["tools"] for request in model.requests)
     assert names(first) == [*ALWAYS, *OF_AGENTS]
     assert first == second
 
 
 async def test_who_can_be_asked_is_offered_to_be(place: Place) -> None:
-    with FakeResponses([say("one")]) as model:
-        async with watched_session(place, model, can_ask=True, approval="on-request") as watched:
-            await watched.say("go")
+    async with scripted_session(place, [say("one")], can_ask=True, approval="on-request") as (model, watched):
+        await watched.say("go")
     assert names(model.requests[0].body["tools"]) == [*ALWAYS, "request_user_input", "request_permissions", *OF_AGENTS]
 
 
@@ -120,8 +118,7 @@ def test_only_openai_is_asked_to_search_the_web(place: Place, settings: list[str
 def test_web_search_that_the_provider_does_not_have_is_reported(
     place: Place, top: str, settings: list[str], warned: bool
 ) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, top)
+    with fake_model(place, [say("done")], top=top):
         ended = run(place, "exec", *settings, "go")
     assert (ended.status, ended.out) == (0, "done\n")
     lines = [line for line in ended.err.splitlines() if "has no effect" in line]
@@ -137,9 +134,8 @@ def test_web_search_that_the_effort_prevents_is_reported(place: Place) -> None:
 
 async def test_a_plan_is_told_and_answered(place: Place) -> None:
     stream = [call("c", "update_plan", {"explanation": "as agreed", "plan": PLAN})]
-    with FakeResponses(stream, [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, stream, [say("done")]) as (model, watched):
+        await watched.say("go")
     assert model.requests[1].output_of("c") == "Plan updated"
     steps = (
         events.PlanStep("Read", "completed"),
@@ -163,9 +159,8 @@ async def test_a_plan_is_told_and_answered(place: Place) -> None:
     ],
 )
 async def test_a_wrong_plan_is_named_in_one_line(place: Place, arguments: dict[str, Any], fault: str) -> None:
-    with FakeResponses([call("c", "update_plan", arguments)], [say("sorry")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, [call("c", "update_plan", arguments)], [say("sorry")]) as (model, watched):
+        await watched.say("go")
     assert model.requests[1].output_of("c") == f"failed to parse function arguments: {fault}"
     assert watched.of(events.PlanUpdated) == []
 
@@ -211,11 +206,10 @@ async def test_a_key_in_a_plan_is_not_shown(place: Place) -> None:
 
 async def test_an_interrupted_turn_ends_its_list(place: Place) -> None:
     lines: list[bytes] = []
-    with FakeResponses([call("c1", "update_plan", {"plan": PLAN})]) as model:
-        async with watched_session(place, model) as watched:
-            watched.session.subscribe(JsonlPrinter(lines.append))
-            watched.on(events.PlanUpdated, watched.session.interrupt)
-            await watched.say("go")
+    async with scripted_session(place, [call("c1", "update_plan", {"plan": PLAN})]) as (_, watched):
+        watched.session.subscribe(JsonlPrinter(lines.append))
+        watched.on(events.PlanUpdated, watched.session.interrupt)
+        await watched.say("go")
     # An interruption is no failure: the stream ends with the last item.
     assert [json.loads(line)["type"] for line in lines][-2:] == ["item.started", "item.completed"]
 
@@ -236,10 +230,9 @@ async def test_a_picture_goes_to_the_model_with_the_next_request(place: Place) -
     place.write("a.png", png((30, 20)))
     place.write("wide.png", png((5000, 20)))
     stream = [call("c1", "view_image", {"path": "a.png"}), call("c2", "view_image", {"path": "wide.png"})]
-    with FakeResponses(stream, [say("done")], [say("again")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("look")
-            await watched.say("and?")
+    async with scripted_session(place, stream, [say("done")], [say("again")]) as (model, watched):
+        await watched.say("look")
+        await watched.say("and?")
     outputs = {one["call_id"]: one["output"] for one in model.requests[2].input if "output" in one}
     url = "data:image/png;base64," + base64.b64encode(png((30, 20))).decode()
     assert outputs["c1"] == [{"type": "input_image", "image_url": url, "detail": "high"}]
@@ -249,9 +242,8 @@ async def test_a_picture_goes_to_the_model_with_the_next_request(place: Place) -
 
 
 async def test_a_file_that_shows_nothing_is_told_in_words(place: Place) -> None:
-    with FakeResponses([call("c", "view_image", {"path": "a.png"})], [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("look")
+    async with scripted_session(place, [call("c", "view_image", {"path": "a.png"})], [say("done")]) as (model, watched):
+        await watched.say("look")
     expected = f"unable to locate image at `{place.repo}/a.png`: No such file or directory (os error 2)"
     assert model.requests[1].output_of("c") == expected
 
@@ -285,9 +277,8 @@ async def test_an_open_question_does_not_outlive_an_interrupt(place: Place) -> N
     ],
 )
 async def test_where_nobody_can_be_asked_the_model_is_told_so(place: Place, name: str, arguments: Any) -> None:
-    with FakeResponses([call("c", name, arguments)], [say("ok")]) as model:
-        async with watched_session(place, model) as watched:
-            ended = await watched.say("go")
+    async with scripted_session(place, [call("c", name, arguments)], [say("ok")]) as (model, watched):
+        ended = await watched.say("go")
     assert model.requests[1].output_of("c").startswith(f"{name} is not available")
     assert isinstance(ended, events.TurnCompleted)
     assert watched.of(events.QuestionRaised) == []
@@ -320,9 +311,8 @@ async def test_older_names_of_the_shell_are_answered_and_not_offered(place: Plac
         call("c1", "shell", {"command": ["echo", "one"]}),
         call("c2", "shell_command", {"command": "echo two; exit 4", "login": False}),
     ]
-    with FakeResponses(stream, [say("done")]) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("go")
+    async with scripted_session(place, stream, [say("done")]) as (model, watched):
+        await watched.say("go")
     assert not {"shell", "shell_command"} & set(names(model.requests[0].body["tools"]))
     assert model.requests[1].output_of("c1").endswith("\nOutput:\none\n")
     assert model.requests[1].output_of("c2").startswith("Exit code: 4\n")
@@ -357,9 +347,8 @@ async def test_the_profile_of_the_shell_brings_no_secret_back(place: Place, sand
     calls = [
         [call(f"c{number}", "exec_command", {"cmd": "env", "shell": shell})] for number, shell in enumerate(shells)
     ]
-    with FakeResponses(*calls, [say("done")]) as model:
-        async with watched_session(env, model, sandbox=sandbox) as watched:
-            await watched.say("go")
+    async with scripted_session(env, *calls, [say("done")], sandbox=sandbox) as (model, watched):
+        await watched.say("go")
     for number in range(len(shells)):
         output = model.requests[-1].output_of(f"c{number}")
         assert "EDITOR=vi" in output

@@ -12,11 +12,11 @@ from tests.support.fake_chat import FakeChat, chunk, done
 from tests.support.fake_chat import answer as chat_answer
 from tests.support.fake_messages import FakeMessages, says, thinks
 from tests.support.fake_messages import answer as messages_answer
-from tests.support.fake_responses import FakeResponses, api_error, reasoning, say
+from tests.support.fake_responses import FakeResponses, api_error, fake_model, reasoning, say
 from tests.support.home import Place
 from tests.support.process import run
 from tests.support.script import Answer, status
-from tests.support.session import watched_session
+from tests.support.session import scripted_session, watched_session
 from tests.support.wire_dialects import CHAT, DIALECTS, MESSAGES, RESPONSES, Dialect, shell
 
 OTHER = ("model=some-model",)
@@ -150,10 +150,9 @@ OTHER_LIMITS = [
 @pytest.mark.parametrize(("code", "words", "failure"), OTHER_LIMITS)
 async def test_another_limit_is_no_reason_to_compact(place: Place, code: int, words: str, failure: str) -> None:
     refusal = api_error(code, words, headers={"retry-after": "86400"})
-    with FakeResponses([say("one")], refusal) as model:
-        async with watched_session(place, model, overrides=OTHER) as watched:
-            await watched.say("first")
-            ended = await watched.say("second")
+    async with scripted_session(place, [say("one")], refusal, overrides=OTHER) as (_, watched):
+        await watched.say("first")
+        ended = await watched.say("second")
     assert isinstance(ended, events.TurnFailed)
     assert (ended.failure, watched.of(events.CompactionStarted)) == (failure, [])
 
@@ -260,11 +259,10 @@ async def test_refused_thinking_blocks_are_left_out(place: Place, words: str) ->
 )
 async def test_refused_reasoning_items_are_left_out(place: Place, code: int, words: str) -> None:
     script = [[reasoning("SEALED"), say("one")], api_error(code, words), [say("two")], [say("three")]]
-    with FakeResponses(*script, excuse={"prefix", "replay"}) as model:
-        async with watched_session(place, model) as watched:
-            await watched.say("first")
-            ended = await watched.say("second")
-            await watched.say("third")
+    async with scripted_session(place, *script, excuse={"prefix", "replay"}) as (model, watched):
+        await watched.say("first")
+        ended = await watched.say("second")
+        await watched.say("third")
     assert isinstance(ended, events.TurnCompleted)
     assert ["SEALED" in json.dumps(request.body) for request in model.requests] == [False, True, False, False]
 
@@ -390,7 +388,6 @@ async def test_arguments_with_more_readings_or_none_do_not_run(place: Place, arg
 
 def test_the_message_names_the_limit_of_the_server(place: Place) -> None:
     refusal: Answer = api_error(400, "This model's maximum context length is 8192 tokens.")
-    with FakeResponses(refusal) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, refusal):
         ended = run(place, "exec", "go")
     assert (ended.status, "8192 tokens" in ended.err) == (65, True)
