@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tests.repl.conftest import Ready
+from tests.repl.conftest import use_and_trust
 from tests.support.agents import cast, run, spawn, wait
 from tests.support.fake_responses import say
 from tests.support.home import Place
@@ -12,7 +12,7 @@ from tests.support.process import is_running
 from tests.support.terminal import Terminal
 
 
-def test_agents_are_on_the_screen_and_one_can_be_stopped(place: Place, ready: Ready) -> None:
+def test_agents_are_on_the_screen_and_one_can_be_stopped(place: Place) -> None:
     for name in ("started", "never"):
         os.mkfifo(place.repo / name)
     parts = {
@@ -25,7 +25,7 @@ def test_agents_are_on_the_screen_and_one_can_be_stopped(place: Place, ready: Re
         "look at the server": [[run("c1", "echo $$ >started; cat never", yield_time_ms=30000)]],
     }
     with cast(parts) as model:
-        ready(model, 'sandbox_mode = "danger-full-access"')
+        use_and_trust(place, model, 'sandbox_mode = "danger-full-access"')
         with Terminal(place, height=40) as terminal:
             terminal.wait_for("Run without a sandbox?").type("y")
             terminal.wait_for_prompt().type("go\r")

@@ -10,8 +10,8 @@ import zlib
 
 import pytest
 
-from tests.repl.conftest import Ready
-from tests.support.fake_responses import FakeResponses, say
+from tests.repl.conftest import ready_model
+from tests.support.fake_responses import say
 from tests.support.home import Place
 from tests.support.terminal import Terminal
 
@@ -30,39 +30,34 @@ def picture() -> bytes:
     )
 
 
-def test_a_message_of_several_lines(place: Place, ready: Ready) -> None:
-    with FakeResponses([say("ok")]) as model:
-        ready(model)
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type("one")
-            terminal.press("alt-enter")
-            terminal.type("two\\")
-            terminal.press("enter")
-            terminal.type("three")
-            terminal.wait_for("  three").press("enter")
-            terminal.wait_for("● ok")
+def test_a_message_of_several_lines(place: Place) -> None:
+    with ready_model(place, [say("ok")]) as model, Terminal(place) as terminal:
+        terminal.wait_for_prompt().type("one")
+        terminal.press("alt-enter")
+        terminal.type("two\\")
+        terminal.press("enter")
+        terminal.type("three")
+        terminal.wait_for("  three").press("enter")
+        terminal.wait_for("● ok")
 
     assert model.requests[0].texts("user")[-1] == "one\ntwo\nthree"
 
 
-def test_typed_text_wraps_at_words(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(place, width=30, height=20) as terminal:
-            terminal.wait_for_prompt().type("these words are too many for one row and some more")
-            terminal.wait_for("› these words are too many for\n  one row and some more")
-            rows = terminal.rows
-            # The space behind `for` has no cell of its own.
-            terminal.press("ctrl-a", *["right"] * len("these words are too many for "))
-            terminal.wait_for(lambda now: now.cursor == (rows.index("  one row and some more"), 2))
-            terminal.type("just ")
-            terminal.wait_for("› these words are too many for\n  just one row and some more")
-            terminal.press("ctrl-u")
+def test_typed_text_wraps_at_words(place: Place) -> None:
+    with ready_model(place), Terminal(place, width=30, height=20) as terminal:
+        terminal.wait_for_prompt().type("these words are too many for one row and some more")
+        terminal.wait_for("› these words are too many for\n  one row and some more")
+        rows = terminal.rows
+        # The space behind `for` has no cell of its own.
+        terminal.press("ctrl-a", *["right"] * len("these words are too many for "))
+        terminal.wait_for(lambda now: now.cursor == (rows.index("  one row and some more"), 2))
+        terminal.type("just ")
+        terminal.wait_for("› these words are too many for\n  just one row and some more")
+        terminal.press("ctrl-u")
 
 
-def test_what_was_typed_comes_back_in_the_next_session(place: Place, ready: Ready) -> None:
-    with FakeResponses([say("ok")], [say("again")], excuse={"threads"}) as model:
-        ready(model)
+def test_what_was_typed_comes_back_in_the_next_session(place: Place) -> None:
+    with ready_model(place, [say("ok")], [say("again")], excuse={"threads"}):
         with Terminal(place, "--ephemeral") as terminal:
             terminal.wait_for_prompt().type("remember me")
             terminal.press("enter")
@@ -79,168 +74,146 @@ def test_what_was_typed_comes_back_in_the_next_session(place: Place, ready: Read
     assert json.loads(line)["text"] == "remember me"
 
 
-def test_the_draft_comes_back_from_the_history_and_a_hasty_escape_costs_no_letter(place: Place, ready: Ready) -> None:
+def test_the_draft_comes_back_from_the_history_and_a_hasty_escape_costs_no_letter(place: Place) -> None:
     (place.codex_home / "history.jsonl").write_text('{"session_id":"x","ts":1,"text":"older"}\nnot json\n')
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type("draft")
-            terminal.press("up")
-            terminal.wait_for("› older").press("down")
-            terminal.wait_for("› draft").press("ctrl-u")
-            # Escape and a letter, come in one piece: Alt with that letter only where there are words to go over.
-            terminal.wait_for("Ask anything").type("\x1bb")
-            terminal.wait_for("› b").type(" d")
-            terminal.wait_for("› b d").type("\x1bb")
-            terminal.wait_for(lambda shown: shown.cursor[1] == len("› b ")).type("c")
-            terminal.wait_for("› b cd")
+    with ready_model(place), Terminal(place) as terminal:
+        terminal.wait_for_prompt().type("draft")
+        terminal.press("up")
+        terminal.wait_for("› older").press("down")
+        terminal.wait_for("› draft").press("ctrl-u")
+        # Escape and a letter, come in one piece: Alt with that letter only where there are words to go over.
+        terminal.wait_for("Ask anything").type("\x1bb")
+        terminal.wait_for("› b").type(" d")
+        terminal.wait_for("› b d").type("\x1bb")
+        terminal.wait_for(lambda shown: shown.cursor[1] == len("› b ")).type("c")
+        terminal.wait_for("› b cd")
 
 
-def test_a_large_paste_is_folded_and_sent_whole(place: Place, ready: Ready) -> None:
+def test_a_large_paste_is_folded_and_sent_whole(place: Place) -> None:
     pasted = "\n".join(f"line {number}" for number in range(30))
-    with FakeResponses([say("read it")]) as model:
-        ready(model)
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().paste(pasted)
-            terminal.wait_for("[Pasted text #1 · 30 lines]").type(" what is this?")
-            terminal.press("enter")
-            terminal.wait_for("● read it")
+    with ready_model(place, [say("read it")]) as model, Terminal(place) as terminal:
+        terminal.wait_for_prompt().paste(pasted)
+        terminal.wait_for("[Pasted text #1 · 30 lines]").type(" what is this?")
+        terminal.press("enter")
+        terminal.wait_for("● read it")
 
-            assert "line 17" not in terminal.whole
+        assert "line 17" not in terminal.whole
 
     assert model.requests[0].texts("user")[-1] == f"{pasted} what is this?"
 
 
-def test_a_chip_is_deleted_as_a_whole(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().paste("x" * 2000)
-            terminal.wait_for("[Pasted text #1 · 2,000 characters]").press("backspace")
-            terminal.wait_for("Ask anything")
+def test_a_chip_is_deleted_as_a_whole(place: Place) -> None:
+    with ready_model(place), Terminal(place) as terminal:
+        terminal.wait_for_prompt().paste("x" * 2000)
+        terminal.wait_for("[Pasted text #1 · 2,000 characters]").press("backspace")
+        terminal.wait_for("Ask anything")
 
 
-def test_a_picture_that_is_dragged_in_is_attached(place: Place, ready: Ready) -> None:
+def test_a_picture_that_is_dragged_in_is_attached(place: Place) -> None:
     place.repo.joinpath("my shot.png").write_bytes(picture())
-    with FakeResponses([say("a dot")]) as model:
-        ready(model)
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().paste(str(place.repo / "my\\ shot.png"))
-            terminal.wait_for("[Image #1 my shot.png]").press("enter")
-            terminal.wait_for("● a dot")
+    with ready_model(place, [say("a dot")]) as model, Terminal(place) as terminal:
+        terminal.wait_for_prompt().paste(str(place.repo / "my\\ shot.png"))
+        terminal.wait_for("[Image #1 my shot.png]").press("enter")
+        terminal.wait_for("● a dot")
 
     content = [part["type"] for item in model.requests[0].input for part in item.get("content", [])]
     assert "input_image" in content
 
 
-def test_a_skill_is_picked_from_the_menu_and_sent_as_itself(place: Place, ready: Ready) -> None:
+def test_a_skill_is_picked_from_the_menu_and_sent_as_itself(place: Place) -> None:
     place.write(".agents/skills/lint/SKILL.md", SKILL)
-    with FakeResponses([say("linted")]) as model:
-        ready(model)
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type("use $li")
-            terminal.wait_for("$lint").wait_for("Find what is wrong with code.").press("tab")
-            terminal.wait_for("› use $lint").type("on it")
-            terminal.press("enter")
-            terminal.wait_for("● linted")
+    with ready_model(place, [say("linted")]) as model, Terminal(place) as terminal:
+        terminal.wait_for_prompt().type("use $li")
+        terminal.wait_for("$lint").wait_for("Find what is wrong with code.").press("tab")
+        terminal.wait_for("› use $lint").type("on it")
+        terminal.press("enter")
+        terminal.wait_for("● linted")
 
     assert any("<name>lint</name>" in text for text in model.requests[0].texts("user"))
     assert model.requests[0].texts("user")[-1] == "use $lint on it"
 
 
-def test_a_slash_before_a_skill_is_its_alias(place: Place, ready: Ready) -> None:
+def test_a_slash_before_a_skill_is_its_alias(place: Place) -> None:
     place.write(".agents/skills/lint/SKILL.md", SKILL)
-    with FakeResponses([say("linted")]) as model:
-        ready(model)
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type("/lint app.py")
-            terminal.press("enter")
-            terminal.wait_for("● linted")
+    with ready_model(place, [say("linted")]) as model, Terminal(place) as terminal:
+        terminal.wait_for_prompt().type("/lint app.py")
+        terminal.press("enter")
+        terminal.wait_for("● linted")
 
     assert any("<name>lint</name>" in text for text in model.requests[0].texts("user"))
 
 
-def test_files_are_found_by_a_few_letters(place: Place, ready: Ready) -> None:
+def test_files_are_found_by_a_few_letters(place: Place) -> None:
     place.write("src/deep/parser_rules.py", "")
     place.write("ignored/secret_rules.py", "")
     place.write(".gitignore", "ignored/\n")
-    with FakeResponses([say("ok")]) as model:
-        ready(model)
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type("look at @")
-            terminal.wait_for("❯ README.md").type("prules")
-            terminal.wait_for("src/deep/parser_rules.py")
-            assert "secret_rules" not in terminal.text
-            terminal.press("enter")
-            terminal.wait_for("› look at src/deep/parser_rules.py").press("enter")
-            terminal.wait_for("● ok")
+    with ready_model(place, [say("ok")]) as model, Terminal(place) as terminal:
+        terminal.wait_for_prompt().type("look at @")
+        terminal.wait_for("❯ README.md").type("prules")
+        terminal.wait_for("src/deep/parser_rules.py")
+        assert "secret_rules" not in terminal.text
+        terminal.press("enter")
+        terminal.wait_for("› look at src/deep/parser_rules.py").press("enter")
+        terminal.wait_for("● ok")
 
     assert model.requests[0].texts("user")[-1] == "look at src/deep/parser_rules.py"
 
 
-def test_a_shell_command_is_run_and_told_to_the_model(place: Place, ready: Ready) -> None:
-    with FakeResponses([say("saw it")]) as model:
-        ready(model)
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type("!echo from-the-shell")
-            terminal.wait_for("› !echo").wait_for("runs here as you, outside the sandbox").press("enter")
-            terminal.wait_for("✓ ! echo from-the-shell").wait_for_prompt().type("what was it?")
-            terminal.press("enter")
-            terminal.wait_for("● saw it")
+def test_a_shell_command_is_run_and_told_to_the_model(place: Place) -> None:
+    with ready_model(place, [say("saw it")]) as model, Terminal(place) as terminal:
+        terminal.wait_for_prompt().type("!echo from-the-shell")
+        terminal.wait_for("› !echo").wait_for("runs here as you, outside the sandbox").press("enter")
+        terminal.wait_for("✓ ! echo from-the-shell").wait_for_prompt().type("what was it?")
+        terminal.press("enter")
+        terminal.wait_for("● saw it")
 
     assert any("from-the-shell" in text for text in model.requests[0].texts("user")[:-1])
 
 
-def test_the_message_is_written_in_the_editor(place: Place, ready: Ready) -> None:
+def test_the_message_is_written_in_the_editor(place: Place) -> None:
     editor = place.write("editor.sh", "#!/bin/sh\nprintf 'from the editor' > \"$1\"\n")
     editor.chmod(0o755)
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(place, EDITOR=str(editor)) as terminal:
-            terminal.wait_for_prompt().press("ctrl-g")
-            terminal.wait_for("› from the editor")
+    with ready_model(place), Terminal(place, EDITOR=str(editor)) as terminal:
+        terminal.wait_for_prompt().press("ctrl-g")
+        terminal.wait_for("› from the editor")
 
 
-def test_vi_keys(place: Place, ready: Ready) -> None:
-    with FakeResponses([say("ok")]) as model:
-        ready(model, tables="[tui]\nvim_mode_default = true\n")
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type("hello wirld")
-            terminal.press("escape")
-            terminal.wait_for("hello wirld").type("bfirolaaa")
-            terminal.wait_for("hello woraald").press("enter")
-            terminal.wait_for("● ok")
+def test_vi_keys(place: Place) -> None:
+    with ready_model(place, [say("ok")], tables="[tui]\nvim_mode_default = true\n"), Terminal(place) as terminal:
+        terminal.wait_for_prompt().type("hello wirld")
+        terminal.press("escape")
+        terminal.wait_for("hello wirld").type("bfirolaaa")
+        terminal.wait_for("hello woraald").press("enter")
+        terminal.wait_for("● ok")
 
 
-def test_a_search_with_vi_keys_takes_letters_as_letters(place: Place, ready: Ready) -> None:
-    with FakeResponses([say("ok")]) as model:
-        ready(model, tables="[tui]\nvim_mode_default = true\n")
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type("xylophone")
-            terminal.press("enter")
-            terminal.wait_for("● ok").wait_for_prompt().type("d")
-            terminal.press("escape")
-            terminal.wait_for(lambda shown: bytes(shown.raw).endswith(b"\x1b[2 q") or b"\x1b[2 q" in shown.raw)
-            terminal.press("ctrl-r")
-            terminal.wait_for("⌕ d").press("backspace")
-            terminal.type("xylo")
-            terminal.wait_for("⌕ xylo").wait_for("❯ xylophone")
+def test_a_search_with_vi_keys_takes_letters_as_letters(place: Place) -> None:
+    with ready_model(place, [say("ok")], tables="[tui]\nvim_mode_default = true\n"), Terminal(place) as terminal:
+        terminal.wait_for_prompt().type("xylophone")
+        terminal.press("enter")
+        terminal.wait_for("● ok").wait_for_prompt().type("d")
+        terminal.press("escape")
+        terminal.wait_for(lambda shown: bytes(shown.raw).endswith(b"\x1b[2 q") or b"\x1b[2 q" in shown.raw)
+        terminal.press("ctrl-r")
+        terminal.wait_for("⌕ d").press("backspace")
+        terminal.type("xylo")
+        terminal.wait_for("⌕ xylo").wait_for("❯ xylophone")
 
 
-def test_a_key_of_the_user_s_own(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
-        ready(model, tables='[tui.keymap]\nhelp = "ctrl-x"\nnonsense = "f1"\nedit = "ctrl-nothing"\n')
-        with Terminal(place, width=120) as terminal:
-            terminal.wait_for_prompt()
-            terminal.wait_for("`tui.keymap.nonsense` in")
-            terminal.wait_for("`ctrl-nothing`, for `tui.keymap.edit` in")
-            terminal.press("ctrl-x")
-            terminal.wait_for("── Help")
+def test_a_key_of_the_user_s_own(place: Place) -> None:
+    with (
+        ready_model(place, tables='[tui.keymap]\nhelp = "ctrl-x"\nnonsense = "f1"\nedit = "ctrl-nothing"\n'),
+        Terminal(place, width=120) as terminal,
+    ):
+        terminal.wait_for_prompt()
+        terminal.wait_for("`tui.keymap.nonsense` in")
+        terminal.wait_for("`ctrl-nothing`, for `tui.keymap.edit` in")
+        terminal.press("ctrl-x")
+        terminal.wait_for("── Help")
 
 
-def test_a_sign_of_the_shell_alone_is_not_sent(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
-        ready(model)
+def test_a_sign_of_the_shell_alone_is_not_sent(place: Place) -> None:
+    with ready_model(place):
         with Terminal(place) as terminal:
             terminal.wait_for_prompt().type("!")
             terminal.wait_for("› !").press("enter")
@@ -259,18 +232,14 @@ def test_a_sign_of_the_shell_alone_is_not_sent(place: Place, ready: Ready) -> No
         ("!", "there is no command behind the `!`"),
     ],
 )
-def test_a_refused_line_is_not_sent_and_the_history_has_it(
-    place: Place, ready: Ready, line: str, complaint: str
-) -> None:
-    with FakeResponses([say("ok")]) as model:
-        ready(model)
-        with Terminal(place) as terminal:
-            terminal.wait_for_prompt().type(line)
-            terminal.wait_for(f"› {line}").press("enter")
-            terminal.wait_for(complaint).wait_for_prompt().press("up")
-            terminal.wait_for(f"› {line}").press("ctrl-c")
-            terminal.wait_for_prompt().type("hello\r")
-            terminal.wait_for("● ok")
+def test_a_refused_line_is_not_sent_and_the_history_has_it(place: Place, line: str, complaint: str) -> None:
+    with ready_model(place, [say("ok")]) as model, Terminal(place) as terminal:
+        terminal.wait_for_prompt().type(line)
+        terminal.wait_for(f"› {line}").press("enter")
+        terminal.wait_for(complaint).wait_for_prompt().press("up")
+        terminal.wait_for(f"› {line}").press("ctrl-c")
+        terminal.wait_for_prompt().type("hello\r")
+        terminal.wait_for("● ok")
 
     assert model.requests[0].texts("user")[-1] == "hello"
 

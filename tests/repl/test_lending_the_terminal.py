@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.repl.conftest import Ready
-from tests.support.fake_responses import FakeResponses, say
+from tests.repl.conftest import ready_model
+from tests.support.fake_responses import say
 from tests.support.home import Place
 from tests.support.process import COMMAND
 from tests.support.terminal import Terminal
@@ -62,12 +62,11 @@ sys.exit(asyncio.run(front.run(lambda: ScreenSessions(front, Host()).run(LaunchO
 """
 
 
-def test_a_crash_gives_the_terminal_back(place: Place, ready: Ready) -> None:
+def test_a_crash_gives_the_terminal_back(place: Place) -> None:
     python = sys.executable
     script = place.codex_home / "crash.py"
     script.write_text(_CRASH)
-    with FakeResponses([say("hello")]) as model:
-        ready(model)
+    with ready_model(place, [say("hello")]):
         shell = (
             f'before=$(stty -g); {python} {script}; echo "status $?"; test "$before" = "$(stty -g)" && echo as before'
         )
@@ -80,63 +79,61 @@ def test_a_crash_gives_the_terminal_back(place: Place, ready: Ready) -> None:
                 assert terminal.raw.rfind(given_back) > terminal.raw.rfind(given_back[:-1] + _opposite(given_back))
 
 
-def test_ctrl_c_in_the_editor_is_the_editor_s(place: Place, ready: Ready) -> None:
+def test_ctrl_c_in_the_editor_is_the_editor_s(place: Place) -> None:
     editor = place.codex_home / "editor.sh"
     editor.write_text(_EDITOR)
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(place, EDITOR=f"sh {editor}") as terminal:
-            terminal.wait_for_prompt().press("ctrl-g")
-            terminal.wait_for("EDITING").press("ctrl-c")
-            terminal.wait_for("› stopped by the key").press("ctrl-c")
-            terminal.wait_for_prompt().press("ctrl-d")
+    with ready_model(place), Terminal(place, EDITOR=f"sh {editor}") as terminal:
+        terminal.wait_for_prompt().press("ctrl-g")
+        terminal.wait_for("EDITING").press("ctrl-c")
+        terminal.wait_for("› stopped by the key").press("ctrl-c")
+        terminal.wait_for_prompt().press("ctrl-d")
 
-            assert terminal.wait_for_end() == 0
+        assert terminal.wait_for_end() == 0
 
 
-def test_an_editor_is_not_told_of_the_window_s_focus(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(place, EDITOR="sh -c 'echo EDITING'") as terminal:
-            terminal.wait_for_prompt().press("ctrl-g")
-            terminal.wait_for(lambda shown: bytes(shown.raw).count(b"\x1b[?1004h") == 2)
+def test_an_editor_is_not_told_of_the_window_s_focus(place: Place) -> None:
+    with ready_model(place), Terminal(place, EDITOR="sh -c 'echo EDITING'") as terminal:
+        terminal.wait_for_prompt().press("ctrl-g")
+        terminal.wait_for(lambda shown: bytes(shown.raw).count(b"\x1b[?1004h") == 2)
 
-            off, on = terminal.raw.rfind(b"\x1b[?1004l"), terminal.raw.rfind(b"\x1b[?1004h")
-            assert off < terminal.raw.find(b"EDITING") < on
+        off, on = terminal.raw.rfind(b"\x1b[?1004l"), terminal.raw.rfind(b"\x1b[?1004h")
+        assert off < terminal.raw.find(b"EDITING") < on
 
-            terminal.wait_for_prompt().press("ctrl-d")
-            assert terminal.wait_for_end() == 0
+        terminal.wait_for_prompt().press("ctrl-d")
+        assert terminal.wait_for_end() == 0
 
 
-def test_ctrl_z_goes_back_to_the_shell_until_it_is_wanted_again(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(place, "--norc", "--noprofile", "-i", command="/bin/bash", PS1="shell> ") as terminal:
-            terminal.wait_for("shell>").type(f"{COMMAND}\r")
-            terminal.wait_for_prompt().type("not yet sent")
-            terminal.wait_for("› not yet sent").press("ctrl-z")
-            terminal.wait_for("Stopped").type("fg\r")
-            terminal.wait_for("› not yet sent").press("ctrl-c", "ctrl-c")
-            terminal.wait_for(lambda shown: shown.rows[shown.cursor[0]] == "shell>")
+def test_ctrl_z_goes_back_to_the_shell_until_it_is_wanted_again(place: Place) -> None:
+    with (
+        ready_model(place),
+        Terminal(place, "--norc", "--noprofile", "-i", command="/bin/bash", PS1="shell> ") as terminal,
+    ):
+        terminal.wait_for("shell>").type(f"{COMMAND}\r")
+        terminal.wait_for_prompt().type("not yet sent")
+        terminal.wait_for("› not yet sent").press("ctrl-z")
+        terminal.wait_for("Stopped").type("fg\r")
+        terminal.wait_for("› not yet sent").press("ctrl-c", "ctrl-c")
+        terminal.wait_for(lambda shown: shown.rows[shown.cursor[0]] == "shell>")
 
 
-def test_a_draft_lies_in_our_home_for_as_long_as_it_is_edited(place: Place, ready: Ready) -> None:
+def test_a_draft_lies_in_our_home_for_as_long_as_it_is_edited(place: Place) -> None:
     seen, own_tmp = place.home / "seen", place.home / "tmp"
     own_tmp.mkdir()
     editor = place.home / "editor.sh"
     editor.write_text(f'stat -c "%a %n" "$1" "$(dirname "$1")" > {seen}; printf "written" > "$1"\n')
-    with FakeResponses([say("read")]) as model:
-        ready(model)
-        with Terminal(place.with_env(TMPDIR=str(own_tmp)), EDITOR=f"sh {editor}") as terminal:
-            terminal.wait_for_prompt().press("ctrl-g")
-            terminal.wait_for("› written").press("enter")
-            terminal.wait_for("● read").wait_for_prompt()
+    with (
+        ready_model(place, [say("read")]),
+        Terminal(place.with_env(TMPDIR=str(own_tmp)), EDITOR=f"sh {editor}") as terminal,
+    ):
+        terminal.wait_for_prompt().press("ctrl-g")
+        terminal.wait_for("› written").press("enter")
+        terminal.wait_for("● read").wait_for_prompt()
 
-            file, directory = (line.split(" ", 1) for line in seen.read_text().splitlines())
-            assert (file[0], directory) == ("600", ["700", str(place.codex_home / "drafts")])
-            assert Path(file[1]).parent == place.codex_home / "drafts"
-            assert list((place.codex_home / "drafts").iterdir()) == []
-            assert list(own_tmp.iterdir()) == []
+        file, directory = (line.split(" ", 1) for line in seen.read_text().splitlines())
+        assert (file[0], directory) == ("600", ["700", str(place.codex_home / "drafts")])
+        assert Path(file[1]).parent == place.codex_home / "drafts"
+        assert list((place.codex_home / "drafts").iterdir()) == []
+        assert list(own_tmp.iterdir()) == []
 
 
 def _opposite(sequence: bytes) -> bytes:

@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 
 from codex_py import __version__
-from tests.repl.conftest import Ready
-from tests.support.fake_responses import FakeResponses, added, delta, hang, say
+from tests.repl.conftest import ready_model
+from tests.support.fake_responses import added, delta, hang, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, run
 from tests.support.terminal import Terminal
@@ -44,11 +44,10 @@ def programs() -> Generator[Path]:
         yield Path(directory)
 
 
-def copied(place: Place, ready: Ready, directory: Path, told: str, env: Mapping[str, str]) -> bytes:
+def copied(place: Place, directory: Path, told: str, env: Mapping[str, str]) -> bytes:
     """What the terminal has got after `/copy`, which is to be told in these words."""
     path = f"{program(directory, 'tmux', 'xclip')}:{place.env['PATH']}"
-    with FakeResponses([say("copy me")]) as model:
-        ready(model)
+    with ready_model(place, [say("copy me")]):
         there, term = place.with_env(PATH=path, KEPT=str(directory / "kept"), **env), env.get("TERM", "xterm-256color")
         with Terminal(there, "hi", TERM=term) as terminal:
             terminal.wait_for("● copy me").wait_for_prompt().type("/copy")
@@ -60,16 +59,14 @@ def copied(place: Place, ready: Ready, directory: Path, told: str, env: Mapping[
 
 
 @pytest.mark.parametrize("sign", ["SSH_CONNECTION", "SSH_TTY"])
-def test_a_copy_goes_to_the_clipboard_of_the_user_s_machine(
-    place: Place, ready: Ready, programs: Path, sign: str
-) -> None:
+def test_a_copy_goes_to_the_clipboard_of_the_user_s_machine(place: Place, programs: Path, sign: str) -> None:
     env = {sign: _SSH[sign], "DISPLAY": ":10"}
-    assert _COPY.encode() in copied(place, ready, programs, "through the terminal", env)
+    assert _COPY.encode() in copied(place, programs, "through the terminal", env)
     assert not (programs / "kept").exists()
 
 
-def test_a_copy_in_tmux_goes_through_its_buffer(place: Place, ready: Ready, programs: Path) -> None:
-    raw = copied(place, ready, programs, "through tmux", {"TMUX": "/tmp/tmux-0/default,1,0"})
+def test_a_copy_in_tmux_goes_through_its_buffer(place: Place, programs: Path) -> None:
+    raw = copied(place, programs, "through tmux", {"TMUX": "/tmp/tmux-0/default,1,0"})
 
     assert b"]52;" not in raw
     assert (programs / "kept").read_text() == "copy me"
@@ -85,42 +82,41 @@ def test_a_copy_in_tmux_goes_through_its_buffer(place: Place, ready: Ready, prog
     ],
 )
 def test_a_copy_is_wrapped_for_what_stands_between(
-    place: Place, ready: Ready, programs: Path, env: dict[str, str], sent: str
+    place: Place, programs: Path, env: dict[str, str], sent: str
 ) -> None:
-    assert sent.encode() in copied(place, ready, programs, "through the terminal", env)
+    assert sent.encode() in copied(place, programs, "through the terminal", env)
 
 
-def test_what_the_terminal_answers_late_is_neither_typed_nor_an_escape(place: Place, ready: Ready) -> None:
+def test_what_the_terminal_answers_late_is_neither_typed_nor_an_escape(place: Place) -> None:
     go_on = threading.Event()
     message = added({"type": "message", "role": "assistant", "content": []})
-    with FakeResponses([message, delta("on my way"), hang(go_on), delta(", done"), say("on my way, done")]) as model:
-        ready(model)
-        with Terminal(place.with_env(**_SSH), "go") as terminal:
-            terminal.wait_for("on my way")
-            for answer in ("\x1b[24;80R", "\x1b[?62;22c", "\x1b]11;rgb:ffff/ffff/ffff\x1b\\", "\x1bP>|term 1\x1b\\"):
-                terminal.type(answer)
-            terminal.type("next")
-            terminal.wait_for("› next")
-            go_on.set()
-            terminal.wait_for("● on my way, done").wait_for_prompt()
+    with (
+        ready_model(place, [message, delta("on my way"), hang(go_on), delta(", done"), say("on my way, done")]),
+        Terminal(place.with_env(**_SSH), "go") as terminal,
+    ):
+        terminal.wait_for("on my way")
+        for answer in ("\x1b[24;80R", "\x1b[?62;22c", "\x1b]11;rgb:ffff/ffff/ffff\x1b\\", "\x1bP>|term 1\x1b\\"):
+            terminal.type(answer)
+        terminal.type("next")
+        terminal.wait_for("› next")
+        go_on.set()
+        terminal.wait_for("● on my way, done").wait_for_prompt()
 
-            assert "› next" in terminal.text
+        assert "› next" in terminal.text
 
 
-def test_an_escape_over_ssh_stops_the_turn(place: Place, ready: Ready) -> None:
+def test_an_escape_over_ssh_stops_the_turn(place: Place) -> None:
     never = threading.Event()
     message = added({"type": "message", "role": "assistant", "content": []})
-    with FakeResponses([message, delta("on my way"), hang(never)]) as model:
-        ready(model)
+    with ready_model(place, [message, delta("on my way"), hang(never)]):
         with Terminal(place.with_env(**_SSH), "go") as terminal:
             terminal.wait_for("on my way").press("escape")
             terminal.wait_for("Interrupted.").wait_for_prompt()
         never.set()
 
 
-def test_without_a_locale_it_speaks_utf_8(place: Place, ready: Ready) -> None:
-    with FakeResponses([say("schöne Grüße 日本")]) as model:
-        ready(model)
+def test_without_a_locale_it_speaks_utf_8(place: Place) -> None:
+    with ready_model(place, [say("schöne Grüße 日本")]) as model:
         env = {"LANG": "", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
         with Terminal(place.with_env(**_SSH, **env), COMMAND, command="/usr/bin/env") as terminal:
             terminal.wait_for_prompt().type("größe")
@@ -146,18 +142,19 @@ def test_no_terminal_is_told_with_the_way_to_get_one(place: Place) -> None:
     )
 
 
-def test_what_streams_in_is_there_once_after_the_rows_were_wrapped_anew(place: Place, ready: Ready) -> None:
+def test_what_streams_in_is_there_once_after_the_rows_were_wrapped_anew(place: Place) -> None:
     go_on = threading.Event()
     text = " ".join(f"word{number}" for number in range(30))
     message = added({"type": "message", "role": "assistant", "content": []})
-    with FakeResponses([message, delta(text), hang(go_on), delta(" end"), say(f"{text} end")]) as model:
-        ready(model)
-        with Terminal(place, "go", height=40, TMUX="/tmp/tmux-0/default,1,0") as terminal:
-            terminal.wait_for("word29")
-            for width in (60, 45, 30):
-                terminal.narrow(width)
-                terminal.wait_for(lambda now: words(now.text) == text.split())
-            go_on.set()
-            terminal.wait_for("end").wait_for_prompt()
+    with (
+        ready_model(place, [message, delta(text), hang(go_on), delta(" end"), say(f"{text} end")]),
+        Terminal(place, "go", height=40, TMUX="/tmp/tmux-0/default,1,0") as terminal,
+    ):
+        terminal.wait_for("word29")
+        for width in (60, 45, 30):
+            terminal.narrow(width)
+            terminal.wait_for(lambda now: words(now.text) == text.split())
+        go_on.set()
+        terminal.wait_for("end").wait_for_prompt()
 
-            assert words(terminal.whole) == text.split()
+        assert words(terminal.whole) == text.split()

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.repl.conftest import Ready
+from tests.repl.conftest import ready_model, use_and_trust
 from tests.repl.test_commands import run_command
 from tests.support.fake_responses import FakeResponses, say
 from tests.support.home import Place
@@ -19,35 +19,36 @@ from tests.support.terminal import Terminal
 NAMES = ("rg", "less", "xclip", "xsel", "wl-copy", "tmux", "git", "bash", "sh", "cat", "tee", "bwrap", "my-program")
 
 
-def test_a_diff_and_a_review_of_a_hostile_repository_start_nothing(place: Place, ready: Ready) -> None:
+def test_a_diff_and_a_review_of_a_hostile_repository_start_nothing(place: Place) -> None:
     subprocess.run(["git", "branch", "other"], cwd=place.repo, env=place.env, check=True)
     hostile = hostile_repository(place)
-    with FakeResponses(
-        [say("saw the changes")], [say("saw the branch")], [say("saw the commit")], excuse={"threads"}
-    ) as model:
-        ready(model)
-        with Terminal(place, height=60) as terminal:
-            run_command(terminal, "/diff")
-            terminal.wait_for("README.md").wait_for("changed")
-            run_command(terminal, "/review uncommitted")
-            terminal.wait_for("● saw the changes")
-            run_command(terminal, "/review branch")
-            terminal.wait_for("Review against which branch?").press("enter")
-            terminal.wait_for("● saw the branch")
-            run_command(terminal, "/review commit")
-            terminal.wait_for("Review which commit?").wait_for("more").press("enter")
-            terminal.wait_for("● saw the commit")
+    with (
+        ready_model(
+            place, [say("saw the changes")], [say("saw the branch")], [say("saw the commit")], excuse={"threads"}
+        ),
+        Terminal(place, height=60) as terminal,
+    ):
+        run_command(terminal, "/diff")
+        terminal.wait_for("README.md").wait_for("changed")
+        run_command(terminal, "/review uncommitted")
+        terminal.wait_for("● saw the changes")
+        run_command(terminal, "/review branch")
+        terminal.wait_for("Review against which branch?").press("enter")
+        terminal.wait_for("● saw the branch")
+        run_command(terminal, "/review commit")
+        terminal.wait_for("Review which commit?").wait_for("more").press("enter")
+        terminal.wait_for("● saw the commit")
     assert hostile.ran() == []
 
 
 @pytest.mark.parametrize("is_added", [False, True], ids=["of the project", "of an added directory"])
-def test_programs_that_commands_may_write_are_passed_over(place: Place, ready: Ready, is_added: bool) -> None:
+def test_programs_that_commands_may_write_are_passed_over(place: Place, is_added: bool) -> None:
     place.write(".gitignore", ".venv\n")
     place.write("README.md", "changed\n")
     # The model's commands may write in temporary directories anyway.
     with TemporaryDirectory(dir="/var/tmp") as added, FakeResponses([say("a long answer")]) as model:
         planted = PlantedPrograms(place, (Path(added) if is_added else place.repo / ".venv") / "bin", NAMES)
-        ready(model, 'notify = ["my-program"]')
+        use_and_trust(place, model, 'notify = ["my-program"]')
         use_hooks(place, UserPromptSubmit=[entry("cat | tee $HOME/told")])
         hostile = planted.place.with_env(DISPLAY=":99", WAYLAND_DISPLAY="none", TMUX="/none,1,0")
         with Terminal(hostile, *(["--add-dir", added] if is_added else []), width=160) as terminal:
@@ -65,25 +66,21 @@ def test_programs_that_commands_may_write_are_passed_over(place: Place, ready: R
 
 
 @pytest.mark.parametrize("variable", ["VISUAL", "EDITOR"])
-def test_an_editor_of_the_project_is_named_and_not_started(place: Place, ready: Ready, variable: str) -> None:
+def test_an_editor_of_the_project_is_named_and_not_started(place: Place, variable: str) -> None:
     planted = PlantedPrograms(place, place.repo / ".venv/bin", NAMES)
     hostile = planted.place.with_env(**{variable: "my-program --wait"})
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(hostile, width=200) as terminal:
-            terminal.wait_for_prompt().press("ctrl-g")
-            terminal.wait_for(f"`my-program` of {variable} is not started: it is `{place.repo}/.venv/bin/my-program`")
+    with ready_model(place), Terminal(hostile, width=200) as terminal:
+        terminal.wait_for_prompt().press("ctrl-g")
+        terminal.wait_for(f"`my-program` of {variable} is not started: it is `{place.repo}/.venv/bin/my-program`")
     assert planted.ran() == []
 
 
-def test_what_an_editor_of_the_user_starts_is_looked_up_elsewhere(place: Place, ready: Ready) -> None:
+def test_what_an_editor_of_the_user_starts_is_looked_up_elsewhere(place: Place) -> None:
     planted = PlantedPrograms(place, place.repo / ".venv/bin", NAMES)
     editor = place.home / "editor"
     editor.write_text('#!/usr/bin/env sh\necho edited | tee "$1"\n')
     editor.chmod(0o755)
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(planted.place.with_env(VISUAL=str(editor)), width=200) as terminal:
-            terminal.wait_for_prompt().press("ctrl-g")
-            terminal.wait_for("› edited")
+    with ready_model(place), Terminal(planted.place.with_env(VISUAL=str(editor)), width=200) as terminal:
+        terminal.wait_for_prompt().press("ctrl-g")
+        terminal.wait_for("› edited")
     assert planted.ran() == []

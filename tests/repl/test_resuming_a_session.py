@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 
-from tests.repl.conftest import Ready
-from tests.support.fake_responses import FakeResponses, completed, say, status, tokens
+from tests.repl.conftest import ready_model
+from tests.support.fake_responses import completed, say, status, tokens
 from tests.support.home import Place
 from tests.support.terminal import Terminal
 
 
-def test_the_last_turns_are_shown_with_a_line_about_the_rest(place: Place, ready: Ready) -> None:
+def test_the_last_turns_are_shown_with_a_line_about_the_rest(place: Place) -> None:
     answers = [[say(f"answer {number}."), completed(tokens(1000, 10))] for number in range(7)]
-    with FakeResponses(*answers) as model:
-        ready(model)
+    with ready_model(place, *answers):
         with Terminal(place, "question 0.", height=60) as terminal:
             for number in range(1, 7):
                 terminal.wait_for(f"answer {number - 1}.").wait_for_prompt().type(f"question {number}.")
@@ -29,39 +28,34 @@ def test_the_last_turns_are_shown_with_a_line_about_the_rest(place: Place, ready
             assert "question 2." in terminal.whole
 
 
-def test_full_access_is_asked_about_once(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(place, height=30) as terminal:
-            terminal.wait_for_prompt().type("/sandbox danger-full-access\r")
-            terminal.wait_for("Run without a sandbox?").type("n")
-            terminal.wait_until_gone("Run without").wait_for("workspace-write").type("/sandbox foo\r")
-            terminal.wait_for("unknown sandbox `foo`: use `read-only`").type("/sandbox danger-full-access\r")
-            terminal.wait_for("Run without a sandbox?").type("y")
-            terminal.wait_until_gone("Run without").wait_for("no sandbox").type("/sandbox read-only\r")
-            terminal.wait_for("· read-only").type("/sandbox danger-full-access\r")
-            terminal.wait_for(lambda now: now.text.count("sandbox: danger-full-access") == 2).wait_for("no sandbox")
-            terminal.type("/new\r")
-            terminal.wait_for(lambda now: now.text.count("codex-py 0") == 2).wait_for_prompt()
-            terminal.type("/sandbox danger-full-access\r")
-            terminal.wait_for("Run without a sandbox?").press("escape")
+def test_full_access_is_asked_about_once(place: Place) -> None:
+    with ready_model(place), Terminal(place, height=30) as terminal:
+        terminal.wait_for_prompt().type("/sandbox danger-full-access\r")
+        terminal.wait_for("Run without a sandbox?").type("n")
+        terminal.wait_until_gone("Run without").wait_for("workspace-write").type("/sandbox foo\r")
+        terminal.wait_for("unknown sandbox `foo`: use `read-only`").type("/sandbox danger-full-access\r")
+        terminal.wait_for("Run without a sandbox?").type("y")
+        terminal.wait_until_gone("Run without").wait_for("no sandbox").type("/sandbox read-only\r")
+        terminal.wait_for("· read-only").type("/sandbox danger-full-access\r")
+        terminal.wait_for(lambda now: now.text.count("sandbox: danger-full-access") == 2).wait_for("no sandbox")
+        terminal.type("/new\r")
+        terminal.wait_for(lambda now: now.text.count("codex-py 0") == 2).wait_for_prompt()
+        terminal.type("/sandbox danger-full-access\r")
+        terminal.wait_for("Run without a sandbox?").press("escape")
 
 
-def test_a_session_that_began_without_a_sandbox_goes_back_to_none_unasked(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
-        ready(model, 'sandbox_mode = "danger-full-access"')
-        with Terminal(place, height=30) as terminal:
-            terminal.wait_for("Run without a sandbox?").type("y")
-            terminal.wait_for_prompt().wait_for("no sandbox").type("/sandbox\r")
-            terminal.wait_for("Sandbox: what commands may do").type("1")
-            terminal.wait_for("· read-only").type("/sandbox\r")
-            terminal.wait_for("Sandbox: what commands may do").type("3")
-            terminal.wait_for("sandbox: danger-full-access").wait_for("no sandbox")
+def test_a_session_that_began_without_a_sandbox_goes_back_to_none_unasked(place: Place) -> None:
+    with ready_model(place, top='sandbox_mode = "danger-full-access"'), Terminal(place, height=30) as terminal:
+        terminal.wait_for("Run without a sandbox?").type("y")
+        terminal.wait_for_prompt().wait_for("no sandbox").type("/sandbox\r")
+        terminal.wait_for("Sandbox: what commands may do").type("1")
+        terminal.wait_for("· read-only").type("/sandbox\r")
+        terminal.wait_for("Sandbox: what commands may do").type("3")
+        terminal.wait_for("sandbox: danger-full-access").wait_for("no sandbox")
 
 
-def test_a_session_that_starts_without_a_sandbox_asks_once(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
-        ready(model, 'sandbox_mode = "danger-full-access"')
+def test_a_session_that_starts_without_a_sandbox_asks_once(place: Place) -> None:
+    with ready_model(place, top='sandbox_mode = "danger-full-access"'):
         with Terminal(place, height=30) as terminal:
             terminal.wait_for("Run without a sandbox?").wait_for("❯ n  No, use workspace-write").press("enter")
             terminal.wait_for_prompt().wait_for("main · workspace-write")
@@ -75,38 +69,31 @@ def test_a_session_that_starts_without_a_sandbox_asks_once(place: Place, ready: 
     assert "hide_full_access_warning = true" in (place.codex_home / "config.toml").read_text()
 
 
-def test_a_flag_that_is_named_dangerous_is_not_asked_about(place: Place, ready: Ready) -> None:
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(place, "--yolo") as terminal:
-            terminal.wait_for_prompt().wait_for("no sandbox")
+def test_a_flag_that_is_named_dangerous_is_not_asked_about(place: Place) -> None:
+    with ready_model(place), Terminal(place, "--yolo") as terminal:
+        terminal.wait_for_prompt().wait_for("no sandbox")
 
 
-def test_a_model_that_the_provider_does_not_list_is_warned_about(place: Place, ready: Ready) -> None:
+def test_a_model_that_the_provider_does_not_list_is_warned_about(place: Place) -> None:
     names = ("qwen-coder", "qwen-coder-2", "llama")
     listed = status(200, {"object": "list", "data": [{"id": name} for name in names]})
-    with FakeResponses(get={"/v1/models": listed}) as model:
-        ready(model)
-        with Terminal(place, "-m", "qwen-codr", width=110) as terminal:
-            warning = "unknown model `qwen-codr`: `fake` does not list it; did you mean `qwen-coder` or `qwen-coder-2`?"
-            terminal.wait_for(warning).wait_for_prompt().type("/model lama\r")
-            terminal.wait_for("unknown model `lama`: `fake` does not list it; did you mean `llama`?")
+    with ready_model(place, get={"/v1/models": listed}), Terminal(place, "-m", "qwen-codr", width=110) as terminal:
+        warning = "unknown model `qwen-codr`: `fake` does not list it; did you mean `qwen-coder` or `qwen-coder-2`?"
+        terminal.wait_for(warning).wait_for_prompt().type("/model lama\r")
+        terminal.wait_for("unknown model `lama`: `fake` does not list it; did you mean `llama`?")
 
 
-def test_the_head_of_the_diff_counts(place: Place, ready: Ready) -> None:
+def test_the_head_of_the_diff_counts(place: Place) -> None:
     place.write("README.md", "changed\n")
     place.write("new.txt", "one\ntwo\n")
-    with FakeResponses() as model:
-        ready(model)
-        with Terminal(place, height=30) as terminal:
-            terminal.wait_for_prompt().type("/diff\r")
-            terminal.wait_for("Uncommitted changes · 2 files +3 −3")
+    with ready_model(place), Terminal(place, height=30) as terminal:
+        terminal.wait_for_prompt().type("/diff\r")
+        terminal.wait_for("Uncommitted changes · 2 files +3 −3")
 
 
-def test_a_chip_is_a_chip_again_in_a_resumed_session(place: Place, ready: Ready) -> None:
+def test_a_chip_is_a_chip_again_in_a_resumed_session(place: Place) -> None:
     pasted = "\n".join(f"line {number} é" for number in range(20))
-    with FakeResponses([say("seen."), completed(tokens(1000, 10))], [say("again.")]) as model:
-        ready(model)
+    with ready_model(place, [say("seen."), completed(tokens(1000, 10))], [say("again.")]) as model:
         with Terminal(place) as terminal:
             terminal.wait_for_prompt().type("é look at ")
             terminal.paste(pasted)
