@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.support.acp import Client, Json, Refused, acp, texts
-from tests.support.fake_responses import FakeResponses, api_error, call, hang, repeat, say
+from tests.support.fake_responses import FakeResponses, api_error, call, fake_model, hang, repeat, say
 from tests.support.home import Place
 from tests.support.hooks import entry, noting, told, use_hooks
 from tests.support.mcp_servers import everything
@@ -34,91 +34,82 @@ def ending(client: Client, number: int) -> str:
 
 def test_a_session_is_loaded_when_the_close_before_is_done(place: Place) -> None:
     use_hooks(place, SessionEnd=[entry("sleep 0.2")])
-    with FakeResponses([say("one")], [say("two")]) as model:
-        place.use_model(model.base_url)
-        with acp(place) as client:
-            session = client.open(place)
-            client.prompt(session, "first")
-            closed = client.begin("session/close", sessionId=session)
-            loaded = client.begin("session/load", **stored(place, session))
-            prompt = client.begin_prompt(session, "second")
-            assert client.answer(closed) == {}
-            assert "modes" in client.answer(loaded)
-            assert stops(client, [prompt]) == ["end_turn"]
-            client.close()
+    with fake_model(place, [say("one")], [say("two")]) as model, acp(place) as client:
+        session = client.open(place)
+        client.prompt(session, "first")
+        closed = client.begin("session/close", sessionId=session)
+        loaded = client.begin("session/load", **stored(place, session))
+        prompt = client.begin_prompt(session, "second")
+        assert client.answer(closed) == {}
+        assert "modes" in client.answer(loaded)
+        assert stops(client, [prompt]) == ["end_turn"]
+        client.close()
 
     assert model.requests[1].texts("assistant") == ["one"]
 
 
 def test_a_session_that_is_closed_at_work_tells_how_its_prompts_end(place: Place) -> None:
-    with FakeResponses([WAITS]) as model:
-        place.use_model(model.base_url, 'sandbox_mode = "danger-full-access"')
-        with acp(place) as client:
-            session = client.open(place)
-            prompts = [client.begin_prompt(session, text) for text in ("wait", "and then")]
-            client.wait(lambda: bool(client.calls()))
-            client.ask("session/close", sessionId=session)
-            assert stops(client, prompts) == ["cancelled", "cancelled"]
-            client.close()
+    with fake_model(place, [WAITS], top='sandbox_mode = "danger-full-access"'), acp(place) as client:
+        session = client.open(place)
+        prompts = [client.begin_prompt(session, text) for text in ("wait", "and then")]
+        client.wait(lambda: bool(client.calls()))
+        client.ask("session/close", sessionId=session)
+        assert stops(client, prompts) == ["cancelled", "cancelled"]
+        client.close()
 
     assert [one["status"] for one in client.calls()] == ["failed"]
 
 
 def test_no_prompt_that_waits_begins_when_the_client_has_gone(place: Place) -> None:
     use_hooks(place, UserPromptSubmit=[entry(noting(place))], SessionEnd=[entry(noting(place))])
-    with FakeResponses([hang(LATE)]) as model:
-        place.use_model(model.base_url)
-        with acp(place) as client:
-            session = client.open(place)
-            prompts = [client.begin_prompt(session, text) for text in ("one", "two", "three")]
-            model.wait_for(1)
-            client.close()
-            assert stops(client, prompts) == ["cancelled"] * 3
+    with fake_model(place, [hang(LATE)]) as model, acp(place) as client:
+        session = client.open(place)
+        prompts = [client.begin_prompt(session, text) for text in ("one", "two", "three")]
+        model.wait_for(1)
+        client.close()
+        assert stops(client, prompts) == ["cancelled"] * 3
 
     assert [one["hook_event_name"] for one in told(place)] == ["UserPromptSubmit", "SessionEnd"]
 
 
 def test_a_cancel_counts_for_a_prompt_that_waits_for_its_session(place: Place) -> None:
-    with FakeResponses([say("one")]) as model:
-        place.use_model(model.base_url)
-        with acp(place) as client:
-            session = client.open(place)
-            client.prompt(session, "first")
-            client.ask("session/close", sessionId=session)
-            # At once, so that the cancel is there before the session is.
-            with client.in_one_write():
-                client.begin("session/load", **stored(place, session))
-                prompt = client.begin_prompt(session, "second")
-                client.tell("session/cancel", sessionId=session)
-            assert stops(client, [prompt]) == ["cancelled"]
-            client.close()
+    with fake_model(place, [say("one")]), acp(place) as client:
+        session = client.open(place)
+        client.prompt(session, "first")
+        client.ask("session/close", sessionId=session)
+        # At once, so that the cancel is there before the session is.
+        with client.in_one_write():
+            client.begin("session/load", **stored(place, session))
+            prompt = client.begin_prompt(session, "second")
+            client.tell("session/cancel", sessionId=session)
+        assert stops(client, [prompt]) == ["cancelled"]
+        client.close()
 
 
 def test_a_command_that_a_failed_turn_leaves_running_is_told(place: Place) -> None:
     runs = call("c1", "exec_command", {"cmd": "sleep 1000", "login": False, "yield_time_ms": 250})
-    with FakeResponses([runs], api_error(400, "out")) as model:
-        place.use_model(model.base_url, 'sandbox_mode = "danger-full-access"')
-        with acp(place) as client:
-            assert ending(client, client.begin_prompt(client.open(place), "go")).endswith("out")
-            client.close()
+    with (
+        fake_model(place, [runs], api_error(400, "out"), top='sandbox_mode = "danger-full-access"'),
+        acp(place) as client,
+    ):
+        assert ending(client, client.begin_prompt(client.open(place), "go")).endswith("out")
+        client.close()
 
     [left] = client.calls()
     assert (left["status"], texts(left)[-1]) == ("completed", "It is still running.")
 
 
 def test_prompts_without_number_keep_nobody_from_an_answer(place: Place) -> None:
-    with FakeResponses([call("c1", "exec_command", OUTSIDE)], repeat([say("done")])) as model:
-        place.use_model(model.base_url)
-        with acp(place) as client:
-            session = client.open(place)
-            first = client.begin_prompt(session, "go")
-            client.wait(lambda: bool(client.asked))
-            numbers = [client.begin_prompt(session, "go") for _ in range(PROMPTS)]
-            client.reply(client.asked[0], {"outcome": {"outcome": "selected", "optionId": "no"}})
-            assert stops(client, [first]) == ["end_turn"]
-            client.tell("session/cancel", sessionId=session)
-            ended = [ending(client, number) for number in numbers]
-            client.close()
+    with fake_model(place, [call("c1", "exec_command", OUTSIDE)], repeat([say("done")])), acp(place) as client:
+        session = client.open(place)
+        first = client.begin_prompt(session, "go")
+        client.wait(lambda: bool(client.asked))
+        numbers = [client.begin_prompt(session, "go") for _ in range(PROMPTS)]
+        client.reply(client.asked[0], {"outcome": {"outcome": "selected", "optionId": "no"}})
+        assert stops(client, [first]) == ["end_turn"]
+        client.tell("session/cancel", sessionId=session)
+        ended = [ending(client, number) for number in numbers]
+        client.close()
 
     assert {"cancelled", "too many prompts wait already"} <= set(ended)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.fake_responses import FakeResponses, api_error, say
+from tests.support.fake_responses import api_error, fake_model, say
 from tests.support.home import Place
 
 ACTION = Path(__file__).parents[2] / "action"
@@ -111,8 +111,7 @@ def test_it_has_the_inputs_of_the_other_action_and_passes_each_on() -> None:
 
 def test_a_run_sets_the_outputs_and_keeps_one_comment(place: Place) -> None:
     github = FakeGitHub()
-    with FakeResponses([say("all\ngood")], [say("still good")], excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("all\ngood")], [say("still good")], excuse={"threads"}):
         inputs = {"prompt": "check it", "comment": "true", "artifacts": "out"}
         status, outputs, printed = step(place, github, **inputs)
         step(place, github, **inputs)
@@ -127,15 +126,13 @@ def test_a_run_sets_the_outputs_and_keeps_one_comment(place: Place) -> None:
 
 
 def test_a_failed_run_has_its_status_and_its_code(place: Place) -> None:
-    with FakeResponses(api_error(401, "no")) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, api_error(401, "no")):
         status, outputs, _ = step(place, FakeGitHub(), prompt="go")
     assert (status, outputs["status"], outputs["code"]) == (77, "failed", "auth")
 
 
 def test_a_run_that_writes_no_result_has_not_the_one_of_an_earlier_run(place: Place) -> None:
-    with FakeResponses([say("good")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("good")]):
         assert step(place, FakeGitHub(), prompt="go")[1]["status"] == "ok"
     status, outputs, _ = step(place, FakeGitHub(), prompt="go", codex_args="--no-such-flag")
     assert (status, outputs["status"], outputs["code"], outputs["final-message"]) == (2, "failed", "config", "")
@@ -149,8 +146,7 @@ def test_another_user_runs_it_and_writes_the_artifacts(place: Place) -> None:
     other.mkdir()
     (other / ".codex").mkdir()
     place = place.with_env(PATH=f"{sudo.parent}:{place.env['PATH']}", OTHER_HOME=str(other))
-    with FakeResponses([say('{"a": 1}')]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say('{"a": 1}')]):
         (place.codex_home / "config.toml").rename(other / ".codex/config.toml")
         inputs = {"safety_strategy": "unprivileged-user", "codex_user": "ada", "codex_home": ""}
         schema = '{"type": "object"}'

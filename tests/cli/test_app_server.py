@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.app_client import AppClient, Json, Refused, app_server, command, refusal
 from tests.support.fake_responses import (
-    FakeResponses,
     delta,
+    fake_model,
     say,
 )
 from tests.support.home import Place
@@ -40,12 +40,10 @@ def test_the_files_of_an_untrusted_project_do_nothing(place: Place) -> None:
     place.write(
         ".codex/hooks.json", json.dumps({"hooks": {"SessionStart": [{"hooks": [{"command": "touch hooked"}]}]}})
     )
-    with FakeResponses([say("ok")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            started = client.ask("thread/start", cwd=str(place.repo), sandbox="workspace-write")
-            client.turn(started["thread"]["id"], "go")
-            client.close()
+    with fake_model(place, [say("ok")]) as model, app_server(place) as client:
+        started = client.ask("thread/start", cwd=str(place.repo), sandbox="workspace-write")
+        client.turn(started["thread"]["id"], "go")
+        client.close()
 
     assert model.requests[0].body["model"] == started["model"] != "evil"
     assert not (place.repo / "notified").exists()
@@ -81,42 +79,38 @@ def test_what_was_asked_before_the_input_ended_is_answered(place: Place) -> None
 
 
 def test_junk_is_refused_and_harms_nobody(place: Place) -> None:
-    with FakeResponses([say("ok")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            client.write(b'garbage\n\n[1]\n"x"\n{}\n{"id":true,"method":"thread/list"}\n\xff\xfe\n')
-            client.write(b'{"id":null,"method":"thread/list"}\n{"id":"s","method":7}\n' + b"[" * 100_000 + b"\n")
-            client.send({"id": 999, "result": {"decision": "accept"}})
-            wrong: list[tuple[str, Json]] = [
-                ("turn/start", {"threadId": thread}),
-                ("turn/start", {"threadId": thread, "input": "text"}),
-                ("turn/start", {"threadId": thread, "input": [{"type": "text"}]}),
-                ("turn/start", {"threadId": thread, "input": [{"type": "audio", "url": "x"}]}),
-                ("turn/start", {"threadId": thread, "input": [], "sandboxPolicy": {"type": "all"}}),
-                ("turn/start", {"threadId": thread, "input": [], "effort": "enormous"}),
-                ("turn/start", {"threadId": "x" * 10_000, "input": []}),
-                ("turn/start", {"threadId": thread, "input": [{"type": "text", "text": "\ud800"}]}),
-                ("thread/start", {"cwd": "/tmp/\ud800"}),
-                ("thread/read", {"threadId": "../../etc/passwd"}),
-                ("thread/list", {"limit": -1}),
-                ("thread/list", {"cursor": "x"}),
-                ("thread/list", {"originators": "x"}),
-                ("thread/start", {"config": {"a": {"b": "c"}, "nested": json.loads("[" * 100 + "]" * 100)}}),
-                ("command/exec", {"command": "ls"}),
-                ("skills/config/write", {"enabled": True}),
-            ]
-            for method, params in wrong:
-                assert refusal(client, method, **params)[0] == -32600
-            client.wait(lambda: len(client.errors) == 9)
-            large = (
-                '{"id":998,"method":"turn/start","params":{"threadId":"%s","input":[],"outputSchema":{"a":1e999}}}\n'
-            )
-            client.write((large % thread).encode())
-            with pytest.raises(Refused):
-                client.answer(998)
-            turn = client.turn(thread, "go")
-            finished = client.close()
+    with fake_model(place, [say("ok")]), app_server(place) as client:
+        thread = client.open(place)
+        client.write(b'garbage\n\n[1]\n"x"\n{}\n{"id":true,"method":"thread/list"}\n\xff\xfe\n')
+        client.write(b'{"id":null,"method":"thread/list"}\n{"id":"s","method":7}\n' + b"[" * 100_000 + b"\n")
+        client.send({"id": 999, "result": {"decision": "accept"}})
+        wrong: list[tuple[str, Json]] = [
+            ("turn/start", {"threadId": thread}),
+            ("turn/start", {"threadId": thread, "input": "text"}),
+            ("turn/start", {"threadId": thread, "input": [{"type": "text"}]}),
+            ("turn/start", {"threadId": thread, "input": [{"type": "audio", "url": "x"}]}),
+            ("turn/start", {"threadId": thread, "input": [], "sandboxPolicy": {"type": "all"}}),
+            ("turn/start", {"threadId": thread, "input": [], "effort": "enormous"}),
+            ("turn/start", {"threadId": "x" * 10_000, "input": []}),
+            ("turn/start", {"threadId": thread, "input": [{"type": "text", "text": "\ud800"}]}),
+            ("thread/start", {"cwd": "/tmp/\ud800"}),
+            ("thread/read", {"threadId": "../../etc/passwd"}),
+            ("thread/list", {"limit": -1}),
+            ("thread/list", {"cursor": "x"}),
+            ("thread/list", {"originators": "x"}),
+            ("thread/start", {"config": {"a": {"b": "c"}, "nested": json.loads("[" * 100 + "]" * 100)}}),
+            ("command/exec", {"command": "ls"}),
+            ("skills/config/write", {"enabled": True}),
+        ]
+        for method, params in wrong:
+            assert refusal(client, method, **params)[0] == -32600
+        client.wait(lambda: len(client.errors) == 9)
+        large = '{"id":998,"method":"turn/start","params":{"threadId":"%s","input":[],"outputSchema":{"a":1e999}}}\n'
+        client.write((large % thread).encode())
+        with pytest.raises(Refused):
+            client.answer(998)
+        turn = client.turn(thread, "go")
+        finished = client.close()
 
     assert {error["code"] for error in client.errors} == {-32700, -32600}
     assert turn["status"] == "completed"
@@ -142,24 +136,23 @@ def test_a_thousand_requests_at_once_are_all_answered(place: Place) -> None:
 
 
 def test_notifications_nobody_wants_are_not_sent(place: Place) -> None:
-    with FakeResponses([delta("o"), say("ok")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place, optOutNotificationMethods=["item/agentMessage/delta"]) as client:
-            client.turn(client.open(place), "go")
-            client.close()
+    with (
+        fake_model(place, [delta("o"), say("ok")]),
+        app_server(place, optOutNotificationMethods=["item/agentMessage/delta"]) as client,
+    ):
+        client.turn(client.open(place), "go")
+        client.close()
 
     assert client.notified("item/agentMessage/delta") == []
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_signal_ends_it_in_order(place: Place, number: signal.Signals, status: int) -> None:
-    with FakeResponses([command("c1", "sleep 1000", yield_time_ms=30000)]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            client.begin_turn(client.open(place), "wait")
-            client.next("item/started", lambda params: params["item"]["type"] == "commandExecution")
-            client.running.send_signal(number)
-            finished = client.running.wait()
+    with fake_model(place, [command("c1", "sleep 1000", yield_time_ms=30000)]), app_server(place) as client:
+        client.begin_turn(client.open(place), "wait")
+        client.next("item/started", lambda params: params["item"]["type"] == "commandExecution")
+        client.running.send_signal(number)
+        finished = client.running.wait()
 
     [rollout] = place.rollouts()
     assert (finished.status, finished.has_traceback) == (status, False)
@@ -167,12 +160,10 @@ def test_a_signal_ends_it_in_order(place: Place, number: signal.Signals, status:
 
 
 def test_a_closed_input_ends_what_runs_and_records_it(place: Place) -> None:
-    with FakeResponses([command("c1", "sleep 1000", yield_time_ms=30000)]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            turn = client.begin_turn(client.open(place), "wait")
-            client.next("item/started", lambda params: params["item"]["type"] == "commandExecution")
-            finished = client.close()
+    with fake_model(place, [command("c1", "sleep 1000", yield_time_ms=30000)]), app_server(place) as client:
+        turn = client.begin_turn(client.open(place), "wait")
+        client.next("item/started", lambda params: params["item"]["type"] == "commandExecution")
+        finished = client.close()
 
     [rollout] = place.rollouts()
     assert (finished.status, finished.err) == (0, "")
@@ -186,20 +177,21 @@ def test_a_closed_input_ends_what_runs_and_records_it(place: Place) -> None:
 def test_a_client_that_does_not_read_holds_nothing_up_at_the_end(place: Place) -> None:
     reader, writer = os.pipe()
     try:
-        with FakeResponses([say("x" * 1_000_000)]) as model:
-            place.use_model(model.base_url)
-            with start(place, "app-server", stdin="open", stdout=writer) as running:
-                client = AppClient(running)
-                client.begin("initialize", clientInfo={"name": "deaf"})
-                thread = {"cwd": str(place.repo), "sandbox": "read-only"}
-                client.begin("thread/start", **thread)
-                line = b"".join(iter(lambda: os.read(reader, 1), b"\n"))
-                line = b"".join(iter(lambda: os.read(reader, 1), b"\n"))
-                opened = json.loads(line)["result"]["thread"]["id"]
-                client.begin("turn/start", threadId=opened, input=[{"type": "text", "text": "go"}])
-                model.wait_for(1)
-                running.close_stdin()
-                finished = running.wait()
+        with (
+            fake_model(place, [say("x" * 1_000_000)]) as model,
+            start(place, "app-server", stdin="open", stdout=writer) as running,
+        ):
+            client = AppClient(running)
+            client.begin("initialize", clientInfo={"name": "deaf"})
+            thread = {"cwd": str(place.repo), "sandbox": "read-only"}
+            client.begin("thread/start", **thread)
+            line = b"".join(iter(lambda: os.read(reader, 1), b"\n"))
+            line = b"".join(iter(lambda: os.read(reader, 1), b"\n"))
+            opened = json.loads(line)["result"]["thread"]["id"]
+            client.begin("turn/start", threadId=opened, input=[{"type": "text", "text": "go"}])
+            model.wait_for(1)
+            running.close_stdin()
+            finished = running.wait()
     finally:
         os.close(reader)
         os.close(writer)

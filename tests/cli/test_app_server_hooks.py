@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import app_server, deciding
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import NO_PUSH, entry, noting, saying, told, use_hooks, write_script
 
@@ -54,13 +54,11 @@ def test_hooks_fire_at_every_point_of_a_threads_life(place: Place) -> None:
         Stop=[entry(noting(place))],
         SessionEnd=[entry(noting(place))],
     )
-    with FakeResponses([say("ok")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            client.turn(thread, "use $alpha")
-            before = [one["hook_event_name"] for one in told(place)]
-            finished = client.close()
+    with fake_model(place, [say("ok")]) as model, app_server(place) as client:
+        thread = client.open(place)
+        client.turn(thread, "use $alpha")
+        before = [one["hook_event_name"] for one in told(place)]
+        finished = client.close()
 
     heard = {one["hook_event_name"]: one for one in told(place)}
     assert "SessionEnd" not in before
@@ -78,11 +76,12 @@ def test_a_hook_decides_before_the_client_is_asked(place: Place) -> None:
     use_hooks(place, PermissionRequest=[entry(saying(decision), "Bash")])
     mark = place.home / "mark"
     outside = {"sandbox_permissions": "require_escalated", "justification": "it must"}
-    with FakeResponses([run("c1", f"touch {mark}", **outside)], [say("done")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place, decide=deciding(requestApproval={"decision": "decline"})) as client:
-            client.turn(client.open(place, sandbox="read-only", approvalPolicy="on-request"), "go")
-            client.close()
+    with (
+        fake_model(place, [run("c1", f"touch {mark}", **outside)], [say("done")]),
+        app_server(place, decide=deciding(requestApproval={"decision": "decline"})) as client,
+    ):
+        client.turn(client.open(place, sandbox="read-only", approvalPolicy="on-request"), "go")
+        client.close()
 
     assert client.asked == []
     assert mark.exists()
@@ -90,11 +89,9 @@ def test_a_hook_decides_before_the_client_is_asked(place: Place) -> None:
 
 def test_a_prompt_that_a_hook_refuses_never_reaches_the_model(place: Place) -> None:
     use_hooks(place, UserPromptSubmit=[entry("echo not that >&2; exit 2")])
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            turn = client.turn(client.open(place), "go")
-            client.close()
+    with fake_model(place), app_server(place) as client:
+        turn = client.turn(client.open(place), "go")
+        client.close()
 
     assert turn["status"] == "failed"
     assert "not that" in turn["error"]["message"]

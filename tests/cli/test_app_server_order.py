@@ -10,7 +10,18 @@ import pytest
 
 from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import AppClient, Json, app_server, command, deciding, refusal
-from tests.support.fake_responses import FakeResponses, call, custom_call, cut, delta, hang, reasoning, repeat, say
+from tests.support.fake_responses import (
+    FakeResponses,
+    call,
+    custom_call,
+    cut,
+    delta,
+    fake_model,
+    hang,
+    reasoning,
+    repeat,
+    say,
+)
 from tests.support.home import Place
 from tests.support.mcp_servers import everything
 
@@ -46,15 +57,13 @@ def text(words: str) -> list[Json]:
 
 
 def test_an_answer_that_is_interrupted_ends_with_what_came_of_it(place: Place) -> None:
-    with FakeResponses([delta("half "), delta("of it"), hang(60)]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            turn = client.begin_turn(thread, "go")
-            client.next("item/agentMessage/delta", lambda params: params["delta"] == "of it")
-            client.ask("turn/interrupt", threadId=thread, turnId=turn)
-            client.ended(turn)
-            client.close()
+    with fake_model(place, [delta("half "), delta("of it"), hang(60)]), app_server(place) as client:
+        thread = client.open(place)
+        turn = client.begin_turn(thread, "go")
+        client.next("item/agentMessage/delta", lambda params: params["delta"] == "of it")
+        client.ask("turn/interrupt", threadId=thread, turnId=turn)
+        client.ended(turn)
+        client.close()
 
     assert [item["text"] for item in client.items("agentMessage")] == ["half of it"]
     begun, ended = begun_and_ended(client)
@@ -62,16 +71,17 @@ def test_an_answer_that_is_interrupted_ends_with_what_came_of_it(place: Place) -
 
 
 def test_what_was_asked_about_and_never_begun_is_declined(place: Place) -> None:
-    with FakeResponses([command("c1", "touch mark", **OUTSIDE)], [custom_call("p1", "apply_patch", PATCH)]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place, **ASKING)
-            for count in (1, 2):
-                turn = client.begin_turn(thread, "go")
-                client.wait(lambda count=count: len(client.asked) == count)
-                client.ask("turn/interrupt", threadId=thread, turnId=turn)
-                client.ended(turn)
-            client.close()
+    with (
+        fake_model(place, [command("c1", "touch mark", **OUTSIDE)], [custom_call("p1", "apply_patch", PATCH)]),
+        app_server(place) as client,
+    ):
+        thread = client.open(place, **ASKING)
+        for count in (1, 2):
+            turn = client.begin_turn(thread, "go")
+            client.wait(lambda count=count: len(client.asked) == count)
+            client.ask("turn/interrupt", threadId=thread, turnId=turn)
+            client.ended(turn)
+        client.close()
 
     assert [item["status"] for kind in ("commandExecution", "fileChange") for item in client.items(kind)] == [
         "declined",
@@ -84,17 +94,15 @@ def test_what_was_asked_about_and_never_begun_is_declined(place: Place) -> None:
 def test_a_command_ends_in_the_turn_it_began_in(place: Place) -> None:
     gate, answers = place.home / "gate", threading.Event()
     waits = command("c1", f"until [ -e {gate} ]; do sleep 0.01; done; echo late", yield_time_ms=250)
-    with FakeResponses([waits], [say("one")], [hang(answers), say("two")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            first = client.turn(thread, "first")["id"]
-            second = client.begin_turn(thread, "second")
-            gate.touch()
-            ended = client.next("item/completed", lambda params: params["item"]["type"] == "commandExecution")
-            answers.set()
-            client.ended(second)
-            client.close()
+    with fake_model(place, [waits], [say("one")], [hang(answers), say("two")]), app_server(place) as client:
+        thread = client.open(place)
+        first = client.turn(thread, "first")["id"]
+        second = client.begin_turn(thread, "second")
+        gate.touch()
+        ended = client.next("item/completed", lambda params: params["item"]["type"] == "commandExecution")
+        answers.set()
+        client.ended(second)
+        client.close()
 
     assert (ended["turnId"], ended["item"]["status"], ended["item"]["aggregatedOutput"]) == (
         first,
@@ -104,14 +112,15 @@ def test_a_command_ends_in_the_turn_it_began_in(place: Place) -> None:
 
 
 def test_a_command_that_its_thread_leaves_behind_ends_before_that(place: Place) -> None:
-    with FakeResponses([command("c1", "sleep 1000", yield_time_ms=250)], [say("one")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            client.turn(thread, "go")
-            client.ask("thread/unsubscribe", threadId=thread)
-            client.next("thread/closed")
-            client.close()
+    with (
+        fake_model(place, [command("c1", "sleep 1000", yield_time_ms=250)], [say("one")]),
+        app_server(place) as client,
+    ):
+        thread = client.open(place)
+        client.turn(thread, "go")
+        client.ask("thread/unsubscribe", threadId=thread)
+        client.next("thread/closed")
+        client.close()
 
     assert [item["status"] for item in client.items("commandExecution")] == ["failed"]
     of_thread = [one["method"] for one in client.told if one["params"].get("threadId") == thread]
@@ -129,11 +138,9 @@ def test_a_command_that_its_thread_leaves_behind_ends_before_that(place: Place) 
 def test_an_answer_that_comes_again_is_an_item_that_ends_once(
     place: Place, script: Sequence[list[Json]], texts: list[str]
 ) -> None:
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            client.turn(client.open(place), "go")
-            client.close()
+    with fake_model(place, *script), app_server(place) as client:
+        client.turn(client.open(place), "go")
+        client.close()
 
     begun, ended = begun_and_ended(client)
     assert (begun, len(set(ended))) == (ended, len(ended))
@@ -141,31 +148,30 @@ def test_an_answer_that_comes_again_is_an_item_that_ends_once(
 
 
 def test_what_a_cancelled_approval_drops_is_not_told_of_a_later_turn(place: Place) -> None:
-    with FakeResponses([command("c1", "touch mark", **OUTSIDE)], [say("fine")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread, turn, request = begin_and_be_asked(client, place)
-            client.ask("turn/steer", threadId=thread, expectedTurnId=turn, input=text("dropped"))
-            client.reply(request, {"decision": "cancel"})
-            client.ended(turn)
-            client.turn(thread, "next")
-            client.close()
+    with (
+        fake_model(place, [command("c1", "touch mark", **OUTSIDE)], [say("fine")]) as model,
+        app_server(place) as client,
+    ):
+        thread, turn, request = begin_and_be_asked(client, place)
+        client.ask("turn/steer", threadId=thread, expectedTurnId=turn, input=text("dropped"))
+        client.reply(request, {"decision": "cancel"})
+        client.ended(turn)
+        client.turn(thread, "next")
+        client.close()
 
     assert said(client) == ["go", "next"]
     assert model.requests[1].texts("user")[-1] == "next"
 
 
 def test_what_cannot_be_said_takes_nothing_along_that_was(place: Place) -> None:
-    with FakeResponses([command("c1", "touch mark", **OUTSIDE)], [say("fine")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread, turn, request = begin_and_be_asked(client, place)
-            steer: Json = {"threadId": thread, "expectedTurnId": turn}
-            client.ask("turn/steer", **steer, input=text("steered"))
-            unread = refusal(client, "turn/steer", **steer, input=[{"type": "localImage", "path": "/no/such.png"}])
-            client.reply(request, {"decision": "accept"})
-            client.ended(turn)
-            client.close()
+    with fake_model(place, [command("c1", "touch mark", **OUTSIDE)], [say("fine")]), app_server(place) as client:
+        thread, turn, request = begin_and_be_asked(client, place)
+        steer: Json = {"threadId": thread, "expectedTurnId": turn}
+        client.ask("turn/steer", **steer, input=text("steered"))
+        unread = refusal(client, "turn/steer", **steer, input=[{"type": "localImage", "path": "/no/such.png"}])
+        client.reply(request, {"decision": "accept"})
+        client.ended(turn)
+        client.close()
 
     assert unread == (-32600, "cannot attach image `/no/such.png`: no such file")
     assert said(client) == ["go", "steered"]
@@ -173,12 +179,10 @@ def test_what_cannot_be_said_takes_nothing_along_that_was(place: Place) -> None:
 
 def test_a_mention_and_the_text_behind_it_are_told_as_they_were_said(place: Place) -> None:
     given = [{"type": "mention", "name": "app", "path": "app.py"}, *text("look at it")]
-    with FakeResponses([say("fine")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            client.ended(client.ask("turn/start", threadId=thread, input=given)["turn"]["id"])
-            client.close()
+    with fake_model(place, [say("fine")]), app_server(place) as client:
+        thread = client.open(place)
+        client.ended(client.ask("turn/start", threadId=thread, input=given)["turn"]["id"])
+        client.close()
 
     [message] = client.items("userMessage")
     assert [part for part in message["content"] if part["type"] == "mention"] == given[:1]
@@ -248,15 +252,13 @@ def test_a_form_with_a_number_that_is_none_is_declined(place: Place) -> None:
 
 
 def test_a_thread_is_the_same_in_capitals(place: Place) -> None:
-    with FakeResponses(repeat([say("ok")])) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            assert client.turn(thread.upper(), "go")["status"] == "completed"
-            numbers = [client.begin("thread/unsubscribe", threadId=thread)]
-            numbers += [client.begin("thread/resume", threadId=one) for one in (thread.upper(), thread)]
-            *_, last = [client.answer(number) for number in numbers]
-            client.close()
+    with fake_model(place, repeat([say("ok")])), app_server(place) as client:
+        thread = client.open(place)
+        assert client.turn(thread.upper(), "go")["status"] == "completed"
+        numbers = [client.begin("thread/unsubscribe", threadId=thread)]
+        numbers += [client.begin("thread/resume", threadId=one) for one in (thread.upper(), thread)]
+        *_, last = [client.answer(number) for number in numbers]
+        client.close()
 
     assert last["thread"]["id"] == thread
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import AppClient, Json, app_server, deciding
-from tests.support.fake_responses import FakeResponses, call, custom_call, say
+from tests.support.fake_responses import FakeResponses, call, custom_call, fake_model, say
 from tests.support.home import Place, toml_value
 from tests.support.mcp_servers import everything, odd
 
@@ -47,11 +47,12 @@ def asked(client: AppClient, question: Json) -> Json:
 def test_a_command_waits_for_the_clients_decision(place: Place, decision: Any, status: str, times: int) -> None:
     mark = place.home / "mark"
     twice = [outside("c1", f"touch {mark}")], [outside("c2", f"touch {mark}")], [say("done")]
-    with FakeResponses(*twice) as model:
-        place.use_model(model.base_url)
-        with app_server(place, decide=deciding(requestApproval={"decision": decision})) as client:
-            client.turn(client.open(place, **ASKING), "go")
-            client.close()
+    with (
+        fake_model(place, *twice),
+        app_server(place, decide=deciding(requestApproval={"decision": decision})) as client,
+    ):
+        client.turn(client.open(place, **ASKING), "go")
+        client.close()
 
     requests = [one["params"] for one in client.asked]
     started = [one["item"] for one in client.notified("item/started") if one["item"]["type"] == "commandExecution"]
@@ -73,22 +74,24 @@ def test_a_command_waits_for_the_clients_decision(place: Place, decision: Any, s
 
 
 def test_a_cancelled_approval_ends_the_turn(place: Place) -> None:
-    with FakeResponses([outside("c1", "touch mark")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place, decide=deciding(requestApproval={"decision": "cancel"})) as client:
-            turn = client.turn(client.open(place, **ASKING), "go")
-            client.close()
+    with (
+        fake_model(place, [outside("c1", "touch mark")]),
+        app_server(place, decide=deciding(requestApproval={"decision": "cancel"})) as client,
+    ):
+        turn = client.turn(client.open(place, **ASKING), "go")
+        client.close()
 
     assert turn["status"] == "interrupted"
 
 
 @pytest.mark.parametrize(("decision", "status"), [("accept", "completed"), ("decline", "declined")])
 def test_a_patch_is_shown_before_it_is_asked_about(place: Place, decision: str, status: str) -> None:
-    with FakeResponses([custom_call("p1", "apply_patch", PATCH)], [say("done")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place, decide=deciding(requestApproval={"decision": decision})) as client:
-            client.turn(client.open(place, **ASKING), "go")
-            client.close()
+    with (
+        fake_model(place, [custom_call("p1", "apply_patch", PATCH)], [say("done")]),
+        app_server(place, decide=deciding(requestApproval={"decision": decision})) as client,
+    ):
+        client.turn(client.open(place, **ASKING), "go")
+        client.close()
 
     [request] = client.asked
     [started] = [one["item"] for one in client.notified("item/started") if one["item"]["type"] == "fileChange"]
@@ -101,18 +104,16 @@ def test_a_patch_is_shown_before_it_is_asked_about(place: Place, decision: str, 
 
 
 def test_an_interrupt_takes_a_question_back_and_a_late_answer_is_dropped(place: Place) -> None:
-    with FakeResponses([outside("c1", "touch mark")], [say("fine")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place, **ASKING)
-            turn = client.begin_turn(thread, "go")
-            request = client.next_asked(APPROVAL)
-            client.ask("turn/interrupt", threadId=thread, turnId=turn)
-            client.ended(turn)
-            for _ in range(2):
-                client.reply(request, {"decision": "accept"})
-            assert client.turn(thread, "and now?")["status"] == "completed"
-            client.close()
+    with fake_model(place, [outside("c1", "touch mark")], [say("fine")]), app_server(place) as client:
+        thread = client.open(place, **ASKING)
+        turn = client.begin_turn(thread, "go")
+        request = client.next_asked(APPROVAL)
+        client.ask("turn/interrupt", threadId=thread, turnId=turn)
+        client.ended(turn)
+        for _ in range(2):
+            client.reply(request, {"decision": "accept"})
+        assert client.turn(thread, "and now?")["status"] == "completed"
+        client.close()
 
     assert client.notified("serverRequest/resolved") == [{"threadId": thread, "requestId": request["id"]}]
     assert not (place.repo / "mark").exists()
@@ -140,13 +141,11 @@ def test_the_model_asks_all_its_questions_at_once(place: Place, reply: Json, out
         [call("u1", "request_user_input", {"questions": questions("first", "second", "last")})],
         [say("so be it")],
     )
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            turn = client.begin_turn(client.open(place), "ask me")
-            client.send({"id": client.next_asked(INPUT)["id"], **reply})
-            client.ended(turn)
-            client.close()
+    with fake_model(place, *script) as model, app_server(place) as client:
+        turn = client.begin_turn(client.open(place), "ask me")
+        client.send({"id": client.next_asked(INPUT)["id"], **reply})
+        client.ended(turn)
+        client.close()
 
     [request] = client.asked
     assert (request["method"], request["params"]["itemId"]) == (INPUT, "u1")
@@ -160,11 +159,12 @@ def test_the_model_asks_all_its_questions_at_once(place: Place, reply: Json, out
 def test_commands_may_do_more_when_the_client_grants_all_of_it(place: Place, granted: Json, said: bool) -> None:
     wanted = {"permissions": {"network": {"enabled": True}}, "reason": "to fetch"}
     flags = dict.fromkeys(("sandbox_approval", "rules", "mcp_elicitations", "request_permissions"), True)
-    with FakeResponses([call("r1", "request_permissions", wanted)], [say("done")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place, decide=deciding(requestApproval={"permissions": granted, "scope": "turn"})) as client:
-            client.turn(client.open(place, sandbox="workspace-write", approvalPolicy={"granular": flags}), "go")
-            client.close()
+    with (
+        fake_model(place, [call("r1", "request_permissions", wanted)], [say("done")]) as model,
+        app_server(place, decide=deciding(requestApproval={"permissions": granted, "scope": "turn"})) as client,
+    ):
+        client.turn(client.open(place, sandbox="workspace-write", approvalPolicy={"granular": flags}), "go")
+        client.close()
 
     [request] = client.asked
     assert request["method"] == "item/permissions/requestApproval"
@@ -211,13 +211,12 @@ def test_what_a_skill_lacks_is_asked_for(place: Place, name: str, kinds: list[st
         answer = "the-secret-value" if question["isSecret"] else "Continue anyway"
         return {"answers": {question["id"]: {"answers": [answer]}}}
 
-    with FakeResponses(
-        [call("c1", "exec_command", {"cmd": "echo $NEEDED_TOKEN", "login": False})], [say("ok")]
-    ) as model:
-        place.use_model(model.base_url)
-        with app_server(place, decide=decide, name=name) as client:
-            client.turn(client.open(place), "use $needy")
-            finished = client.close()
+    with (
+        fake_model(place, [call("c1", "exec_command", {"cmd": "echo $NEEDED_TOKEN", "login": False})], [say("ok")]),
+        app_server(place, decide=decide, name=name) as client,
+    ):
+        client.turn(client.open(place), "use $needy")
+        finished = client.close()
 
     assert seen == kinds
     assert [item["aggregatedOutput"] for item in client.items("commandExecution")] != ["\n"]
@@ -248,13 +247,17 @@ def test_a_servers_form_is_answered_as_a_whole(place: Place) -> None:
 
 def test_a_server_that_asks_while_the_thread_opens_is_refused_at_once(place: Place) -> None:
     """Nobody hears it yet: the server goes on, and so does the thread. Its tool is called what it was answered."""
-    with FakeResponses([call("c", "mcp__early__decline", {"text": "x"})], [say("done")]) as model:
-        place.use_model(
-            model.base_url, odd("early", "asks_early", required=True, default_tools_approval_mode="approve")
-        )
-        with app_server(place) as client:
-            client.turn(client.open(place, approvalPolicy="on-request"), "go")
-            client.close()
+    with (
+        fake_model(
+            place,
+            [call("c", "mcp__early__decline", {"text": "x"})],
+            [say("done")],
+            top=odd("early", "asks_early", required=True, default_tools_approval_mode="approve"),
+        ),
+        app_server(place) as client,
+    ):
+        client.turn(client.open(place, approvalPolicy="on-request"), "go")
+        client.close()
 
     assert client.asked == []
     assert [(item["tool"], item["status"]) for item in client.items("mcpToolCall")] == [("decline", "completed")]
@@ -263,11 +266,12 @@ def test_a_server_that_asks_while_the_thread_opens_is_refused_at_once(place: Pla
 def test_a_projects_server_says_all_that_a_yes_allows(place: Place) -> None:
     place.write(".codex/config.toml", odd("theirs", "good", cwd=str(place.repo), env={"LEVEL": "1"}))
     trusted = f'[projects.{toml_value(str(place.repo))}]\ntrust_level = "trusted"\n'
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, trusted)
-        with app_server(place, decide=lambda _: {"answers": {}}) as client:
-            client.turn(client.open(place), "go")
-            client.close()
+    with (
+        fake_model(place, [say("done")], top=trusted),
+        app_server(place, decide=lambda _: {"answers": {}}) as client,
+    ):
+        client.turn(client.open(place), "go")
+        client.close()
 
     [request] = client.asked
     question = asked(client, request)

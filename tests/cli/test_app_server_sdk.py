@@ -15,6 +15,7 @@ from tests.support.fake_responses import (
     completed,
     custom_call,
     delta,
+    fake_model,
     say,
     tokens,
 )
@@ -71,8 +72,7 @@ def test_the_example_of_the_guide_runs_as_it_stands(place: Place) -> None:
     assert "/src/api" in example
     env = {**place.env, "PATH": f"{BIN}:{place.env['PATH']}"}
     script = [sys.executable, "-c", example.replace("/src/api", str(place.repo))]
-    with FakeResponses([say("it was the clock")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("it was the clock")]):
         done = subprocess.run(script, env=env, cwd=place.home, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "it was the clock\n", "")
 

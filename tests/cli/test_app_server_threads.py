@@ -14,7 +14,7 @@ import pytest
 from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import AppClient, app_server, command, refusal
 from tests.support.fake_responses import (
-    FakeResponses,
+    fake_model,
     hang,
     reasoning,
     repeat,
@@ -26,15 +26,13 @@ from tests.support.process import run
 
 def test_a_thread_read_later_has_the_items_that_were_told(place: Place) -> None:
     script = ([reasoning("blob", "Thinking"), say("one"), command("c1", "echo hi")], [say("two")])
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            turn = client.turn(thread, "go")
-            [read] = client.ask("thread/read", threadId=thread, includeTurns=True)["thread"]["turns"]
-            bare = client.ask("thread/read", threadId=thread)["thread"]
-            page = client.ask("thread/turns/list", threadId=thread)
-            client.close()
+    with fake_model(place, *script), app_server(place) as client:
+        thread = client.open(place)
+        turn = client.turn(thread, "go")
+        [read] = client.ask("thread/read", threadId=thread, includeTurns=True)["thread"]["turns"]
+        bare = client.ask("thread/read", threadId=thread)["thread"]
+        page = client.ask("thread/turns/list", threadId=thread)
+        client.close()
 
     told = [one["item"] for one in client.notified("item/completed")]
     assert (read["id"], read["status"], read["itemsView"]) == (turn["id"], "completed", "full")
@@ -69,17 +67,15 @@ def test_threads_go_on_beside_each_other(place: Place) -> None:
     def answer(request: Any) -> Any:
         return [hang(held), say("slow")] if "slow" in request.texts("user")[-1] else [say("quick")]
 
-    with FakeResponses(repeat(answer), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            slow, quick = client.open(place), client.open(place)
-            waiting = client.begin_turn(slow, "slow")
-            ended = client.turn(quick, "quick")
-            assert client.ask("thread/read", threadId=slow)["thread"]["status"]["type"] == "active"
-            held.set()
-            client.ended(waiting)
-            loaded = client.ask("thread/loaded/list")["data"]
-            client.close()
+    with fake_model(place, repeat(answer), excuse={"threads"}), app_server(place) as client:
+        slow, quick = client.open(place), client.open(place)
+        waiting = client.begin_turn(slow, "slow")
+        ended = client.turn(quick, "quick")
+        assert client.ask("thread/read", threadId=slow)["thread"]["status"]["type"] == "active"
+        held.set()
+        client.ended(waiting)
+        loaded = client.ask("thread/loaded/list")["data"]
+        client.close()
 
     assert ended["items"][-1]["text"] == "quick"
     assert loaded == [slow, quick]
@@ -87,8 +83,7 @@ def test_threads_go_on_beside_each_other(place: Place) -> None:
 
 def test_a_thread_of_the_server_goes_on_elsewhere_and_the_other_way_round(place: Place) -> None:
     # Who can ask offers its model more tools.
-    with FakeResponses([say("one")], [say("two")], [say("three")], excuse={"threads", "tools"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two")], [say("three")], excuse={"threads", "tools"}) as model:
         with app_server(place) as client:
             thread = client.open(place)
             client.turn(thread, "first")
@@ -106,8 +101,7 @@ def test_a_thread_of_the_server_goes_on_elsewhere_and_the_other_way_round(place:
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_stored_thread_is_json_however_its_lines_are_laid_out(place: Place, reverse: bool) -> None:
-    with FakeResponses([say("one")], [say("two")], [say("three")], excuse={"threads", "tools"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two")], [say("three")], excuse={"threads", "tools"}) as model:
         run(place, "exec", "first")
         [path] = place.rollouts()
         lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -128,14 +122,12 @@ def test_a_stored_thread_is_json_however_its_lines_are_laid_out(place: Place, re
 
 
 def test_a_live_thread_that_is_resumed_takes_other_settings(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            client.turn(thread, "first")
-            resumed = client.ask("thread/resume", threadId=thread, model="gpt-5.2", approvalPolicy="on-request")
-            client.turn(thread, "second")
-            client.close()
+    with fake_model(place, [say("one")], [say("two")]) as model, app_server(place) as client:
+        thread = client.open(place)
+        client.turn(thread, "first")
+        resumed = client.ask("thread/resume", threadId=thread, model="gpt-5.2", approvalPolicy="on-request")
+        client.turn(thread, "second")
+        client.close()
 
     assert (resumed["model"], resumed["approvalPolicy"]) == ("gpt-5.2", "on-request")
     assert [turn["status"] for turn in resumed["thread"]["turns"]] == ["completed"]
@@ -143,16 +135,17 @@ def test_a_live_thread_that_is_resumed_takes_other_settings(place: Place) -> Non
 
 
 def test_a_fork_leaves_at_a_turn(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")], [say("other")], excuse={"threads"}) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            first = client.turn(thread, "first")
-            client.turn(thread, "second")
-            forked = client.ask("thread/fork", threadId=thread, lastTurnId=first["id"])["thread"]
-            client.turn(forked["id"], "instead")
-            unknown = refusal(client, "thread/fork", threadId=thread, lastTurnId="none")
-            client.close()
+    with (
+        fake_model(place, [say("one")], [say("two")], [say("other")], excuse={"threads"}) as model,
+        app_server(place) as client,
+    ):
+        thread = client.open(place)
+        first = client.turn(thread, "first")
+        client.turn(thread, "second")
+        forked = client.ask("thread/fork", threadId=thread, lastTurnId=first["id"])["thread"]
+        client.turn(forked["id"], "instead")
+        unknown = refusal(client, "thread/fork", threadId=thread, lastTurnId="none")
+        client.close()
 
     assert (forked["forkedFromId"], [turn["id"] for turn in forked["turns"]]) == (thread, [first["id"]])
     assert model.requests[2].texts("assistant") == ["one"]
@@ -160,8 +153,7 @@ def test_a_fork_leaves_at_a_turn(place: Place) -> None:
 
 
 def test_damaged_threads_are_said_to_be_left_out(place: Place) -> None:
-    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([say("ok")]), excuse={"threads"}):
         assert run(place, "exec", "one").status == 0
         assert run(place, "exec", "two").status == 0
         first, second = sorted(place.rollouts())
@@ -176,24 +168,22 @@ def test_damaged_threads_are_said_to_be_left_out(place: Place) -> None:
 
 
 def test_stored_threads_are_listed_named_and_put_away(place: Place) -> None:
-    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            first, second = client.open(place), client.open(place)
-            client.turn(first, "about cats")
-            client.turn(second, "about dogs")
-            client.ask("thread/name/set", threadId=first, name="cats")
-            page = client.ask("thread/list", limit=1)
-            rest = client.ask("thread/list", limit=1, cursor=page["nextCursor"])
-            found = client.ask("thread/list", searchTerm="CATS", cwd=[str(place.repo)], modelProviders=["fake"])
-            elsewhere = client.ask("thread/list", cwd=str(place.home))
-            client.ask("thread/archive", threadId=first)
-            archived = client.ask("thread/list", archived=True)
-            gone = refusal(client, "thread/resume", threadId=first)
-            back = client.ask("thread/unarchive", threadId=first)["thread"]
-            client.ask("thread/delete", threadId=first)
-            left = client.ask("thread/list")
-            client.close()
+    with fake_model(place, repeat([say("ok")]), excuse={"threads"}), app_server(place) as client:
+        first, second = client.open(place), client.open(place)
+        client.turn(first, "about cats")
+        client.turn(second, "about dogs")
+        client.ask("thread/name/set", threadId=first, name="cats")
+        page = client.ask("thread/list", limit=1)
+        rest = client.ask("thread/list", limit=1, cursor=page["nextCursor"])
+        found = client.ask("thread/list", searchTerm="CATS", cwd=[str(place.repo)], modelProviders=["fake"])
+        elsewhere = client.ask("thread/list", cwd=str(place.home))
+        client.ask("thread/archive", threadId=first)
+        archived = client.ask("thread/list", archived=True)
+        gone = refusal(client, "thread/resume", threadId=first)
+        back = client.ask("thread/unarchive", threadId=first)["thread"]
+        client.ask("thread/delete", threadId=first)
+        left = client.ask("thread/list")
+        client.close()
 
     assert [one["id"] for one in (*page["data"], *rest["data"])] == [second, first]
     assert rest["nextCursor"] is None
@@ -207,15 +197,13 @@ def test_stored_threads_are_listed_named_and_put_away(place: Place) -> None:
 
 
 def test_a_thread_is_compacted(place: Place) -> None:
-    with FakeResponses([say("one")], [say("SUMMARY")], [say("two")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            client.turn(thread, "first")
-            client.ask("thread/compact/start", threadId=thread)
-            client.wait(lambda: len(client.notified("turn/completed")) == 2)
-            client.turn(thread, "second")
-            client.close()
+    with fake_model(place, [say("one")], [say("SUMMARY")], [say("two")]) as model, app_server(place) as client:
+        thread = client.open(place)
+        client.turn(thread, "first")
+        client.ask("thread/compact/start", threadId=thread)
+        client.wait(lambda: len(client.notified("turn/completed")) == 2)
+        client.turn(thread, "second")
+        client.close()
 
     [compacted] = client.items("contextCompaction")
     assert compacted["completedAtMs"] >= compacted["startedAtMs"]
@@ -295,19 +283,17 @@ def test_skills_are_listed_switched_and_found_in_more_directories(place: Place) 
         [entry] = client.ask("skills/list", cwds=[str(place.repo)], **params)["data"]
         return {one["name"]: one["enabled"] for one in entry["skills"] if one["scope"] != "system"}
 
-    with FakeResponses(repeat([say("ok")])) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            [entry] = client.ask("skills/list", cwds=[str(place.repo)])["data"]
-            assert entry["errors"] == [{"path": str(bad), "message": "missing field `description`"}]
-            assert listed(client) == {"alpha": True}
-            assert client.ask("skills/config/write", name="alpha", enabled=False) == {"effectiveEnabled": False}
-            client.ask("skills/extraRoots/set", extraRoots=[str(place.home / "more")])
-            assert listed(client, forceReload=True) == {"alpha": False, "beta": True}
-            client.turn(thread, "use $alpha and $beta")
-            elsewhere = client.ask("skills/list", cwds=["/no/such"])["data"]
-            client.close()
+    with fake_model(place, repeat([say("ok")])) as model, app_server(place) as client:
+        thread = client.open(place)
+        [entry] = client.ask("skills/list", cwds=[str(place.repo)])["data"]
+        assert entry["errors"] == [{"path": str(bad), "message": "missing field `description`"}]
+        assert listed(client) == {"alpha": True}
+        assert client.ask("skills/config/write", name="alpha", enabled=False) == {"effectiveEnabled": False}
+        client.ask("skills/extraRoots/set", extraRoots=[str(place.home / "more")])
+        assert listed(client, forceReload=True) == {"alpha": False, "beta": True}
+        client.turn(thread, "use $alpha and $beta")
+        elsewhere = client.ask("skills/list", cwds=["/no/such"])["data"]
+        client.close()
 
     said = "\n".join(model.requests[0].texts("user"))
     assert ("BODY" in said, "BETA" in said) == (False, True)
@@ -333,8 +319,7 @@ def test_a_change_of_skills_on_disk_is_told(place: Place) -> None:
 
 def test_settings_models_and_the_login_are_told_without_secrets(place: Place) -> None:
     key = "sk-test-0123456789abcdef"
-    with FakeResponses() as model:
-        place.use_model(model.base_url, http_headers={"X-Secret": "very-secret-value"})
+    with fake_model(place, http_headers={"X-Secret": "very-secret-value"}):
         secretive = place.with_env(OPENAI_API_KEY=key)
         with app_server(secretive) as client:
             read = client.ask("config/read", cwd=str(place.repo), includeLayers=True)
@@ -374,18 +359,19 @@ def test_a_key_is_kept_and_forgotten(place: Place) -> None:
 def test_a_rollback_brings_back_the_conversation_and_the_files(place: Place) -> None:
     script = ([command("c1", "echo one > one.txt")], [say("one")], [command("c2", "echo two > two.txt")], [say("two")])
     excuse = {"threads", "prefix", "replay"}
-    with FakeResponses(*script, [say("three")], excuse=excuse) as model:
-        place.use_model(model.base_url, 'sandbox_mode = "workspace-write"')
-        with app_server(place) as client:
-            thread = client.open(place)
-            client.turn(thread, "first")
-            client.turn(thread, "second")
-            dry = client.ask("thread/rollback", threadId=thread, numTurns=1, files=True, dryRun=True)
-            assert (place.repo / "two.txt").exists()
-            done = client.ask("thread/rollback", threadId=thread, numTurns=1, files=True)
-            refused = refusal(client, "thread/rollback", threadId=thread, numTurns=0)
-            client.turn(thread, "third")
-            client.close()
+    with (
+        fake_model(place, *script, [say("three")], excuse=excuse, top='sandbox_mode = "workspace-write"') as model,
+        app_server(place) as client,
+    ):
+        thread = client.open(place)
+        client.turn(thread, "first")
+        client.turn(thread, "second")
+        dry = client.ask("thread/rollback", threadId=thread, numTurns=1, files=True, dryRun=True)
+        assert (place.repo / "two.txt").exists()
+        done = client.ask("thread/rollback", threadId=thread, numTurns=1, files=True)
+        refused = refusal(client, "thread/rollback", threadId=thread, numTurns=0)
+        client.turn(thread, "third")
+        client.close()
     assert dry["files"]["deleted"] == done["files"]["deleted"] == ["two.txt"]
     assert (done["message"], len(done["thread"]["turns"])) == ("second", 1)
     assert "numTurns" in str(refused)

@@ -10,13 +10,13 @@ import pytest
 
 from tests.support.app_client import app_server, command, deciding, refusal, shape_of
 from tests.support.fake_responses import (
-    FakeResponses,
     api_error,
     call,
     completed,
     custom_call,
     cut,
     delta,
+    fake_model,
     reasoning,
     reasoning_delta,
     repeat,
@@ -37,12 +37,10 @@ def test_a_turn_is_told_from_its_beginning_to_its_end(place: Place) -> None:
         [custom_call("p1", "apply_patch", PATCH)],
         [say("done"), completed(tokens(100, 10, cached=40, reasoning=5))],
     )
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            turn = client.turn(thread, "go")
-            client.close()
+    with fake_model(place, *script) as model, app_server(place) as client:
+        thread = client.open(place)
+        turn = client.turn(thread, "go")
+        client.close()
 
     assert [one["method"] for one in client.told if one["method"] in ITEMS] == [
         *("item/started", "item/completed"),
@@ -77,11 +75,9 @@ def test_a_turn_is_told_from_its_beginning_to_its_end(place: Place) -> None:
 
 
 def test_a_failing_provider_is_an_error_and_a_failed_turn(place: Place) -> None:
-    with FakeResponses(api_error(400, "the model is out")) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            turn = client.turn(client.open(place), "go")
-            client.close()
+    with fake_model(place, api_error(400, "the model is out")), app_server(place) as client:
+        turn = client.turn(client.open(place), "go")
+        client.close()
 
     [error] = client.notified("error")
     assert (error["willRetry"], error["error"]["message"]) == (False, "400 Bad Request: the model is out")
@@ -90,11 +86,9 @@ def test_a_failing_provider_is_an_error_and_a_failed_turn(place: Place) -> None:
 
 
 def test_a_request_that_is_sent_again_is_an_error_that_will_be_retried(place: Place) -> None:
-    with FakeResponses([delta("half"), cut()], [delta("whole"), say("whole")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            turn = client.turn(client.open(place), "go")
-            client.close()
+    with fake_model(place, [delta("half"), cut()], [delta("whole"), say("whole")]), app_server(place) as client:
+        turn = client.turn(client.open(place), "go")
+        client.close()
 
     assert [one["willRetry"] for one in client.notified("error")] == [True]
     assert [item["text"] for item in client.items("agentMessage")] == ["whole"]
@@ -102,15 +96,13 @@ def test_a_request_that_is_sent_again_is_an_error_that_will_be_retried(place: Pl
 
 
 def test_a_command_of_the_users_own_is_told_and_known_to_the_model(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            client.turn(thread, "first")
-            client.ask("thread/shellCommand", threadId=thread, command="echo from the user")
-            client.wait(lambda: bool(client.items("commandExecution")))
-            client.turn(thread, "second")
-            client.close()
+    with fake_model(place, [say("one")], [say("two")]) as model, app_server(place) as client:
+        thread = client.open(place)
+        client.turn(thread, "first")
+        client.ask("thread/shellCommand", threadId=thread, command="echo from the user")
+        client.wait(lambda: bool(client.items("commandExecution")))
+        client.turn(thread, "second")
+        client.close()
 
     [item] = client.items("commandExecution")
     assert (item["source"], item["status"], item["aggregatedOutput"]) == ("userShell", "completed", "from the user\n")
@@ -120,14 +112,12 @@ def test_a_command_of_the_users_own_is_told_and_known_to_the_model(place: Place)
 def test_settings_change_between_turns_and_plans_are_only_made(place: Place) -> None:
     plan = {"mode": "plan", "settings": {"model": MODEL, "reasoning_effort": None, "developer_instructions": None}}
     script = [command("c1", "touch mark")], [say("<proposed_plan>\n1. do it\n</proposed_plan>")], [say("ok")]
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            client.ask("thread/settings/update", threadId=thread, effort="low")
-            client.turn(thread, "plan it", collaborationMode=plan)
-            client.turn(thread, "now", collaborationMode={**plan, "mode": "default"})
-            client.close()
+    with fake_model(place, *script) as model, app_server(place) as client:
+        thread = client.open(place)
+        client.ask("thread/settings/update", threadId=thread, effort="low")
+        client.turn(thread, "plan it", collaborationMode=plan)
+        client.turn(thread, "now", collaborationMode={**plan, "mode": "default"})
+        client.close()
 
     assert [request.body["reasoning"]["effort"] for request in model.requests] == ["low", "low", "low"]
     modes = [one["threadSettings"]["collaborationMode"]["mode"] for one in client.notified("thread/settings/updated")]
@@ -138,14 +128,12 @@ def test_settings_change_between_turns_and_plans_are_only_made(place: Place) -> 
 
 def test_changes_are_reviewed_in_the_thread(place: Place) -> None:
     (place.repo / "README.md").write_text("changed\n")
-    with FakeResponses([say("looks good")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            started = client.ask("review/start", threadId=thread, target={"type": "uncommittedChanges"})
-            client.ended(started["turn"]["id"])
-            unknown = refusal(client, "review/start", threadId=thread, target={"type": "commit", "sha": "nothere"})
-            client.close()
+    with fake_model(place, [say("looks good")]) as model, app_server(place) as client:
+        thread = client.open(place)
+        started = client.ask("review/start", threadId=thread, target={"type": "uncommittedChanges"})
+        client.ended(started["turn"]["id"])
+        unknown = refusal(client, "review/start", threadId=thread, target={"type": "commit", "sha": "nothere"})
+        client.close()
 
     assert started["reviewThreadId"] == thread
     assert "Review the uncommitted changes" in model.requests[0].texts("user")[-1]
@@ -153,24 +141,25 @@ def test_changes_are_reviewed_in_the_thread(place: Place) -> None:
 
 
 def test_an_interrupted_turn_is_over_and_the_thread_goes_on(place: Place) -> None:
-    with FakeResponses([command("c1", "sleep 1000", yield_time_ms=30000)], [say("back")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            turn = client.begin_turn(thread, "wait")
-            client.next("item/started", lambda params: params["item"]["type"] == "commandExecution")
-            assert refusal(client, "turn/interrupt", threadId=thread, turnId="other") == (
-                -32600,
-                f"expected active turn id `other` but found `{turn}`",
-            )
-            client.ask("turn/interrupt", threadId=thread, turnId=turn)
-            ended = client.ended(turn)
-            assert refusal(client, "turn/interrupt", threadId=thread, turnId=turn) == (
-                -32600,
-                "no active turn to interrupt",
-            )
-            again = client.turn(thread, "and now?")
-            client.close()
+    with (
+        fake_model(place, [command("c1", "sleep 1000", yield_time_ms=30000)], [say("back")]) as model,
+        app_server(place) as client,
+    ):
+        thread = client.open(place)
+        turn = client.begin_turn(thread, "wait")
+        client.next("item/started", lambda params: params["item"]["type"] == "commandExecution")
+        assert refusal(client, "turn/interrupt", threadId=thread, turnId="other") == (
+            -32600,
+            f"expected active turn id `other` but found `{turn}`",
+        )
+        client.ask("turn/interrupt", threadId=thread, turnId=turn)
+        ended = client.ended(turn)
+        assert refusal(client, "turn/interrupt", threadId=thread, turnId=turn) == (
+            -32600,
+            "no active turn to interrupt",
+        )
+        again = client.turn(thread, "and now?")
+        client.close()
 
     assert (ended["status"], again["status"]) == ("interrupted", "completed")
     assert "aborted" in model.requests[1].output_of("c1")
@@ -178,19 +167,20 @@ def test_an_interrupted_turn_is_over_and_the_thread_goes_on(place: Place) -> Non
 
 def test_what_is_said_to_a_running_turn_reaches_its_next_request(place: Place) -> None:
     gate = place.home / "gate"
-    with FakeResponses([command("c1", f"until [ -e {gate} ]; do sleep 0.01; done")], [say("both")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            turn = client.begin_turn(thread, "wait")
-            client.next("item/started", lambda params: params["item"]["type"] == "commandExecution")
-            said = [{"type": "text", "text": "steered"}]
-            assert refusal(client, "turn/steer", threadId=thread, expectedTurnId="other", input=said)[0] == -32600
-            steered = client.ask("turn/steer", threadId=thread, expectedTurnId=turn, input=said)
-            joined = client.begin_turn(thread, "joined")
-            gate.touch()
-            client.ended(turn)
-            client.close()
+    with (
+        fake_model(place, [command("c1", f"until [ -e {gate} ]; do sleep 0.01; done")], [say("both")]) as model,
+        app_server(place) as client,
+    ):
+        thread = client.open(place)
+        turn = client.begin_turn(thread, "wait")
+        client.next("item/started", lambda params: params["item"]["type"] == "commandExecution")
+        said = [{"type": "text", "text": "steered"}]
+        assert refusal(client, "turn/steer", threadId=thread, expectedTurnId="other", input=said)[0] == -32600
+        steered = client.ask("turn/steer", threadId=thread, expectedTurnId=turn, input=said)
+        joined = client.begin_turn(thread, "joined")
+        gate.touch()
+        client.ended(turn)
+        client.close()
 
     assert steered == {"turnId": turn}
     assert joined == turn
@@ -201,22 +191,20 @@ def test_what_is_said_to_a_running_turn_reaches_its_next_request(place: Place) -
 
 def test_settings_of_a_turn_hold_for_those_after_it(place: Place) -> None:
     (place.repo / "sub").mkdir()
-    with FakeResponses([say('{"a": 1}')], repeat([say("ok")])) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            client.turn(
-                thread,
-                "one",
-                cwd=str(place.repo / "sub"),
-                model="gpt-5.2",
-                effort="high",
-                approvalPolicy="on-request",
-                sandboxPolicy={"type": "workspaceWrite", "writableRoots": [str(place.home)], "networkAccess": True},
-                outputSchema=SCHEMA,
-            )
-            client.turn(thread, "two")
-            client.close()
+    with fake_model(place, [say('{"a": 1}')], repeat([say("ok")])) as model, app_server(place) as client:
+        thread = client.open(place)
+        client.turn(
+            thread,
+            "one",
+            cwd=str(place.repo / "sub"),
+            model="gpt-5.2",
+            effort="high",
+            approvalPolicy="on-request",
+            sandboxPolicy={"type": "workspaceWrite", "writableRoots": [str(place.home)], "networkAccess": True},
+            outputSchema=SCHEMA,
+        )
+        client.turn(thread, "two")
+        client.close()
 
     [changed] = client.notified("thread/settings/updated")
     settings = changed["threadSettings"]
@@ -240,16 +228,12 @@ def test_pictures_and_skills_go_into_a_turn(place: Place) -> None:
         {"type": "localImage", "path": str(pixel)},
         {"type": "skill", "name": "alpha", "path": str(skill)},
     ]
-    with FakeResponses([say("seen")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            turn = client.ask("turn/start", threadId=thread, input=given)["turn"]["id"]
-            client.ended(turn)
-            missing = refusal(
-                client, "turn/start", threadId=thread, input=[{"type": "localImage", "path": "/no/such.png"}]
-            )
-            client.close()
+    with fake_model(place, [say("seen")]) as model, app_server(place) as client:
+        thread = client.open(place)
+        turn = client.ask("turn/start", threadId=thread, input=given)["turn"]["id"]
+        client.ended(turn)
+        missing = refusal(client, "turn/start", threadId=thread, input=[{"type": "localImage", "path": "/no/such.png"}])
+        client.close()
 
     said = model.requests[0].input[-1]["content"]
     assert [part["type"] for part in said].count("input_image") == 2
@@ -267,13 +251,11 @@ def test_a_skill_is_picked_by_its_file_and_by_its_name(place: Place, input_type:
     place.write(".agents/skills/tool/.codex-plugin/plugin.json", '{"name": "ns"}')
     place.write(".agents/skills/tool/skills/beta/SKILL.md", "---\nname: beta\ndescription: does b\n---\nBODY\n")
     pick = {"type": input_type, "name": "it", "path": path.format(file=skill)}
-    with FakeResponses([say("seen")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place) as client:
-            thread = client.open(place)
-            given = [{"type": "text", "text": "look"}, pick]
-            client.ended(client.ask("turn/start", threadId=thread, input=given)["turn"]["id"])
-            client.close()
+    with fake_model(place, [say("seen")]) as model, app_server(place) as client:
+        thread = client.open(place)
+        given = [{"type": "text", "text": "look"}, pick]
+        client.ended(client.ask("turn/start", threadId=thread, input=given)["turn"]["id"])
+        client.close()
     assert "BODY" in model.requests[0].texts("user")[-2]
     assert client.warnings() == []
 
@@ -285,40 +267,39 @@ def test_a_message_brings_suggestions_here_too(place: Place) -> None:
     place.write(
         ".agents/skills/zz-bill/SKILL.md", "---\nname: zz-bill\ndescription: Make a bill for a customer.\n---\n"
     )
-    with FakeResponses([say("ok")]) as model:
-        place.use_model(model.base_url, "[skills]\nmax_context_tokens = 300\n")
-        with app_server(place) as client:
-            thread = client.open(place)
-            text = {"type": "text", "text": "make a bill for the customer"}
-            client.ended(client.ask("turn/start", threadId=thread, input=[text])["turn"]["id"])
-            client.close()
+    with (
+        fake_model(place, [say("ok")], top="[skills]\nmax_context_tokens = 300\n") as model,
+        app_server(place) as client,
+    ):
+        thread = client.open(place)
+        text = {"type": "text", "text": "make a bill for the customer"}
+        client.ended(client.ask("turn/start", threadId=thread, input=[text])["turn"]["id"])
+        client.close()
     [item] = [text for text in model.requests[0].texts("developer") if text.startswith("<skill_suggestions>")]
     assert "- zz-bill: " in item
 
 
 def test_the_settings_a_client_gives_count_like_flags(place: Place) -> None:
-    with FakeResponses([say("ok")]) as model:
-        place.use_model(model.base_url)
-        with app_server(place, "-c", "model_verbosity=low") as client:
-            config = {
-                "model_reasoning_effort": "low",
-                "sandbox_workspace_write": {"network_access": True},
-                "model": None,
-            }
-            started = client.ask(
-                "thread/start",
-                cwd=str(place.repo),
-                sandbox="workspace-write",
-                config=config,
-                baseInstructions="BASE",
-                developerInstructions="DEV",
-                ephemeral=True,
-            )
-            client.turn(started["thread"]["id"], "go")
-            wrong = refusal(client, "thread/start", cwd=str(place.repo), config={"sandbox_mode": "everything"})
-            nowhere = refusal(client, "thread/start", cwd="/no/such/directory")
-            unread = refusal(client, "thread/read", threadId=started["thread"]["id"], includeTurns=True)
-            client.close()
+    with fake_model(place, [say("ok")]) as model, app_server(place, "-c", "model_verbosity=low") as client:
+        config = {
+            "model_reasoning_effort": "low",
+            "sandbox_workspace_write": {"network_access": True},
+            "model": None,
+        }
+        started = client.ask(
+            "thread/start",
+            cwd=str(place.repo),
+            sandbox="workspace-write",
+            config=config,
+            baseInstructions="BASE",
+            developerInstructions="DEV",
+            ephemeral=True,
+        )
+        client.turn(started["thread"]["id"], "go")
+        wrong = refusal(client, "thread/start", cwd=str(place.repo), config={"sandbox_mode": "everything"})
+        nowhere = refusal(client, "thread/start", cwd="/no/such/directory")
+        unread = refusal(client, "thread/read", threadId=started["thread"]["id"], includeTurns=True)
+        client.close()
 
     assert started["sandbox"]["networkAccess"] is True
     assert (started["reasoningEffort"], started["thread"]["path"]) == ("low", None)
@@ -348,21 +329,22 @@ def test_messages_keep_their_fields(place: Place) -> None:
         [say("done"), completed(tokens(100, 10))],
     )
     shapes: dict[str, list[str]] = {}
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url)
-        with app_server(place, decide=deciding(requestApproval={"decision": "accept"})) as client:
-            started = client.ask("thread/start", cwd=str(place.repo), sandbox="read-only", approvalPolicy="on-request")
-            thread = started["thread"]["id"]
-            client.turn(thread, "go", summary="auto")
-            results = {
-                "thread/start": started,
-                "thread/read": client.ask("thread/read", threadId=thread, includeTurns=True),
-                "thread/list": client.ask("thread/list"),
-                "model/list": client.ask("model/list"),
-                "account/read": client.ask("account/read"),
-                "command/exec": client.ask("command/exec", command=["true"]),
-            }
-            client.close()
+    with (
+        fake_model(place, *script),
+        app_server(place, decide=deciding(requestApproval={"decision": "accept"})) as client,
+    ):
+        started = client.ask("thread/start", cwd=str(place.repo), sandbox="read-only", approvalPolicy="on-request")
+        thread = started["thread"]["id"]
+        client.turn(thread, "go", summary="auto")
+        results = {
+            "thread/start": started,
+            "thread/read": client.ask("thread/read", threadId=thread, includeTurns=True),
+            "thread/list": client.ask("thread/list"),
+            "model/list": client.ask("model/list"),
+            "account/read": client.ask("account/read"),
+            "command/exec": client.ask("command/exec", command=["true"]),
+        }
+        client.close()
     messages = [(one["method"], one["params"]) for one in (*client.told, *client.asked)]
     for name, value in (*messages, *((f"{name} result", result) for name, result in results.items())):
         shapes[name] = sorted({*shapes.get(name, ()), *shape_of(value)})

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.drills.batch import task_pids
-from tests.support.fake_responses import FakeResponses, Request, call, hang, repeat, say
+from tests.support.fake_responses import Request, call, fake_model, hang, repeat, say
 from tests.support.home import Place
 from tests.support.process import TIMEOUT, Running, run, start
 
@@ -42,15 +42,16 @@ def hanging(place: Place, out: Path, *, killed: bool = False) -> Generator[tuple
     rows = [{"id": name, "prompt": f"{secret}?"} for name, secret in SECRETS.items()]
     tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
     release = threading.Event()
-    with FakeResponses(repeat(lambda _: [hang(release), say("done")]), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
-        with start(place, "batch", tasks, "--out", out, "--jobs", "2") as running:
-            model.wait_for(2)
-            yield running, task_pids(running.pid)
-            if killed:
-                running.popen.kill()
-            release.set()
-            assert running.wait().status == (-signal.SIGKILL if killed else 0)
+    with (
+        fake_model(place, repeat(lambda _: [hang(release), say("done")]), excuse={"threads"}) as model,
+        start(place, "batch", tasks, "--out", out, "--jobs", "2") as running,
+    ):
+        model.wait_for(2)
+        yield running, task_pids(running.pid)
+        if killed:
+            running.popen.kill()
+        release.set()
+        assert running.wait().status == (-signal.SIGKILL if killed else 0)
 
 
 def memory_of(pid: int) -> bytes:
@@ -95,13 +96,11 @@ def test_a_task_has_no_file_thread_or_secret_of_another(place: Place, tmp_path: 
 
 def test_a_task_has_the_signals_and_the_environment_of_a_plain_run(place: Place, tmp_path: Path) -> None:
     release = threading.Event()
-    with FakeResponses([hang(release), say("done")]) as model:
-        place.use_model(model.base_url)
-        with start(place, "exec", "go") as running:
-            model.wait_for(1)
-            plain = state_of(running.pid)
-            release.set()
-            running.wait()
+    with fake_model(place, [hang(release), say("done")]) as model, start(place, "exec", "go") as running:
+        model.wait_for(1)
+        plain = state_of(running.pid)
+        release.set()
+        running.wait()
     with hanging(place, tmp_path / "out") as (_, pids):
         assert [state_of(pid) for pid in pids] == [plain, plain]
 
@@ -115,8 +114,7 @@ def test_commands_of_a_task_have_the_environment_of_the_batch(place: Place, tmp_
             return [say("done")]
         return [call("c", "exec_command", {"cmd": "env -0 > env; date +%Z > zone; umask > umask", "login": False})]
 
-    with FakeResponses(repeat(answer), excuse={"threads"}) as model:
-        place.use_model(model.base_url, FULL_ACCESS)
+    with fake_model(place, repeat(answer), excuse={"threads"}, top=FULL_ACCESS):
         assert run(place, "exec", "go").status == 0
         assert run(place, "batch", tasks, "--out", out).status == 0
     plain, forked = environment(place.repo / "env"), environment(out / "a/work/env")

@@ -17,6 +17,7 @@ from tests.support.fake_responses import (
     completed,
     cut,
     delta,
+    fake_model,
     hang,
     html,
     raw,
@@ -133,8 +134,7 @@ def test_a_picture_that_is_refused_is_a_note_on_every_api(place: Place, wire: Di
 def test_a_server_of_the_responses_api_is_checked_in_the_same_way(place: Place) -> None:
     calls = [call(f"c{n}", "report", {"check": "x", "colour": "red"}) for n in range(2)]
     play = [reasoning("blob"), delta("a"), delta("b"), say("ab"), *calls, completed(tokens(100, 5, cached=50))]
-    with FakeResponses(play) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, play):
         ended = run(place, "doctor", "--provider", "fake", "--json")
     assert (ended.status, set(works(ended.out).values())) == (0, {True})
 

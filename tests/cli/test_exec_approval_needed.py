@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, custom_call, say
+from tests.support.fake_responses import call, custom_call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks
 from tests.support.process import Finished, run
@@ -21,8 +21,7 @@ POLICY = ("-c", "approval_policy=on-request")
 
 def ask(place: Place, *steps: Any, flags: tuple[str, ...] = ()) -> Finished:
     """Run the calls, one request each, and let the model answer."""
-    with FakeResponses(*([step] for step in steps), [say("I could not.")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *([step] for step in steps), [say("I could not.")]):
         return run(place, "exec", *POLICY, *flags, "go")
 
 
@@ -83,8 +82,7 @@ def test_a_patch_that_the_sandbox_refuses_needs_no_approval(place: Place) -> Non
 
 @pytest.mark.parametrize("flags", [(), ("-c", "approval_policy=never")])
 def test_who_wants_no_questions_gets_no_failure(place: Place, flags: tuple[str, ...]) -> None:
-    with FakeResponses([DANGEROUS], [say("I could not.")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [DANGEROUS], [say("I could not.")]):
         ended = run(place, "exec", *WRITE, *flags, "go")
     assert (ended.status, ended.out) == (0, "I could not.\n")
 
@@ -99,8 +97,7 @@ def test_what_a_rule_or_a_hook_forbids_needs_no_approval(place: Place) -> None:
 
 
 def test_the_same_command_goes_on_where_an_approval_was_missing(place: Place) -> None:
-    with FakeResponses([DANGEROUS], [say("I could not.")], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [DANGEROUS], [say("I could not.")], [say("done")]):
         assert run(place, "exec", *POLICY, *WRITE, "--session-id", "job", "go").status == 73
         again = run(place, "exec", *POLICY, *WRITE, "--session-id", "job", "go")
     assert (again.status, again.out) == (0, "done\n")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, api_error, call, completed, hang, say, tokens
+from tests.support.fake_responses import FakeResponses, api_error, call, completed, fake_model, hang, say, tokens
 from tests.support.home import Place
 from tests.support.process import Running, is_running, run, start
 
@@ -50,8 +50,7 @@ def tree_of(directory: Path) -> dict[str, tuple[int, bytes]]:
 
 def test_a_run_leaves_its_result_its_events_and_its_transcript(place: Place, tmp_path: Path) -> None:
     out = tmp_path / "deep/out"
-    with FakeResponses([say("all good"), completed(tokens(1000, 50))]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("all good"), completed(tokens(1000, 50))]):
         ended = run(place, "exec", "--json", "--artifacts", out, "check it")
     assert (ended.status, sorted(path.name for path in out.iterdir())) == (0, NAMES)
     result = result_of(out)
@@ -81,8 +80,7 @@ def test_the_patch_makes_the_same_files_of_the_state_before(place: Place, tmp_pa
         "ln -s text link; mkdir -p new/ünï && printf 'no newline' > 'new/ünï/with space'; head -c 300 /dev/urandom > "
         '\'new/q"uote\'; printf "later\\n" >> dirty; git add -A; git -c user.name=t -c user.email=t@t commit -qm x'
     )
-    with FakeResponses([call("c1", "exec_command", {"cmd": commands})], [say("done")]) as model:
-        place.use_model(model.base_url, FULL_ACCESS)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": commands})], [say("done")], top=FULL_ACCESS):
         ended = run(place, "exec", "--artifacts", out, "change things")
     assert ended.status == 0
     patch = (out / "changes.patch").read_bytes()
@@ -122,8 +120,7 @@ def test_the_patch_applies_in_a_fresh_clone_whatever_became_of_the_files(place: 
         printf 'a\r\nc\r\n' > crlf; echo 2 > "$(printf 'lat\351n')"; echo 2 > ignored.o
         git init -q deep/nested; echo 2 > deep/nested/file
     """
-    with FakeResponses([call("c1", "exec_command", {"cmd": commands})], [say("done")]) as model:
-        place.use_model(model.base_url, FULL_ACCESS)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": commands})], [say("done")], top=FULL_ACCESS):
         assert run(place, "exec", "--artifacts", tmp_path / "out", "change things").status == 0
     git(fresh, "apply", "-", stdin=(tmp_path / "out/changes.patch").read_bytes())
     changed = tree_of(place.repo)
@@ -135,8 +132,7 @@ def test_the_patch_applies_in_a_fresh_clone_whatever_became_of_the_files(place: 
 @pytest.mark.parametrize("directory", ["out", "."])
 def test_the_files_of_the_run_are_no_part_of_the_patch(directory: str, place: Place) -> None:
     commit_files(place, text=b"one\n")
-    with FakeResponses([call("c1", "exec_command", {"cmd": "echo two >> text"})], [say("done")]) as model:
-        place.use_model(model.base_url, FULL_ACCESS)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": "echo two >> text"})], [say("done")], top=FULL_ACCESS):
         run(place, "exec", "--artifacts", directory, "change it")
     assert [entry["path"] for entry in result_of(place.repo / directory)["files_changed"]] == ["text"]
 
@@ -157,10 +153,12 @@ def test_outside_of_git_there_is_a_patch_too(place: Place, tmp_path: Path) -> No
 
 
 def test_a_failed_run_says_why(place: Place, tmp_path: Path) -> None:
-    with FakeResponses(
-        [call("c1", "exec_command", {"cmd": "echo 1 > made"})], api_error(400, "no such parameter")
-    ) as model:
-        place.use_model(model.base_url, FULL_ACCESS)
+    with fake_model(
+        place,
+        [call("c1", "exec_command", {"cmd": "echo 1 > made"})],
+        api_error(400, "no such parameter"),
+        top=FULL_ACCESS,
+    ):
         ended = run(place, "exec", "--artifacts", tmp_path, "go")
     result = result_of(tmp_path)
     assert (ended.status, result["status"], result["code"], result["exit_status"]) == (1, "failed", "internal", 1)
@@ -259,8 +257,7 @@ def test_the_patch_has_what_a_killed_run_has_changed_too(place: Place, tmp_path:
     first = [call("c1", "exec_command", {"cmd": "echo 1 > one"})]
     second = [call("c2", "exec_command", {"cmd": "echo 2 > two"})]
     command = ("exec", "--session-id", "job", "--artifacts", tmp_path / "out", "do it")
-    with FakeResponses(first, [hang(threading.Event())], second, [say("done")]) as model:
-        place.use_model(model.base_url, FULL_ACCESS)
+    with fake_model(place, first, [hang(threading.Event())], second, [say("done")], top=FULL_ACCESS) as model:
         with start(place, *command) as running:
             model.wait_for(2)
             os.kill(running.pid, signal.SIGKILL)
@@ -271,8 +268,7 @@ def test_the_patch_has_what_a_killed_run_has_changed_too(place: Place, tmp_path:
 
 
 def test_a_stored_answer_comes_with_its_files_in_another_directory(place: Place, tmp_path: Path) -> None:
-    with FakeResponses([call("c1", "exec_command", {"cmd": "echo 1 > one"})], [say("done")]) as model:
-        place.use_model(model.base_url, FULL_ACCESS)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": "echo 1 > one"})], [say("done")], top=FULL_ACCESS):
         run(place, "exec", "--session-id", "job", "--artifacts", tmp_path / "a", "do it")
         written = {name: (tmp_path / "a" / name).stat().st_mtime_ns for name in NAMES}
         run(place, "exec", "--session-id", "job", "--artifacts", tmp_path / "a", "do it")
@@ -286,8 +282,7 @@ def test_a_stored_answer_comes_with_its_files_in_another_directory(place: Place,
 
 def test_a_structured_answer_is_in_the_result_as_json(place: Place, tmp_path: Path) -> None:
     schema = place.write("schema.json", json.dumps({"type": "object", "required": ["n"]}))
-    with FakeResponses([say('{"n": 1}')]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say('{"n": 1}')]):
         run(place, "exec", "--output-schema", schema, "--artifacts", tmp_path / "out", "count")
     assert result_of(tmp_path / "out")["structured_output"] == {"n": 1}
 
@@ -316,8 +311,7 @@ def test_a_run_that_does_not_end_in_time_leaves_its_files_all_the_same(place: Pl
 def test_a_repeated_run_reads_no_result_that_is_no_file_of_its_own(place: Place, tmp_path: Path, planted: str) -> None:
     out, secret = tmp_path / "out", tmp_path / "secret.json"
     arguments = ("exec", "--session-id", "task", "--artifacts", str(out), "check it")
-    with FakeResponses([say("all good")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("all good")]):
         first = run(place, *arguments)
         task = result_of(out)["task"]
         secret.write_text(json.dumps({"status": "ok", "task": task}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks
 from tests.support.process import run
@@ -15,8 +15,7 @@ SPELT_OUT = ("-s", "danger-full-access", "-c", "approval_policy=never")
 
 def output_of(place: Place, cmd: str, *flags: str, top: str = "") -> str:
     """What the model reads of a command."""
-    with FakeResponses([call("c1", "exec_command", {"cmd": cmd, "login": False})], [say("done")]) as model:
-        place.use_model(model.base_url, top)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": cmd, "login": False})], [say("done")], top=top) as model:
         ended = run(place, "exec", *flags, "go")
     assert ended.status == 0, ended.err
     return model.requests[1].output_of("c1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.support.fake_responses import FakeResponses, call, completed, hang, say, tokens
+from tests.support.fake_responses import call, completed, fake_model, hang, say, tokens
 from tests.support.home import MODEL, Place
 from tests.support.process import run, start
 
@@ -13,8 +13,7 @@ WORK = [call("c", "exec_command", {"cmd": "true", "login": False}), FULL]
 
 
 def test_a_script_gets_an_item_and_the_answer(place: Place) -> None:
-    with FakeResponses(WORK, [say("the summary"), completed(tokens(40, 10))], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, WORK, [say("the summary"), completed(tokens(40, 10))], [say("done")]):
         ended = run(place, "exec", "--json", "go")
     [item] = [event["item"] for event in ended.events if event.get("item", {}).get("type") == "context_compaction"]
     assert item == {
@@ -32,8 +31,7 @@ def test_a_script_gets_an_item_and_the_answer(place: Place) -> None:
 
 
 def test_a_person_sees_the_tokens_before_and_after(place: Place) -> None:
-    with FakeResponses(WORK, [say("the summary")], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, WORK, [say("the summary")], [say("done")]):
         ended = run(place, "exec", "go")
     [line] = [line for line in ended.err.splitlines() if line.startswith("context compacted:")]
     assert line.startswith("context compacted: about 300,0")
@@ -42,8 +40,7 @@ def test_a_person_sees_the_tokens_before_and_after(place: Place) -> None:
 
 
 def test_a_stored_session_is_compacted_on_request(place: Place) -> None:
-    with FakeResponses([say("one")], [say("the summary")], [say("two")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("the summary")], [say("two")]) as model:
         first = run(place, "exec", "--json", "first")
         thread = json.loads(first.out.splitlines()[0])["thread_id"]
         compacted = run(place, "exec", "resume", thread, "/compact\nkeep the names\n")
@@ -59,8 +56,7 @@ def test_a_stored_session_is_compacted_on_request(place: Place) -> None:
 
 def test_a_session_that_is_resumed_with_a_smaller_model_is_compacted_by_the_larger(place: Place) -> None:
     script = [[say("one"), completed(tokens(20_000, 10))], [say("the summary")], [say("two")]]
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url, '[models."small"]\ncontext_window = 10000\n')
+    with fake_model(place, *script, top='[models."small"]\ncontext_window = 10000\n') as model:
         run(place, "exec", "first")
         ended = run(place, "exec", "resume", "--last", "-m", "small", "second")
     assert (ended.status, ended.out) == (0, "two\n")
@@ -70,8 +66,7 @@ def test_a_session_that_is_resumed_with_a_smaller_model_is_compacted_by_the_larg
 def test_what_was_said_is_kept_when_the_compaction_before_it_is_killed(place: Place) -> None:
     full = [say("one"), completed(tokens(300_000, 10))]
     script = [full, [hang(60)], [say("the summary")], [say("three")], [say("four")]]
-    with FakeResponses(*script, excuse={"json", "length"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *script, excuse={"json", "length"}) as model:
         run(place, "exec", "first")
         with start(place, "exec", "resume", "--last", "remember the milk") as running:
             model.wait_for(2)
@@ -96,8 +91,7 @@ def test_what_was_said_is_kept_when_the_compaction_before_it_is_killed(place: Pl
 
 def test_what_was_said_is_there_once_after_a_compaction_before_it(place: Place) -> None:
     full = [say("one"), completed(tokens(300_000, 10))]
-    with FakeResponses(full, [say("the summary")], [say("two")], [say("three")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, full, [say("the summary")], [say("two")], [say("three")]) as model:
         run(place, "exec", "first")
         run(place, "exec", "resume", "--last", "remember the milk")
         run(place, "exec", "resume", "--last", "third")
@@ -109,8 +103,7 @@ def test_what_was_said_is_there_once_after_a_compaction_before_it(place: Place) 
 
 
 def test_a_compaction_that_fails_is_a_failed_run(place: Place) -> None:
-    with FakeResponses([say("one")], [say("")], [say("")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("")], [say("")]):
         run(place, "exec", "first")
         ended = run(place, "exec", "resume", "--last", "/compact")
     assert ended.status == 1
@@ -118,15 +111,13 @@ def test_a_compaction_that_fails_is_a_failed_run(place: Place) -> None:
 
 
 def test_the_word_alone_begins_no_compaction_of_nothing(place: Place) -> None:
-    with FakeResponses([say("what is that?")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("what is that?")]):
         ended = run(place, "exec", "/compact")
     assert (ended.status, ended.out) == (0, "what is that?\n")
 
 
 def test_a_summary_prompt_that_cannot_be_read_is_told_at_once(place: Place) -> None:
-    with FakeResponses() as model:
-        place.use_model(model.base_url, 'experimental_compact_prompt_file = "missing.md"')
+    with fake_model(place, top='experimental_compact_prompt_file = "missing.md"'):
         ended = run(place, "exec", "go")
     assert ended.status == 2
     assert "missing.md`: no such file or directory; correct `experimental_compact_prompt_file`" in ended.err

@@ -13,6 +13,7 @@ from tests.support.fake_responses import (
     FakeResponses,
     api_error,
     cut,
+    fake_model,
     hang,
     html,
     raw,
@@ -178,8 +179,7 @@ def test_a_directory_that_was_deleted_under_it_is_one_line(place: Place) -> None
 
 def test_a_fifo_that_nobody_reads_does_not_hold_up_the_end(place: Place) -> None:
     os.mkfifo(place.repo / "fifo")
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = run(place, "exec", "-o", "fifo", "go")
 
     assert (ended.status, ended.stdout) == (1, b"done\n")
@@ -230,8 +230,7 @@ def test_a_server_that_is_not_there_is_given_up_in_time(place: Place) -> None:
 def test_an_answer_that_cannot_be_mended_is_told_at_once(
     place: Place, answer: Any, words: list[str], code: int
 ) -> None:
-    with FakeResponses(answer) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, answer):
         _, final = failed_turn(place, code)
 
     assert [word for word in words if word not in final] == []
@@ -252,8 +251,7 @@ def test_an_answer_that_cannot_be_mended_is_told_at_once(
 def test_a_server_that_always_fails_is_given_up(
     place: Place, answer: Any, limits: dict[str, Any], requests: int, code: int
 ) -> None:
-    with FakeResponses(repeat(answer)) as model:
-        place.use_model(model.base_url, **limits)
+    with fake_model(place, repeat(answer), **limits) as model:
         ended, _ = failed_turn(place, code)
 
     assert len(model.requests) == requests
@@ -262,16 +260,14 @@ def test_a_server_that_always_fails_is_given_up(
 
 @pytest.mark.parametrize("before", [[stall_headers(1000.0)], [raw(b": ping\n\n"), hang(1000.0)]])
 def test_a_silent_server_hits_the_idle_deadline(place: Place, before: list[Any]) -> None:
-    with FakeResponses(before, before) as model:
-        place.use_model(model.base_url, stream_idle_timeout_ms=300, stream_max_retries=1, request_max_retries=1)
+    with fake_model(place, before, before, stream_idle_timeout_ms=300, stream_max_retries=1, request_max_retries=1):
         _, final = failed_turn(place, 74)
 
     assert "0.3 s" in final
 
 
 def test_a_last_message_that_cannot_be_written_is_an_error_and_still_printed(place: Place) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = run(place, "exec", "-o", "/dev/full", "go")
 
     assert (ended.status, ended.stdout) == (1, b"done\n")
@@ -291,8 +287,7 @@ def test_a_last_message_that_cannot_be_written_is_an_error_and_still_printed(pla
     ],
 )
 def test_missing_standard_files_do_not_crash_it(place: Place, redirection: str, codes: set[int], stdout: bytes) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = redirected(place, redirection, "go")
 
     assert ended.status in codes, ended.err
@@ -308,8 +303,7 @@ def test_a_listing_that_cannot_be_written_is_one_line_and_no_bug(place: Place) -
 
 
 def test_no_prompt_and_no_stdin_at_all_is_one_line(place: Place) -> None:
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place):
         ended = redirected(place, "<&-")
 
     assert (ended.status in (1, 2), ended.stdout, len(ended.err.splitlines())) == (True, b"", 1)
@@ -335,8 +329,7 @@ def test_help_and_version_are_on_stdout(place: Place) -> None:
 
 
 def test_a_model_without_a_name_is_refused(place: Place) -> None:
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place):
         ended = run(place, "exec", "-m", "", "go")
 
     assert (ended.status, ended.stdout) == (2, b"")

@@ -11,6 +11,7 @@ from tests.support.fake_responses import (
     completed,
     cut,
     delta,
+    fake_model,
     reset,
     say,
     status,
@@ -29,8 +30,7 @@ def kinds(events: list[dict[str, Any]]) -> list[str]:
 
 def test_a_retry_is_an_error_event_and_the_turn_succeeds(place: Place) -> None:
     spent = completed(tokens(10, 1))
-    with FakeResponses(api_error(503, "busy"), [delta("ha"), cut()], [say("done"), spent]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, api_error(503, "busy"), [delta("ha"), cut()], [say("done"), spent]):
         ended = run(place, "exec", "--json", "go")
 
     assert (ended.status, ended.stderr) == (0, b"")
@@ -81,8 +81,7 @@ def test_a_stream_cut_for_ever_ends_with_one_error_and_can_be_resumed(place: Pla
 
 def test_for_a_person_each_retry_is_a_line_and_the_final_error_is_said_once(place: Place) -> None:
     boom = status(500, {"error": {"message": "boom\x1b[31m"}}, {"x-request-id": "req_1"})
-    with FakeResponses(boom, boom) as model:
-        place.use_model(model.base_url, request_max_retries=1, stream_max_retries=1)
+    with fake_model(place, boom, boom, request_max_retries=1, stream_max_retries=1):
         ended = run(place, "exec", "go")
 
     said = "500 Internal Server Error: boom [31m (request id: req_1)"

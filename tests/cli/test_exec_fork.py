@@ -6,7 +6,16 @@ import threading
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, completed, hang, reasoning, repeat, say, tokens
+from tests.support.fake_responses import (
+    call,
+    completed,
+    fake_model,
+    hang,
+    reasoning,
+    repeat,
+    say,
+    tokens,
+)
 from tests.support.home import Place
 from tests.support.process import run, start
 from tests.support.rollout import read_rollout, recorded_items
@@ -16,8 +25,7 @@ def test_a_fork_goes_on_from_the_end_of_a_turn_and_leaves_the_parent_alone(place
     work = [reasoning("blob"), call("c", "exec_command", {"cmd": "echo hi"})]
     spent = completed(tokens(100, 10))
     script = (work, [say("one"), spent], [say("two"), spent], [say("three"), spent], [say("four"), spent])
-    with FakeResponses(*script, excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *script, excuse={"threads"}) as model:
         run(place, "exec", "a")
         run(place, "exec", "resume", "--last", "b")
         [parent] = place.rollouts()
@@ -42,8 +50,7 @@ def test_a_fork_goes_on_from_the_end_of_a_turn_and_leaves_the_parent_alone(place
 
 @pytest.mark.parametrize("arguments", [["--last"], ["--last", "--all"], ["ID"]])
 def test_without_a_turn_a_fork_takes_everything(place: Place, arguments: list[str]) -> None:
-    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([say("ok")]), excuse={"threads"}) as model:
         run(place, "exec", "a")
         [parent] = place.rollouts()
         words = [parent.stem[-36:] if word == "ID" else word for word in arguments]
@@ -56,14 +63,15 @@ def test_without_a_turn_a_fork_takes_everything(place: Place, arguments: list[st
 def test_a_running_session_can_be_forked_and_its_open_calls_are_closed(place: Place) -> None:
     held = threading.Event()
     work = [call("c", "exec_command", {"cmd": "echo hi"}), hang(held), say("one")]
-    with FakeResponses(work, [say("fork")], [say("parent")], excuse={"threads", "pairs", "order"}) as model:
-        place.use_model(model.base_url)
-        with start(place, "exec", "--json", "a") as running:
-            running.wait_until(lambda it: b'"item.completed"' in it.stdout)
-            [parent] = place.rollouts()
-            forked = run(place, "exec", "fork", parent.stem[-36:], "b")
-            held.set()
-            ended = running.wait()
+    with (
+        fake_model(place, work, [say("fork")], [say("parent")], excuse={"threads", "pairs", "order"}) as model,
+        start(place, "exec", "--json", "a") as running,
+    ):
+        running.wait_until(lambda it: b'"item.completed"' in it.stdout)
+        [parent] = place.rollouts()
+        forked = run(place, "exec", "fork", parent.stem[-36:], "b")
+        held.set()
+        ended = running.wait()
 
     assert [forked.status, ended.status] == [0, 0]
     [fork] = set(place.rollouts()) - {parent}
@@ -86,8 +94,7 @@ def test_a_running_session_can_be_forked_and_its_open_calls_are_closed(place: Pl
     ],
 )
 def test_a_fork_that_makes_no_sense_is_one_line(place: Place, arguments: list[str], status: int, told: str) -> None:
-    with FakeResponses([say("ok")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("ok")]):
         run(place, "exec", "a")
         [parent] = place.rollouts()
         ended = run(place, "exec", *[parent.stem[-36:] if word == "ID" else word for word in arguments])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, custom_call, say
+from tests.support.fake_responses import FakeResponses, call, custom_call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import (
     NO_PUSH,
@@ -55,8 +55,7 @@ def test_exec_does_not_push_against_a_hook(place: Place, cmd: str) -> None:
 
 def test_a_blocked_prompt_is_a_failed_run_that_says_why(place: Place) -> None:
     use_hooks(place, UserPromptSubmit=[entry("echo 'no secrets, please' >&2; exit 2")])
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place) as model:
         ended = run(place, "exec", "the password is swordfish")
 
     assert ended.status == 76
@@ -95,10 +94,9 @@ def test_a_script_that_changes_in_the_session_is_not_run_any_more(place: Place) 
     use_project_hooks(place, PreToolUse=[entry("bash tools/check.sh", "Bash")])
     run(place, "hooks", "trust", "--yes")
     change = {"cmd": "echo 'touch /tmp/out-of-the-sandbox' > tools/check.sh", "login": False}
-    with FakeResponses(
-        [call("c1", "exec_command", change)], [call("c2", "exec_command", {"cmd": "true"})], [say("done")]
+    with fake_model(
+        place, [call("c1", "exec_command", change)], [call("c2", "exec_command", {"cmd": "true"})], [say("done")]
     ) as model:
-        place.use_model(model.base_url)
         ended = run(place, "exec", "-s", "workspace-write", "go")
 
     assert len(model.requests) == 3
@@ -109,8 +107,7 @@ def test_a_script_that_changes_in_the_session_is_not_run_any_more(place: Place) 
 @pytest.mark.parametrize("junk", ["{", "[]", '"hooks"', "\0\1\2", "{" * 100_000, '{"hooks": {"Stop": 5, "Stopp": []}}'])
 def test_a_broken_file_costs_a_warning(place: Place, junk: str) -> None:
     (place.codex_home / "hooks.json").write_text(junk)
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = run(place, "exec", "go")
     assert (ended.status, ended.out) == (0, "done\n")
     assert "hooks.json" in ended.err or junk.startswith('{"hooks"')
@@ -119,8 +116,7 @@ def test_a_broken_file_costs_a_warning(place: Place, junk: str) -> None:
 def test_hooks_that_only_other_programs_run_are_told_once(place: Place) -> None:
     use_hooks(place, Stop=[{"hooks": [{"type": "prompt", "prompt": "is it done?"}]}])
     notice = f"warning: 1 hook of the type `prompt` in `{place.codex_home / 'hooks.json'}` is not run"
-    with FakeResponses([say("one")], [say("two")], excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two")], excuse={"threads"}):
         told_of = [notice in run(place, "exec", "go").err for _ in range(2)]
     assert told_of == [True, False]
     assert notice in run(place, "hooks", "list").err
@@ -129,8 +125,7 @@ def test_hooks_that_only_other_programs_run_are_told_once(place: Place) -> None:
 def test_keys_do_not_reach_a_hook(place: Place) -> None:
     use_hooks(place, Stop=[entry(f"env > {place.home / 'env'}; cat > /dev/null")])
     keyed = place.with_env(OPENAI_API_KEY="sk-123", MY_TOKEN="t", HARMLESS="yes")
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         assert run(keyed, "exec", "go").status == 0
     env = dict(line.split("=", 1) for line in (place.home / "env").read_text().splitlines() if "=" in line)
     assert (env.get("OPENAI_API_KEY"), env.get("MY_TOKEN"), env["HARMLESS"]) == (None, None, "yes")
@@ -139,8 +134,7 @@ def test_keys_do_not_reach_a_hook(place: Place) -> None:
 
 def test_what_a_hook_says_to_the_user_keeps_its_lines(place: Place) -> None:
     use_hooks(place, Stop=[entry(saying({"systemMessage": "two things:\ncodex\n\x1b[31mred\n"}))])
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = run(place, "exec", "go")
     assert "warning: Stop hook: two things:\n  codex\n  ␛[31mred\n" in ended.err
     assert ended.out == "done\n"
@@ -156,10 +150,9 @@ def test_a_plugins_hooks_know_where_their_plugin_is(place: Place) -> None:
         # The same words in both, for a script of each.
         command = {"command": 'bash "${CLAUDE_PLUGIN_ROOT}/say.sh"'}
         (root / "hooks" / "hooks.json").write_text(json.dumps({"hooks": {"SessionStart": [command]}}))
-    with FakeResponses([say("done")]) as model:
-        place.use_model(
-            model.base_url, "".join(f'[plugins."{one}@shop"]\nenabled = true\n' for one in ("neat", "tidy"))
-        )
+    with fake_model(
+        place, [say("done")], top="".join(f'[plugins."{one}@shop"]\nenabled = true\n' for one in ("neat", "tidy"))
+    ) as model:
         assert run(place, "exec", "go").status == 0
     assert [text.split("\n")[1] for text in model.requests[0].texts("developer") if "swept" in text] == [
         "swept by neat",
@@ -187,8 +180,7 @@ def test_a_plugin_is_told_the_names_of_the_program_it_is_for(place: Place, manif
 def test_an_ended_session_waits_for_what_hooks_still_do(place: Place) -> None:
     done = place.home / "done"
     use_hooks(place, SessionEnd=[entry(f"cat > /dev/null; sleep 0.3; touch {done}")])
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         assert run(place, "exec", "go").status == 0
     assert done.exists()
 
@@ -197,12 +189,10 @@ def test_an_interrupt_ends_the_wait_for_what_hooks_still_do(place: Place) -> Non
     begun = place.home / "begun"
     os.mkfifo(begun)
     use_hooks(place, SessionEnd=[entry(f"echo $$ > {begun}; sleep 300")])
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
-        with start(place, "exec", "go") as running:
-            pid = int(begun.read_text())
-            running.send_signal(signal.SIGINT)
-            ended = running.wait()
+    with fake_model(place, [say("done")]), start(place, "exec", "go") as running:
+        pid = int(begun.read_text())
+        running.send_signal(signal.SIGINT)
+        ended = running.wait()
     assert (ended.status, ended.out) == (0, "done\n")
     assert ended.err.splitlines()[-1] == "warning: SessionEnd hooks were stopped"
     assert not is_running(pid)
@@ -212,8 +202,7 @@ def test_nothing_of_a_hook_that_hangs_is_left(place: Place) -> None:
     pids = place.home / "pids"
     script = f"echo $$ >> {pids}; (setsid sh -c 'echo $$ >> {pids}; sleep 300' &) ; sleep 300"
     use_hooks(place, UserPromptSubmit=[entry(script, timeout=1)])
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = run(place, "exec", "go")
     assert (ended.status, ended.out) == (0, "done\n")
     assert "did not end within 1 s and was killed" in ended.err
@@ -230,8 +219,7 @@ def leave(place: Place, command: str, *flags: str, said: str = "", status: int =
     use_hooks(place, PermissionRequest=[entry(noting(place, command), "Bash")])
     outside = place.home / "outside"
     arguments = {"cmd": f"touch {outside}", "sandbox_permissions": "require_escalated", "justification": "to see"}
-    with FakeResponses([call("c1", "exec_command", arguments)], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c1", "exec_command", arguments)], [say("done")]) as model:
         assert run(place, "exec", "-s", "workspace-write", *flags, "go").status == status
     assert model.requests[1].output_of("c1").startswith(said)
     return outside.exists(), [(one["permission_mode"], one["tool_input"]["command"]) for one in told(place)]
@@ -269,8 +257,7 @@ def test_a_project_does_not_have_hooks_give_permission(place: Place) -> None:
 
 def test_hooks_that_give_permission_are_asked_about_nothing_that_runs_without_them(place: Place) -> None:
     use_hooks(place, PermissionRequest=[entry(noting(place))])
-    with FakeResponses([call("c1", "exec_command", {"cmd": "touch made"})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": "touch made"})], [say("done")]):
         assert run(place, "exec", "-s", "workspace-write", "-c", "approval_policy=untrusted", "go").status == 0
     assert (place.repo / "made").exists()
     assert told(place) == []

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.support.fake_responses import FakeResponses, Request, call, repeat, say
+from tests.support.fake_responses import FakeResponses, Request, call, fake_model, repeat, say
 from tests.support.home import Place
 from tests.support.process import run, start
 from tests.support.rollout import read_rollout
@@ -81,10 +81,8 @@ def test_a_file_as_stdin_is_read(place: Place) -> None:
 
 
 def test_an_open_but_silent_pipe_does_not_hold_up_a_prompt(place: Place) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
-        with start(place, "exec", "go", stdin="open") as running:
-            ended = running.wait()
+    with fake_model(place, [say("done")]) as model, start(place, "exec", "go", stdin="open") as running:
+        ended = running.wait()
 
     assert (ended.status, ended.stdout) == (0, b"done\n")
     assert model.requests[0].texts("user")[-1] == "go"
@@ -98,8 +96,7 @@ def test_a_large_prompt_arrives_whole(place: Place) -> None:
 @pytest.mark.parametrize("stdin", [b"", b" \n\t\n"])
 @pytest.mark.parametrize("arguments", [[], ["-"]])
 def test_nothing_on_stdin_is_an_error(place: Place, stdin: bytes, arguments: list[str]) -> None:
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place):
         ended = run(place, "exec", *arguments, stdin=stdin)
 
     assert (ended.status, ended.stdout, len(ended.err.splitlines())) == (2, b"", 1)
@@ -146,14 +143,12 @@ def test_the_output_schema_is_sent_strict(place: Place) -> None:
 def test_an_answer_that_does_not_fit_the_schema_is_asked_for_once_more(place: Place, answer: str, problem: str) -> None:
     path = place.write("schema.json", json.dumps(SCHEMA))
     good = '{"ok": true}'
-    with FakeResponses([say(answer)], [say(good)]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say(answer)], [say(good)]) as model:
         ended = run(place, "exec", "--output-schema", path, "go")
     assert (ended.status, ended.out) == (0, f"{good}\n"), ended.err
     assert problem in model.requests[1].texts("developer")[-1]
 
-    with FakeResponses([say(answer)], [say(answer)]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say(answer)], [say(answer)]) as model:
         ended = run(place, "exec", "--json", "--output-schema", path, "-o", "answer.json", "go")
     assert ended.status == 66
     assert (ended.events[-1]["type"], ended.events[-1]["error"]["code"]) == ("turn.failed", "schema")
@@ -171,8 +166,7 @@ def test_an_answer_that_does_not_fit_the_schema_is_asked_for_once_more(place: Pl
 )
 def test_a_schema_that_is_not_valid_is_refused_before_any_request(place: Place, schema: str, problem: str) -> None:
     path = place.write("schema.json", schema)
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place):
         ended = run(place, "exec", "--output-schema", path, "go")
     assert (ended.status, ended.stdout) == (2, b"")
     assert ended.err.startswith(f"error: the output schema `{path}` is not a valid JSON schema: {problem}")
@@ -180,8 +174,7 @@ def test_a_schema_that_is_not_valid_is_refused_before_any_request(place: Place, 
 
 def test_a_reference_of_the_schema_is_never_fetched(place: Place) -> None:
     path = place.write("schema.json", '{"$ref": "http://127.0.0.1:9/x.json"}')
-    with FakeResponses([say("{}")], [say("{}")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("{}")], [say("{}")]):
         ended = run(place, "exec", "--output-schema", path, "go")
     assert ended.status == 66
     assert "the schema refers to `http://127.0.0.1:9/x.json`, which is not in it" in ended.err
@@ -199,8 +192,7 @@ def test_a_model_can_be_said_to_sum_up_its_thinking_or_not(place: Place, support
 
 
 def test_flags_may_stand_before_the_subcommand(place: Place) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]) as model:
         ended = run(place, "-m", "gpt-5.2", "-c", 'model_reasoning_effort="high"', "exec", "go")
 
     assert ended.status == 0
@@ -247,10 +239,12 @@ def test_extra_directories_become_writable(place: Place) -> None:
     other.mkdir()
     place.configure("")
     write = f"echo x > {extra}/a; echo x > {other}/b; echo x > c"
-    with FakeResponses([call("c", "exec_command", {"cmd": write})], [say("done")]) as model:
-        place.use_model(
-            model.base_url, "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
-        )
+    with fake_model(
+        place,
+        [call("c", "exec_command", {"cmd": write})],
+        [say("done")],
+        top="[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n",
+    ):
         ended = run(place, "exec", "-s", "workspace-write", "--add-dir", extra, "go")
 
     assert ended.status == 0
@@ -260,8 +254,7 @@ def test_extra_directories_become_writable(place: Place) -> None:
 def test_outside_a_repository_only_with_the_flag(place: Place) -> None:
     outside = place.home / "plain"
     outside.mkdir()
-    with FakeResponses(repeat([say("done")]), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([say("done")]), excuse={"threads"}) as model:
         refused = run(place, "exec", "go", cwd=outside)
         allowed = run(place, "exec", "--skip-git-repo-check", "go", cwd=outside)
         trusted = run(place, "exec", "--trust", "go", cwd=outside)
@@ -278,8 +271,7 @@ def test_an_empty_git_directory_is_no_repository(place: Place) -> None:
     outside.mkdir(parents=True)
     # As a sandbox leaves it for a moment where it keeps commands from making one.
     (outside.parent / ".git").mkdir()
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place):
         refused = run(place, "exec", "go", cwd=outside)
 
     assert (refused.status, refused.stdout, len(refused.err.splitlines())) == (1, b"", 1)
@@ -287,8 +279,7 @@ def test_an_empty_git_directory_is_no_repository(place: Place) -> None:
 
 def test_an_ephemeral_session_leaves_nothing_of_itself(place: Place) -> None:
     place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: x\n---\n")
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = run(place, "exec", "--ephemeral", "use $lint")
 
     assert ended.stdout == b"done\n"
@@ -308,8 +299,7 @@ def test_a_session_is_kept_private(place: Place) -> None:
 def test_keys_do_not_reach_commands_nor_any_output(place: Place) -> None:
     secret = "sk-test-0123456789abcdef"
     env = place.with_env(FAKE_KEY=secret, OPENAI_API_KEY=secret, MY_TOKEN="tok-0123456789", HARMLESS="yes")
-    with FakeResponses([call("c", "exec_command", {"cmd": "env"})], [say("done")]) as model:
-        place.use_model(model.base_url, env_key="FAKE_KEY")
+    with fake_model(place, [call("c", "exec_command", {"cmd": "env"})], [say("done")], env_key="FAKE_KEY") as model:
         ended = run(env, "exec", "--json", "-s", "danger-full-access", "go")
     output = model.requests[1].output_of("c")
 
@@ -323,8 +313,7 @@ def test_keys_do_not_reach_commands_nor_any_output(place: Place) -> None:
 
 def test_a_key_in_a_prompt_is_sent_and_not_shown(place: Place) -> None:
     secret = "sk-test-0123456789abcdef"
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, env_key="FAKE_KEY")
+    with fake_model(place, [say("done")], env_key="FAKE_KEY") as model:
         ended = run(place.with_env(FAKE_KEY=secret), "exec", f"is {secret} still good?")
 
     assert model.requests[0].texts("user")[-1] == f"is {secret} still good?"
@@ -344,8 +333,7 @@ def test_the_built_in_provider_takes_its_key_and_url_from_the_environment(place:
 
 @pytest.mark.parametrize("words", ["resume", "--weird", "-h"])
 def test_what_stands_behind_two_dashes_is_a_prompt(place: Place, words: str) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]) as model:
         ended = run(place, "exec", "-s", "read-only", "--", words)
 
     assert (ended.status, ended.stdout) == (0, b"done\n")
@@ -371,8 +359,7 @@ def test_rules_of_any_editor_hold_for_what_a_shell_is_given_to_read(place: Place
     rules = place.codex_home / "rules" / "mine.rules"
     rules.parent.mkdir(mode=0o700)
     rules.write_bytes('\ufeffprefix_rule(\r\n  pattern=["uname"], decision="forbidden",\r\n)\r\n'.encode())
-    with FakeResponses([call("c1", "exec_command", {"cmd": "sh <<END\nuname -s\nEND"})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": "sh <<END\nuname -s\nEND"})], [say("done")]) as model:
         ended = run(place, "exec", "go")
 
     assert "forbidden by a rule of the user" in model.requests[1].output_of("c1")
@@ -387,8 +374,7 @@ def picture(side: int) -> bytes:
 
 def test_a_damaged_picture_is_refused_in_one_line_and_nothing_is_sent(place: Place) -> None:
     place.write("cut.png", picture(100)[:-30])
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place) as model:
         ended = run(place, "exec", "-i", "cut.png", "what is it?")
     assert (ended.status, model.requests) == (2, [])
     [line] = ended.err.splitlines()

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.fake_responses import FakeResponses, api_error, say
+from tests.support.fake_responses import api_error, fake_model, say
 from tests.support.home import Place
 from tests.support.process import run
 
@@ -23,8 +23,7 @@ def told(place: Place, prompt: str, *flags: str | Path, answer: str = "done") ->
     command = json.dumps([sys.executable, "-c", PROGRAM, str(pipe), "own"])
     # Both ends, so that neither side waits for the other to open it.
     descriptor = os.open(pipe, os.O_RDWR)
-    with FakeResponses([say("first"), say(answer)]) as model:
-        place.use_model(model.base_url, f"notify = {command}")
+    with fake_model(place, [say("first"), say(answer)], top=f"notify = {command}"):
         ended = run(place, "exec", "--json", *flags, prompt)
         with os.fdopen(descriptor, "rb") as reader:
             content = b""
@@ -70,8 +69,7 @@ def test_an_answer_of_any_length_is_told(place: Place) -> None:
 
 
 def test_a_program_that_is_not_there_is_a_warning(place: Place) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, 'notify = ["no-such-program", "x"]')
+    with fake_model(place, [say("done")], top='notify = ["no-such-program", "x"]'):
         ended = run(place, "exec", "go")
 
     assert (ended.status, ended.out) == (0, "done\n")
@@ -80,8 +78,7 @@ def test_a_program_that_is_not_there_is_a_warning(place: Place) -> None:
 
 def test_a_failed_turn_is_not_told(place: Place) -> None:
     mark = place.home / "mark"
-    with FakeResponses(api_error(400, "no")) as model:
-        place.use_model(model.base_url, f"notify = {json.dumps(['no-such-program', str(mark)])}")
+    with fake_model(place, api_error(400, "no"), top=f"notify = {json.dumps(['no-such-program', str(mark)])}"):
         ended = run(place, "exec", "go")
 
     assert ended.status == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, say, status
+from tests.support.fake_responses import FakeResponses, fake_model, say, status
 from tests.support.home import Place, make_place
 from tests.support.process import run
 
@@ -102,8 +102,7 @@ def test_the_local_server_is_the_one_that_is_named(place: Place, flags: list[str
 
 
 def test_a_provider_that_fails_is_never_replaced_by_the_offline_model(place: Place) -> None:
-    with FakeResponses(status(403, "no")) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, status(403, "no")):
         ended = run(place, "exec", "what is this repository?")
 
     assert (ended.status, ended.stdout) == (77, b"")

@@ -12,7 +12,6 @@ import pytest
 
 from codex_py import __version__
 from tests.support.fake_responses import (
-    FakeResponses,
     Stream,
     api_error,
     call,
@@ -21,6 +20,7 @@ from tests.support.fake_responses import (
     cut,
     delta,
     failed,
+    fake_model,
     incomplete,
     item,
     reasoning,
@@ -81,8 +81,7 @@ def done(item_id: str, kind: str, text: str) -> dict[str, Any]:
     ["done", "two\nlines\n", "  spaces kept  ", "ünïcode ✓ 👩‍💻", "\x1b]0;title\x07 \x00 raw when piped", "| a |"],
 )
 def test_stdout_is_the_final_message_byte_for_byte(place: Place, text: str) -> None:
-    with FakeResponses([delta("do"), say("first"), say(text)]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [delta("do"), say("first"), say(text)]):
         ended = run(place, "exec", "go")
 
     assert (ended.status, ended.stdout) == (0, text.encode() + b"\n")
@@ -90,8 +89,7 @@ def test_stdout_is_the_final_message_byte_for_byte(place: Place, text: str) -> N
 
 @pytest.mark.parametrize("answer", [[], [say("")], [say(" \n")], [reasoning("blob", "Thinking")]])
 def test_a_turn_without_an_answer_has_failed(place: Place, answer: Any) -> None:
-    with FakeResponses(answer, answer, excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, answer, answer, excuse={"threads"}):
         ended = run(place, "exec", "-o", "answer.txt", "go")
         lines = run(place, "exec", "--json", "go")
 
@@ -107,8 +105,7 @@ def test_a_turn_without_an_answer_has_failed(place: Place, answer: Any) -> None:
 
 def test_a_command_that_still_runs_at_the_end_is_stopped_and_its_item_completed(place: Place) -> None:
     left = call("c1", "exec_command", {"cmd": "echo up; sleep 1000", "yield_time_ms": 250, "login": False})
-    with FakeResponses(*[[left], [say("It runs.")]] * 2, excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *[[left], [say("It runs.")]] * 2, excuse={"threads"}):
         ended = run(place, "exec", "go")
         lines = run(place, "exec", "--json", "go")
 
@@ -133,8 +130,7 @@ def test_the_work_is_told_on_stderr(place: Place) -> None:
         [call("c2", "exec_command", {"cmd": "echo no; exit 3"})],
         [say("It says hi."), completed(tokens(12_000, 345, cached=1_000))],
     )
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url, 'model_reasoning_effort = "low"\nmodel_reasoning_summary = "auto"')
+    with fake_model(place, *script, top='model_reasoning_effort = "low"\nmodel_reasoning_summary = "auto"'):
         ended = run(place, "exec", "what does it say?")
 
     told = re.sub(r"(?m)^(session id:) [0-9a-f-]{36}$", r"\1 ID", ended.err)
@@ -179,10 +175,9 @@ tokens used
 
 def test_a_patch_is_told_with_its_diff_and_a_call_that_failed_with_its_reason(place: Place) -> None:
     odd = call("r", "no_such_tool", {})
-    with FakeResponses(
-        [custom_call("p", "apply_patch", ADD)], [custom_call("q", "apply_patch", WRONG)], [odd], []
+    with fake_model(
+        place, [custom_call("p", "apply_patch", ADD)], [custom_call("q", "apply_patch", WRONG)], [odd], []
     ) as model:
-        place.use_model(model.base_url)
         ended = run(place, "exec", "-s", "workspace-write", "add a file")
 
     assert "apply patch\npatch: completed\n" in ended.err
@@ -199,8 +194,7 @@ def test_terminal_escapes_reach_stderr_only_in_a_visible_form(place: Place) -> N
         [reasoning("b", hostile), say(hostile), call("c", "exec_command", {"cmd": "printf '\\033]0;x\\007'"})],
         [say("fine")],
     )
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *script):
         ended = run(place, "exec", f"hello {hostile}")
 
     assert re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", ended.err) == []
@@ -217,8 +211,7 @@ def test_terminal_escapes_reach_stderr_only_in_a_visible_form(place: Place) -> N
     ],
 )
 def test_colours_follow_the_flag(place: Place, choice: str, environment: dict[str, str], coloured: bool) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = run(place.with_env(**environment), "exec", "--color", choice, "go")
 
     assert (b"\x1b[" in ended.stderr) is coloured
@@ -243,8 +236,7 @@ def test_json_lines_tell_a_whole_turn(place: Place) -> None:
         [call("c3", "no_such_tool", {})],
         [item({"type": "odd_item", "id": "odd"}), say("done"), completed(tokens(1, 1, cached=1, reasoning=1))],
     )
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *script) as model:
         ended = run(place, "exec", "--json", "-s", "workspace-write", "go")
 
     [first, *events] = ended.events
@@ -274,8 +266,7 @@ def test_json_lines_tell_a_whole_turn(place: Place) -> None:
 
 @pytest.mark.parametrize("flags", [[], ["--json"]])
 def test_what_the_model_thinks_can_be_hidden(place: Place, flags: list[str]) -> None:
-    with FakeResponses(repeat([reasoning("B", "a secret thought"), say("done")]), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([reasoning("B", "a secret thought"), say("done")]), excuse={"threads"}):
         shown = run(place, "exec", *flags, "go")
         hidden = run(place, "exec", *flags, "-c", "hide_agent_reasoning=true", "go")
 
@@ -285,8 +276,7 @@ def test_what_the_model_thinks_can_be_hidden(place: Place, flags: list[str]) -> 
 
 
 def test_both_names_of_the_json_flag_are_one(place: Place) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = run(place, "exec", "--experimental-json", "go")
 
     assert ended.events[1:] == [{"type": "turn.started"}, done("item_0", "agent_message", "done"), usage()]
@@ -295,8 +285,7 @@ def test_both_names_of_the_json_flag_are_one(place: Place) -> None:
 def test_json_lines_keep_any_text(place: Place) -> None:
     text = 'line\u2028sep \u0085 \ud83d\ude00 \x1b[31m \x00 \\ " 👩‍💻\n\n'
     text = text.encode("utf-16", "surrogatepass").decode("utf-16")
-    with FakeResponses([say(text)]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say(text)]):
         ended = run(place, "exec", "--json", "go")
 
     assert len(ended.stdout.split(b"\n")) == 5
@@ -304,8 +293,7 @@ def test_json_lines_keep_any_text(place: Place) -> None:
 
 
 def test_a_lone_surrogate_survives_to_the_next_request(place: Place) -> None:
-    with FakeResponses([say("bad \ud800 half"), completed(end_turn=False)], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("bad \ud800 half"), completed(end_turn=False)], [say("done")]) as model:
         ended = run(place, "exec", "--json", "go")
 
     assert ended.status == 0
@@ -313,8 +301,7 @@ def test_a_lone_surrogate_survives_to_the_next_request(place: Place) -> None:
 
 
 def test_json_lines_tell_retries_and_then_the_answer(place: Place) -> None:
-    with FakeResponses(status(503), [say("half"), cut()], failed_once(), [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, status(503), [say("half"), cut()], failed_once(), [say("done")]) as model:
         ended = run(place, "exec", "--json", "go")
 
     kinds = [event["type"] for event in ended.events]
@@ -360,8 +347,7 @@ def failed_once() -> list[dict[str, Any]]:
 def test_a_failed_turn_is_told_once_with_its_code_and_its_status(
     place: Place, answer: Any, said: str, code: str, status: int
 ) -> None:
-    with FakeResponses(answer, answer, excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, answer, answer, excuse={"threads"}):
         ended = run(place, "exec", "--json", "go")
         human = run(place, "exec", "go")
 
@@ -376,8 +362,7 @@ def test_a_failed_turn_is_told_once_with_its_code_and_its_status(
 
 
 def test_end_turn_false_asks_once_more(place: Place) -> None:
-    with FakeResponses([say("wait"), completed(end_turn=False)], [say("done"), completed(end_turn=True)]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("wait"), completed(end_turn=False)], [say("done"), completed(end_turn=True)]) as model:
         ended = run(place, "exec", "go")
 
     assert ended.stdout == b"done\n"
@@ -385,8 +370,7 @@ def test_end_turn_false_asks_once_more(place: Place) -> None:
 
 
 def test_a_model_that_goes_on_without_a_word_is_stopped(place: Place) -> None:
-    with FakeResponses(repeat([completed(end_turn=False)])) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([completed(end_turn=False)])) as model:
         ended = run(place, "exec", "--json", "go")
 
     assert (ended.status, len(model.requests)) == (1, 10)
@@ -396,8 +380,7 @@ def test_a_model_that_goes_on_without_a_word_is_stopped(place: Place) -> None:
 
 @pytest.mark.parametrize("stream", [[say("wait"), completed(end_turn=False)], [call("c", "no_such_tool", {})]])
 def test_a_model_that_goes_on_and_does_nothing_is_stopped(place: Place, stream: Stream) -> None:
-    with FakeResponses(repeat(stream)) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat(stream)) as model:
         ended = run(place, "exec", "--json", "go")
 
     assert (ended.status, len(model.requests)) == (1, 100)
@@ -408,8 +391,7 @@ def test_a_model_that_goes_on_and_does_nothing_is_stopped(place: Place, stream: 
 def test_a_model_that_does_something_now_and_then_goes_on(place: Place) -> None:
     talk: Stream = [say("wait"), completed(end_turn=False)]
     work: Stream = [call("c", "exec_command", {"cmd": "true", "login": False})]
-    with FakeResponses(*[talk] * 60, work, *[talk] * 60, [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *[talk] * 60, work, *[talk] * 60, [say("done")]) as model:
         ended = run(place, "exec", "go")
 
     assert (ended.stdout, len(model.requests)) == (b"done\n", 122)
@@ -417,8 +399,7 @@ def test_a_model_that_does_something_now_and_then_goes_on(place: Place) -> None:
 
 def test_the_last_message_goes_to_a_file_too(place: Place) -> None:
     target = place.home / "last message.txt"
-    with FakeResponses([say("one"), say("the answer\n")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one"), say("the answer\n")]):
         ended = run(place, "exec", "--ephemeral", "-o", target, "go")
 
     assert ended.stdout == b"the answer\n\n"
@@ -429,8 +410,7 @@ def test_the_last_message_goes_to_a_file_too(place: Place) -> None:
 def test_a_failed_turn_leaves_the_old_file_alone(place: Place) -> None:
     target = place.home / "last.txt"
     target.write_text("old")
-    with FakeResponses(api_error(400, "no")) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, api_error(400, "no")):
         ended = run(place, "exec", "--output-last-message", target, "go")
 
     assert (ended.status, target.read_text()) == (1, "old")
@@ -438,8 +418,7 @@ def test_a_failed_turn_leaves_the_old_file_alone(place: Place) -> None:
 
 def test_json_on_a_terminal_has_no_control_characters(place: Place) -> None:
     text = "a\x9b31mb\x9d0;title\x9c"
-    with FakeResponses([say(text)]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say(text)]):
         ended = run(place, "exec", "--json", "go")
     exported = run(place, "sessions", "export", place.rollouts()[0].stem[-36:], "--format", "jsonl")
     for output in (ended, exported):
@@ -449,8 +428,7 @@ def test_json_on_a_terminal_has_no_control_characters(place: Place) -> None:
 
 def test_a_json_line_is_one_line_for_every_reader(place: Place) -> None:
     text = "a\u2028b\u2029c\x85d\\\u2028e"
-    with FakeResponses([say(text)]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say(text)]):
         ended = run(place, "exec", "--json", "go")
 
     # This splits at every character that any Unicode text calls the end of a line, as Node's line reader nearly does.
@@ -463,8 +441,7 @@ def test_parallel_calls_are_answered_in_their_order(place: Place) -> None:
     wait = "until [ -s pid ]; do :; done; while kill -0 $(cat pid) 2>/dev/null; do :; done"
     slow = call("slow", "exec_command", {"cmd": f"{wait}; echo slow"})
     quick = call("quick", "exec_command", {"cmd": "echo $$ > pid.new; mv pid.new pid; echo quick"})
-    with FakeResponses([slow, quick], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [slow, quick], [say("done")]) as model:
         ended = run(place, "exec", "-s", "danger-full-access", "go")
 
     outputs = [one["call_id"] for one in model.requests[1].input if one["type"] == "function_call_output"]
@@ -473,8 +450,7 @@ def test_parallel_calls_are_answered_in_their_order(place: Place) -> None:
 
 def test_two_calls_with_one_id_are_two_items(place: Place) -> None:
     twins = [call("same", "exec_command", {"cmd": f"echo {word}"}) for word in ("one", "two")]
-    with FakeResponses(twins, [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, twins, [say("done")]) as model:
         ended = run(place, "exec", "--json", "-s", "danger-full-access", "go")
 
     outputs = [one["output"].splitlines()[-1] for one in model.requests[1].input if one["type"].endswith("_output")]
@@ -488,8 +464,7 @@ def test_two_calls_with_one_id_are_two_items(place: Place) -> None:
 
 def test_the_skills_of_a_failed_turn_are_told_too(place: Place) -> None:
     path = place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: checks\n---\n")
-    with FakeResponses([failed("context_length_exceeded", "too long")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [failed("context_length_exceeded", "too long")]):
         ended = run(place, "exec", "--json", "use $lint")
     assert ended.events[-1]["type"] == "turn.failed"
     assert ended.events[-1]["skills_used"] == [{"name": "lint", "scope": "repo", "path": str(path), "kind": "explicit"}]

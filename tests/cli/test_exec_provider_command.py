@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, say
+from tests.support.fake_responses import FakeResponses, fake_model, say
 from tests.support.home import Place
 from tests.support.hostile import PlantedPrograms
 from tests.support.process import run
@@ -30,8 +30,7 @@ def test_a_token_command_and_what_it_starts_are_looked_up_elsewhere(place: Place
     planted = PlantedPrograms(place, place.repo / ".venv/bin", ["sh", "cat"])
     token = place.home / "token"
     token.write_text("a-token")
-    with FakeResponses([say("hello")]) as model:
-        place.use_model(model.base_url, auth={"command": "sh", "args": ["-c", f"cat {token}"]})
+    with fake_model(place, [say("hello")], auth={"command": "sh", "args": ["-c", f"cat {token}"]}) as model:
         ended = run(planted.place, "exec", "hi")
     assert (ended.status, ended.out, planted.ran()) == (0, "hello\n", [])
     assert model.requests[0].headers["authorization"] == "Bearer a-token"

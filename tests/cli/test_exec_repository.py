@@ -15,6 +15,7 @@ from tests.support.fake_responses import (
     call,
     completed,
     custom_call,
+    fake_model,
     reasoning,
     say,
     tokens,
@@ -71,8 +72,7 @@ def test_a_failing_test_is_read_mended_and_run_green(shop: Place, through: str) 
         [call("diff", "exec_command", {"cmd": "git diff --stat", "workdir": "shop"})],
         after_green,
     )
-    with FakeResponses(*script) as model:
-        shop.use_model(model.base_url)
+    with fake_model(shop, *script) as model:
         ended = run(shop, "exec", "-s", "workspace-write", "mend the failing test")
 
     assert (ended.status, ended.stdout) == (0, b"The test passes now.\n"), ended.err
@@ -126,8 +126,7 @@ def test_workspace_write_keeps_git_and_the_world_outside_as_they_are(shop: Place
 @pytest.mark.parametrize("answer", [say("done"), api_error(400, "no")], ids=["done", "failed"])
 def test_repositories_that_the_last_command_made_are_told_of_at_the_end(shop: Place, answer: Any) -> None:
     make = "git init -q shop && git init -q new && git -C new config core.fsmonitor ./run"
-    with FakeResponses([call("c1", "exec_command", {"cmd": make})], [answer]) as model:
-        shop.use_model(model.base_url)
+    with fake_model(shop, [call("c1", "exec_command", {"cmd": make})], [answer]):
         ended = run(shop, "exec", "-s", "workspace-write", "make repositories")
     shown = [line for line in ended.err.splitlines() if line.startswith("warning: a command made")]
     assert [line.partition("; it is now")[0] for line in shown] == [
@@ -139,8 +138,7 @@ def test_repositories_that_the_last_command_made_are_told_of_at_the_end(shop: Pl
 
 
 def test_a_flood_is_cut_and_the_turn_goes_on(shop: Place) -> None:
-    with FakeResponses([call("c", "exec_command", {"cmd": "seq 1 3000000"})], [say("done")]) as model:
-        shop.use_model(model.base_url)
+    with fake_model(shop, [call("c", "exec_command", {"cmd": "seq 1 3000000"})], [say("done")]) as model:
         ended = run(shop, "exec", "--json", "go")
 
     output = model.requests[1].output_of("c")
@@ -163,7 +161,6 @@ def test_an_odd_repository_neither_ends_nor_stalls_a_start(place: Place, name: s
     else:
         assert isinstance(content, bytes)
         path.write_bytes((b'[remote "origin"]\n' if name == "config" else b"") + content)
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = run(place, "exec", "hi")
     assert (ended.status, ended.out) == (0, "done\n")

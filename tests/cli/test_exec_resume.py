@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, completed, hang, reasoning, repeat, say, tokens
+from tests.support.fake_responses import (
+    call,
+    completed,
+    fake_model,
+    hang,
+    reasoning,
+    repeat,
+    say,
+    tokens,
+)
 from tests.support.home import GIF, Place
 from tests.support.process import run, start
 from tests.support.rollout import read_rollout, recorded_items
@@ -35,8 +44,7 @@ def session_of(path: Path) -> str:
 )
 def test_options_stand_anywhere_around_resume(place: Place, arguments: list[str]) -> None:
     script = ([reasoning("blob"), say("one"), call("c", "exec_command", {"cmd": "echo hi"})], [say("two")])
-    with FakeResponses(*script, [say("three")]) as model:
-        place.use_model(model.base_url, 'model_reasoning_effort = "low"')
+    with fake_model(place, *script, [say("three")], top='model_reasoning_effort = "low"') as model:
         assert run(place, "exec", "first").status == 0
         [path] = place.rollouts()
         ended = run(place, "exec", *[session_of(path) if word == "ID" else word for word in arguments])
@@ -63,8 +71,7 @@ def test_options_stand_anywhere_around_resume(place: Place, arguments: list[str]
 def test_a_resumed_session_takes_its_prompt_like_a_new_one(
     place: Place, arguments: list[str], stdin: bytes, prompt: str
 ) -> None:
-    with FakeResponses([say("one")], [say("two")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two")]) as model:
         run(place, "exec", "first")
         words = [session_of(place.rollouts()[0]) if word == "ID" else word for word in arguments]
         assert run(place, "exec", "resume", *words, stdin=stdin).stdout == b"two\n"
@@ -75,8 +82,7 @@ def test_a_resumed_session_takes_its_prompt_like_a_new_one(
 def test_usage_counts_the_earlier_runs(place: Place) -> None:
     first = completed(tokens(100, 10, cached=40, reasoning=5, written=7))
     second = completed(tokens(300, 30, cached=100, reasoning=20))
-    with FakeResponses([say("one"), first], [say("two"), second], [say("three"), second]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one"), first], [say("two"), second], [say("three"), second]):
         alone = run(place, "exec", "--json", "first")
         after = run(place, "exec", "resume", "--last", "--json", "next")
         told = run(place, "exec", "resume", "--last", "and then")
@@ -107,8 +113,7 @@ def test_usage_counts_the_earlier_runs(place: Place) -> None:
 
 
 def test_settings_that_changed_are_appended(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two")]) as model:
         run(place, "exec", "first")
         ended = run(place, "exec", "-m", "gpt-5.2", "resume", "--last", "-s", "workspace-write", "next")
 
@@ -124,8 +129,7 @@ def test_settings_that_changed_are_appended(place: Place) -> None:
 def test_the_output_schema_and_an_image_go_with_a_resumed_turn_too(place: Place) -> None:
     schema = place.write("schema.json", '{"type": "object"}')
     place.write("p.gif", GIF)
-    with FakeResponses([say("one")], [say("{}")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("{}")]) as model:
         run(place, "exec", "first")
         ended = run(place, "exec", "resume", "--last", "--output-schema", schema, "-i", "p.gif", "next")
 
@@ -137,8 +141,7 @@ def test_the_output_schema_and_an_image_go_with_a_resumed_turn_too(place: Place)
 def test_last_is_the_newest_of_this_directory(place: Place) -> None:
     elsewhere = place.home / "elsewhere"
     elsewhere.mkdir()
-    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([say("ok")]), excuse={"threads"}) as model:
         run(place, "exec", "here, old")
         run(place, "exec", "here, new")
         run(place, "exec", "--skip-git-repo-check", "elsewhere", cwd=elsewhere)
@@ -153,8 +156,7 @@ def test_last_is_the_newest_of_this_directory(place: Place) -> None:
 
 
 def test_the_newest_is_told_by_what_is_written_and_not_by_the_file_s_age(place: Place) -> None:
-    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([say("ok")]), excuse={"threads"}) as model:
         run(place, "exec", "old")
         [old] = place.rollouts()
         run(place, "exec", "new")
@@ -165,8 +167,7 @@ def test_the_newest_is_told_by_what_is_written_and_not_by_the_file_s_age(place: 
 
 
 def test_a_session_that_is_not_there_is_an_error(place: Place) -> None:
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place):
         endings = [
             run(place, "exec", "resume", UNKNOWN, "go"),
             run(place, "exec", "resume", "--last", "go"),
@@ -189,8 +190,7 @@ def test_resume_without_a_session_is_a_usage_error(place: Place) -> None:
 
 
 def test_damage_in_the_file_does_not_stop_a_resume(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two")]):
         run(place, "exec", "first")
         [path] = place.rollouts()
         lines = path.read_bytes().splitlines(keepends=True)
@@ -204,14 +204,12 @@ def test_damage_in_the_file_does_not_stop_a_resume(place: Place) -> None:
 
 def test_a_second_writer_is_refused_and_the_first_unharmed(place: Place) -> None:
     held = threading.Event()
-    with FakeResponses([hang(held), say("done")]) as model:
-        place.use_model(model.base_url)
-        with start(place, "exec", "first") as running:
-            model.wait_for(1)
-            [path] = place.rollouts()
-            refused = run(place, "exec", "resume", session_of(path), "me too")
-            held.set()
-            ended = running.wait()
+    with fake_model(place, [hang(held), say("done")]) as model, start(place, "exec", "first") as running:
+        model.wait_for(1)
+        [path] = place.rollouts()
+        refused = run(place, "exec", "resume", session_of(path), "me too")
+        held.set()
+        ended = running.wait()
 
     assert (refused.status, refused.stdout, len(refused.err.splitlines())) == (1, b"", 1)
     assert "already has an active writer" in refused.err
@@ -221,8 +219,7 @@ def test_a_second_writer_is_refused_and_the_first_unharmed(place: Place) -> None
 
 def test_the_file_holds_the_history_exactly_as_it_was_sent(place: Place) -> None:
     script = ([reasoning("blob", "s"), say("one ✓"), call("c", "exec_command", {"cmd": "echo hi"})], [say("two")])
-    with FakeResponses(*script) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *script) as model:
         run(place, "exec", "first")
 
     [path] = place.rollouts()

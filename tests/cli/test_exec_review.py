@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, say
+from tests.support.fake_responses import fake_model, say
 from tests.support.home import MODEL, Place
 from tests.support.hostile import PlantedPrograms, hostile_repository
 from tests.support.process import run
@@ -15,8 +15,7 @@ from tests.support.process import run
 def asked(place: Place, *arguments: str, top: str = "") -> tuple[str, str, str]:
     """The prompt, the model and the permissions of the review, of a repository with a new file."""
     place.write("new.py", "x = 1\n")
-    with FakeResponses([say("[P1] it breaks")]) as model:
-        place.use_model(model.base_url, top)
+    with fake_model(place, [say("[P1] it breaks")], top=top) as model:
         ended = run(place, *arguments)
     assert (ended.status, ended.out) == (0, "[P1] it breaks\n")
     [request] = model.requests
@@ -49,8 +48,7 @@ def test_the_flags_say_what_is_reviewed(place: Place, flags: list[str], about: s
     ],
 )
 def test_without_changes_nobody_is_asked(place: Place, flags: list[str], said: str) -> None:
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place) as model:
         ended = run(place, "exec", "review", *flags)
     assert (ended.status, ended.out, ended.err) == (0, "", said + "\n")
     assert (model.requests, place.rollouts()) == ([], [])
@@ -90,8 +88,7 @@ def test_a_trusted_project_is_only_read_too(place: Place) -> None:
     ],
 )
 def test_what_cannot_be_reviewed_is_refused(place: Place, arguments: list[str], status: int, said: str) -> None:
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place):
         ended = run(place, "exec", *arguments)
     assert (ended.status, ended.out) == (status, "")
     assert said in ended.err

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, hang, say
+from tests.support.fake_responses import FakeResponses, call, fake_model, hang, say
 from tests.support.home import Place
 from tests.support.process import run, start
 
@@ -37,8 +37,7 @@ def test_everything_of_a_session_is_in_its_directory(place: Place, tmp_path: Pat
 def test_where_the_session_was_is_nowhere_but_in_its_conversation(place: Place, tmp_path: Path) -> None:
     kept, new = tmp_path / "kept", tmp_path / "new"
     command = ("--session-id", "job", "--artifacts")
-    with FakeResponses([call("c1", "exec_command", {"cmd": "echo 1 > made"})], [say("done")]) as model:
-        place.use_model(model.base_url, FULL_ACCESS)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": "echo 1 > made"})], [say("done")], top=FULL_ACCESS):
         run(place, "exec", "--session-dir", kept, *command, tmp_path / "a", "do it")
         names = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file() and holds(path, tmp_path)}
         assert {name.partition("/")[0] for name in names} == {"sessions"}
@@ -58,8 +57,7 @@ def test_a_copied_directory_goes_on_in_another_place(place: Place, tmp_path: Pat
     )
     command = ("--session-id", "job", "--artifacts", tmp_path / "out", "do it")
     steps = [[call(f"c{n}", "exec_command", {"cmd": f"echo {n} > file{n}"})] for n in (1, 2)]
-    with FakeResponses(steps[0], [hang(threading.Event())], steps[1], [say("done")]) as model:
-        place.use_model(model.base_url, FULL_ACCESS)
+    with fake_model(place, steps[0], [hang(threading.Event())], steps[1], [say("done")], top=FULL_ACCESS) as model:
         with start(place, "exec", "--session-dir", tmp_path / "a", *command) as running:
             model.wait_for(2)
             os.kill(running.pid, signal.SIGKILL)
@@ -78,8 +76,7 @@ def test_a_copied_directory_goes_on_in_another_place(place: Place, tmp_path: Pat
 
 
 def test_the_newest_session_is_found_by_its_old_directory(place: Place, tmp_path: Path) -> None:
-    with FakeResponses([say("one")], [say("two")], [say("three")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two")], [say("three")]) as model:
         run(place, "exec", "--session-dir", tmp_path / "a", "first")
         new = tmp_path / "new"
         shutil.move(place.repo, new)
@@ -93,8 +90,7 @@ def test_commands_neither_read_nor_write_the_session_directory(place: Place, tmp
     # Outside of what the sandbox makes writable.
     with TemporaryDirectory(dir="/var/tmp") as kept:
         command = f"cat {kept}/sessions/*/*/*/*; ls {kept}; echo x > {kept}/x"
-        with FakeResponses([call("c1", "exec_command", {"cmd": command})], [say("done")]) as model:
-            place.use_model(model.base_url)
+        with fake_model(place, [call("c1", "exec_command", {"cmd": command})], [say("done")]) as model:
             ended = run(place, "exec", "-s", "workspace-write", "--session-dir", kept, "look at the secret sauce")
         assert (ended.status, "sauce" in model.requests[1].output_of("c1")) == (0, False)
         assert not (Path(kept) / "x").exists()

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, api_error, call, hang, say
+from tests.support.fake_responses import api_error, call, fake_model, hang, say
 from tests.support.home import Place
 from tests.support.process import run, start
 
@@ -24,8 +24,7 @@ def texts_of_user(request: object) -> list[str]:
 
 
 def test_a_repeated_command_prints_the_stored_answer_without_a_request(place: Place) -> None:
-    with FakeResponses([say("forty-two")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("forty-two")]) as model:
         first = run(place, "exec", "--session-id", "task-1", "what is it?")
         second = run(place, "exec", "--session-id", "task-1", "what is it?")
         lines = run(place, "exec", "--session-id", "task-1", "--json", "what is it?", "-o", "answer.txt")
@@ -45,8 +44,7 @@ def test_a_repeated_command_prints_the_stored_answer_without_a_request(place: Pl
 
 
 def test_another_prompt_goes_on_in_the_session_and_both_answers_stay_stored(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")], [say("three")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two")], [say("three")]) as model:
         assert run(place, "exec", "--session-id", "s", "first").out == "one\n"
         assert run(place, "exec", "--session-id", "s", "second").out == "two\n"
         assert run(place, "exec", "--session-id", "s", "first").out == "one\n"
@@ -59,8 +57,7 @@ def test_another_prompt_goes_on_in_the_session_and_both_answers_stay_stored(plac
 
 def test_a_killed_run_goes_on_where_it_stopped(place: Place) -> None:
     step = [call("c1", "exec_command", {"cmd": "echo 1 >> steps"})]
-    with FakeResponses(step, [hang(threading.Event())], [say("done")]) as model:
-        place.use_model(model.base_url, FULL_ACCESS)
+    with fake_model(place, step, [hang(threading.Event())], [say("done")], top=FULL_ACCESS) as model:
         with start(place, "exec", "--session-id", "job", "do it") as running:
             model.wait_for(2)
             os.kill(running.pid, signal.SIGKILL)
@@ -77,21 +74,21 @@ def test_a_killed_run_goes_on_where_it_stopped(place: Place) -> None:
 
 
 def test_a_failed_run_goes_on_too(place: Place) -> None:
-    with FakeResponses(api_error(400, "no"), [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, api_error(400, "no"), [say("done")]) as model:
         assert run(place, "exec", "--session-id", "job", "do it").status == 1
         assert run(place, "exec", "--session-id", "job", "do it").out == "done\n"
         assert texts_of_user(model.requests[1])[0] == "do it"
 
 
 def test_the_second_of_two_runs_at_once_says_so(place: Place) -> None:
-    with FakeResponses([hang(threading.Event())]) as model:
-        place.use_model(model.base_url)
-        with start(place, "exec", "--session-id", "busy", "wait") as running:
-            model.wait_for(1)
-            second = run(place, "exec", "--session-id", "busy", "--artifacts", "out", "wait")
-            running.send_signal(signal.SIGINT)
-            assert running.wait().status == 130
+    with (
+        fake_model(place, [hang(threading.Event())]) as model,
+        start(place, "exec", "--session-id", "busy", "wait") as running,
+    ):
+        model.wait_for(1)
+        second = run(place, "exec", "--session-id", "busy", "--artifacts", "out", "wait")
+        running.send_signal(signal.SIGINT)
+        assert running.wait().status == 130
     assert (second.status, second.out) == (79, "")
     assert second.err.startswith("error: session `busy` is in use by another run; ")
     # They belong to the run that has the session.
@@ -100,8 +97,7 @@ def test_the_second_of_two_runs_at_once_says_so(place: Place) -> None:
 
 def test_a_uuid_names_the_session_itself_and_resume_finds_the_others_by_their_name(place: Place) -> None:
     thread = "0199A213-81C0-7800-8AA1-BBAB2A035A53"
-    with FakeResponses([say("one")], [say("two")], [say("three")], excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two")], [say("three")], excuse={"threads"}):
         run(place, "exec", "--session-id", thread, "first")
         run(place, "exec", "--session-id", "by.name-1", "second")
         assert run(place, "exec", "resume", "by.name-1", "more").out == "three\n"

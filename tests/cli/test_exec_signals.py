@@ -15,7 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, delta, hang, headers, say, stall_headers, status
+from tests.support.fake_responses import (
+    FakeResponses,
+    call,
+    delta,
+    fake_model,
+    hang,
+    headers,
+    say,
+    stall_headers,
+    status,
+)
 from tests.support.home import Place
 from tests.support.process import TIMEOUT, Running, run, start
 from tests.support.rollout import read_rollout, recorded_events, recorded_items
@@ -56,12 +66,10 @@ def test_a_signal_during_the_stream(place: Place, number: signal.Signals, code: 
         "text": [delta("half an ans"), hang(never)],
         "item": [say("half"), hang(never)],
     }
-    with FakeResponses(script[before]) as model:
-        place.use_model(model.base_url)
-        with start(place, "exec", "go") as running:
-            model.wait_for(1)
-            running.send_signal(number)
-            ended = running.wait()
+    with fake_model(place, script[before]) as model, start(place, "exec", "go") as running:
+        model.wait_for(1)
+        running.send_signal(number)
+        ended = running.wait()
 
     assert (ended.status, ended.stdout) == (code, b"")
     assert not ended.has_traceback
@@ -78,8 +86,7 @@ def test_a_signal_during_a_command_kills_it_and_answers_the_call(
 ) -> None:
     line = Line(place.repo / "line")
     script = call("c1", "exec_command", {"cmd": line.command()})
-    with FakeResponses([script], [say("back again")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [script], [say("back again")]) as model:
         with start(place, "exec", "--json", "-s", sandbox, "go") as running:
             line.wait_for_begin()
             running.send_signal(number)
@@ -103,8 +110,7 @@ def test_outputs_stay_in_order_when_only_the_second_call_had_ended(place: Place)
     line = Line(place.repo / "line")
     first = call("c1", "exec_command", {"cmd": line.command()})
     second = call("c2", "exec_command", {"cmd": "echo quick"})
-    with FakeResponses([first, second], [say("back")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [first, second], [say("back")]) as model:
         with start(place, "exec", "--json", "-s", "danger-full-access", "go") as running:
             line.wait_for_begin()
             running.wait_until(lambda one: b"quick\\n" in one.stdout)
@@ -119,12 +125,10 @@ def test_outputs_stay_in_order_when_only_the_second_call_had_ended(place: Place)
 
 
 def test_a_signal_during_the_back_off(place: Place) -> None:
-    with FakeResponses(status(503, "busy", {"retry-after": "500"})) as model:
-        place.use_model(model.base_url)
-        with start(place, "exec", "go") as running:
-            running.wait_until(lambda one: b"Reconnecting" in one.stderr)
-            running.send_signal(signal.SIGINT)
-            ended = running.wait()
+    with fake_model(place, status(503, "busy", {"retry-after": "500"})), start(place, "exec", "go") as running:
+        running.wait_until(lambda one: b"Reconnecting" in one.stderr)
+        running.send_signal(signal.SIGINT)
+        ended = running.wait()
 
     assert ended.status == 130
 
@@ -141,12 +145,10 @@ def test_a_signal_while_waiting_for_the_network(place: Place) -> None:
 
 
 def test_a_signal_while_stdin_is_read(place: Place) -> None:
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
-        with start(place, "exec", "-", stdin="open") as running:
-            feed_and_wait(running, b"half a prompt")
-            running.send_signal(signal.SIGINT)
-            ended = running.wait()
+    with fake_model(place), start(place, "exec", "-", stdin="open") as running:
+        feed_and_wait(running, b"half a prompt")
+        running.send_signal(signal.SIGINT)
+        ended = running.wait()
 
     assert (ended.status, ended.stdout) == (130, b"")
     assert not ended.has_traceback
@@ -167,8 +169,7 @@ def feed_and_wait(running: Running, content: bytes) -> None:
 def test_a_kill_at_a_command_loses_nothing_that_had_ended(place: Place) -> None:
     line = Line(place.repo / "line")
     script = [say("I try."), call("c1", "exec_command", {"cmd": "echo one"})]
-    with FakeResponses(script, [call("c2", "exec_command", {"cmd": line.command()})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, script, [call("c2", "exec_command", {"cmd": line.command()})], [say("done")]) as model:
         with start(place, "exec", "-s", "workspace-write", "go") as running:
             line.wait_for_begin()
             running.send_signal(signal.SIGKILL)
@@ -188,8 +189,7 @@ def test_a_closed_stdout_ends_quietly_and_keeps_the_session(place: Place, flags:
     reader, writer = os.pipe()
     os.close(reader)
     # With --json the first line may stop it, before anything is asked.
-    with FakeResponses([say("done")], excuse={"unplayed"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")], excuse={"unplayed"}):
         try:
             with start(place, "exec", *flags, "go", stdout=writer) as running:
                 ended = running.wait()
@@ -216,8 +216,7 @@ def test_an_answer_that_cannot_be_written_is_told(place: Place, flags: list[str]
 
 def test_the_turn_state_is_echoed_within_the_turn(place: Place) -> None:
     first = [headers({"x-codex-turn-state": "state-1"}), call("c", "exec_command", {"cmd": "true"})]
-    with FakeResponses(first, [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, first, [say("done")]) as model:
         assert run(place, "exec", "go").status == 0
 
     assert [request.headers.get("x-codex-turn-state") for request in model.requests] == [None, "state-1"]
@@ -238,13 +237,11 @@ def test_a_reader_that_stands_still_does_not_hold_up_the_end(
     place: Place, flags: list[str], number: signal.Signals, code: int
 ) -> None:
     read_end, write_end = os.pipe()
-    with FakeResponses([say("x" * 1_000_000)]) as model:
-        place.use_model(model.base_url)
-        with start(place, "exec", *flags, "go", stdout=write_end) as running:
-            os.close(write_end)
-            wait_until_full(read_end)
-            running.send_signal(number)
-            ended = running.wait()
+    with fake_model(place, [say("x" * 1_000_000)]), start(place, "exec", *flags, "go", stdout=write_end) as running:
+        os.close(write_end)
+        wait_until_full(read_end)
+        running.send_signal(number)
+        ended = running.wait()
     os.close(read_end)
 
     assert ended.status == code

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import no_namespaces
 from tests.support.bodies import developer, injected, said, skill_list, user, whole_body
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, Running, run
 from tests.support.skills import NO_BUNDLED, add_skill, own_root, repo_root, root_of_known_length, skill_text
@@ -29,10 +29,13 @@ def test_what_is_wrong_with_skills_and_mentions_is_told_in_lines_and_the_turn_go
     need = "dependencies:\n  tools:\n    - {type: env_var, value: DEPLOY_TOKEN, description: deploys}\n"
     deploy = add_skill(root, "deploy", skill_text("deploy", "x", more=need))
     message = "$LINT $bad $lint $deploy"
-    with FakeResponses([say("done")], [say("done")], excuse={"threads"}) as model:
-        place.use_model(
-            model.base_url, f'{FULL_ACCESS}[skills]\nmax_context_tokens = 114\nroots = ["{root}"]\n{NO_BUNDLED}'
-        )
+    with fake_model(
+        place,
+        [say("done")],
+        [say("done")],
+        excuse={"threads"},
+        top=f'{FULL_ACCESS}[skills]\nmax_context_tokens = 114\nroots = ["{root}"]\n{NO_BUNDLED}',
+    ) as model:
         human = run(place, "exec", message)
         script = run(place, "exec", "--json", message)
     # 114 tokens without 10 for the other skill.
@@ -65,8 +68,7 @@ def test_what_is_wrong_with_skills_and_mentions_is_told_in_lines_and_the_turn_go
 
 def test_what_a_skill_applied_is_in_the_events_and_on_the_screen(place: Place) -> None:
     path = add_skill(repo_root(place), "lint", skill_text("lint", more="model: gpt-5.1-codex-mini\neffort: high\n"))
-    with FakeResponses([say("done")], [say("done")], excuse={"threads"}) as model:
-        place.use_model(model.base_url, NO_BUNDLED)
+    with fake_model(place, [say("done")], [say("done")], excuse={"threads"}, top=NO_BUNDLED):
         script = run(place, "exec", "--json", "$lint")
         human = run(place, "exec", "$lint")
     applied = {"model": "gpt-5.1-codex-mini", "effort": "high"}
@@ -78,8 +80,7 @@ def test_what_a_skill_applied_is_in_the_events_and_on_the_screen(place: Place) -
 
 def test_a_session_that_goes_on_is_told_of_new_skills_and_the_user_of_new_faults(place: Place) -> None:
     lint = add_skill(repo_root(place), "lint")
-    with FakeResponses([say("one")], [say("two")]) as model:
-        place.use_model(model.base_url, f"{FULL_ACCESS}{NO_BUNDLED}")
+    with fake_model(place, [say("one")], [say("two")], top=f"{FULL_ACCESS}{NO_BUNDLED}") as model:
         first = run(place, "exec", "hi")
         fmt = add_skill(own_root(place), "fmt")
         twin = add_skill(own_root(place) / "more", "lint")
@@ -97,8 +98,7 @@ def test_a_session_that_goes_on_is_told_of_new_skills_and_the_user_of_new_faults
 def test_rules_of_the_command_line_and_skills_used_by_the_way(place: Place) -> None:
     lint, fmt = add_skill(repo_root(place), "lint"), add_skill(own_root(place), "fmt")
     read = call("c1", "exec_command", {"cmd": f"cat {lint} {fmt}"})
-    with FakeResponses([read], [say("done")]) as model:
-        place.use_model(model.base_url, f"{FULL_ACCESS}{NO_BUNDLED}")
+    with fake_model(place, [read], [say("done")], top=f"{FULL_ACCESS}{NO_BUNDLED}") as model:
         ended = run(place, "exec", "--json", "-c", 'skills.config=[{name="fmt",enabled=false}]', "go")
     last = model.requests[-1]
     expected = [user("go"), read["item"], last.output_item("c1")]
@@ -114,8 +114,7 @@ LANDLOCK_ONLY = ("-c", "sandbox.allow_partial=true")
 def test_skill_creator_makes_a_skill_when_the_user_allows_it(place: Place, flags: tuple[str, ...]) -> None:
     create = f"python3 {place.codex_home}/skills/.system/skill-creator/scripts/{NEW_SKILL}; echo x > .agents/other"
     answers = ([call("c1", "exec_command", {"cmd": create})], [say("done")], [say("seen")])
-    with FakeResponses(*answers, excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *answers, excuse={"threads"}) as model:
         ended = run(place, "exec", "-s", "workspace-write", *flags, "use $skill-creator for release notes")
         run(place, "exec", "hi")
     assert ended.status == 0
@@ -134,8 +133,7 @@ def test_patches_may_write_skills_when_the_user_allows_it(place: Place, flags: t
         call(name, "apply_patch", {"input": f"*** Begin Patch\n*** Add File: .agents/{name}\n+x\n*** End Patch"})
         for name in names
     ]
-    with FakeResponses(calls, [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, calls, [say("done")]) as model:
         run(place, "exec", "-s", "workspace-write", *flags, "go")
     written, *refused = [model.requests[1].output_of(name) for name in names]
     assert (place.repo / ".agents/skills/new/SKILL.md").exists() is bool(flags)
@@ -145,8 +143,7 @@ def test_patches_may_write_skills_when_the_user_allows_it(place: Place, flags: t
 
 def test_skills_are_made_writable_by_the_flag_where_only_landlock_works(place: Place) -> None:
     make = "mkdir -p .agents/skills/new && echo x > .agents/skills/new/SKILL.md"
-    with FakeResponses([call("c1", "exec_command", {"cmd": make})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": make})], [say("done")]):
         arguments = ("exec", "-s", "workspace-write", "--allow-skills", *LANDLOCK_ONLY, "go")
         argv = [sys.executable, no_namespaces.__file__, COMMAND, *arguments]
         with Running(argv, env=place.env, cwd=place.repo) as running:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.support.fake_issuer import FakeIssuer, make_tokens
-from tests.support.fake_responses import FakeResponses, Request, Stream, api_error, call, repeat, say
+from tests.support.fake_responses import FakeResponses, Request, Stream, api_error, call, fake_model, repeat, say
 from tests.support.home import Place
 from tests.support.logins import read_login, save_login, stored_login
 from tests.support.process import run
@@ -32,8 +32,7 @@ def test_fifty_processes_with_one_expired_login_renew_it_once(place: Place) -> N
             is_new = bearer(request) == issuer.given[-1]["access_token"] and len(issuer.given) == 2
             return [say("done")] if is_new else [api_error(401, "expired")]
 
-        with FakeResponses(repeat(answer), excuse={"threads"}) as model:
-            place.use_model(model.base_url, requires_openai_auth=True)
+        with fake_model(place, repeat(answer), excuse={"threads"}, requires_openai_auth=True) as model:
             with ThreadPoolExecutor(PROCESSES) as threads:
                 ends = list(threads.map(lambda n: run(place, "exec", "--session-id", f"s{n}", "go"), range(PROCESSES)))
             assert len(model.requests) == PROCESSES
@@ -58,8 +57,7 @@ def test_a_token_comes_from_a_file_that_another_program_renews(place: Place, tmp
         renew("second-token-0002\n")
         return [call("c1", "exec_command", {"cmd": "true"})]
 
-    with FakeResponses(first, [say("done")]) as model:
-        place.use_model(model.base_url, auth={"file": str(file)})
+    with fake_model(place, first, [say("done")], auth={"file": str(file)}) as model:
         ended = run(place, "exec", "go")
     assert (ended.status, [bearer(request) for request in model.requests]) == (
         0,
@@ -75,12 +73,10 @@ def test_a_refused_token_is_read_again_and_a_refused_new_one_is_auth(place: Plac
         file.write_text("new-token-0002")
         return [api_error(401, "expired")]
 
-    with FakeResponses(refuse, [say("done")]) as model:
-        place.use_model(model.base_url, auth={"file": str(file)})
+    with fake_model(place, refuse, [say("done")], auth={"file": str(file)}) as model:
         assert run(place, "exec", "go").status == 0
         assert bearer(model.requests[1]) == "new-token-0002"
-    with FakeResponses([api_error(401, "no")]) as model:
-        place.use_model(model.base_url, auth={"file": str(file)})
+    with fake_model(place, [api_error(401, "no")], auth={"file": str(file)}) as model:
         ended = run(place, "exec", "--json", "go")
     assert (ended.status, ended.events[-1]["error"]["code"]) == (77, "auth")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import no_namespaces
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, Finished, Running
 
@@ -42,8 +42,7 @@ def run_in_container(place: Place, kind: str, *arguments: str) -> Finished:
 
 def test_a_run_in_which_no_command_could_run_has_failed_and_says_once_what_to_do(place: Place, kind: str) -> None:
     calls = [call(name, "exec_command", {"cmd": f"echo {name}", "login": False}) for name in ("c1", "c2")]
-    with FakeResponses([calls[0]], [calls[1]], [say("I could run nothing")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [calls[0]], [calls[1]], [say("I could run nothing")]) as model:
         ended = run_in_container(place, kind, "exec", "go")
 
     assert (ended.status, ended.stdout) == (70, b"")
@@ -52,8 +51,7 @@ def test_a_run_in_which_no_command_could_run_has_failed_and_says_once_what_to_do
 
 
 def test_the_json_lines_end_with_the_failure(place: Place, kind: str) -> None:
-    with FakeResponses([call("c1", "exec_command", {"cmd": "ls"})], [say("no")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": "ls"})], [say("no")]):
         ended = run_in_container(place, kind, "exec", "--json", "go")
 
     assert ended.status == 70
@@ -75,8 +73,7 @@ def test_the_json_lines_end_with_the_failure(place: Place, kind: str) -> None:
     ],
 )
 def test_each_of_the_next_steps_runs_commands(place: Place, kind: str, flags: list[str]) -> None:
-    with FakeResponses([call("c1", "exec_command", {"cmd": "echo ran", "login": False})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": "echo ran", "login": False})], [say("done")]) as model:
         ended = run_in_container(place, kind, "exec", *flags, "go")
 
     assert (ended.status, ended.out) == (0, "done\n"), ended.err
@@ -84,8 +81,7 @@ def test_each_of_the_next_steps_runs_commands(place: Place, kind: str, flags: li
 
 
 def test_a_turn_that_needs_no_command_is_not_concerned(place: Place, kind: str) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         ended = run_in_container(place, kind, "exec", "go")
     assert (ended.status, ended.out) == (0, "done\n")
     assert "sandbox is" not in ended.err
@@ -96,8 +92,7 @@ def test_a_command_that_a_rule_lets_run_counts_and_the_missing_sandbox_is_a_warn
     rules.mkdir()
     (rules / "own.rules").write_text('prefix_rule(pattern=["echo"], decision="allow")\n')
     calls = [call("c1", "exec_command", {"cmd": "echo ran"}), call("c2", "exec_command", {"cmd": "touch x"})]
-    with FakeResponses(calls, [say("half done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, calls, [say("half done")]):
         ended = run_in_container(place, "partial", "exec", "go")
 
     assert (ended.status, ended.out) == (0, "half done\n"), ended.err

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, repeat, say
+from tests.support.fake_responses import fake_model, repeat, say
 from tests.support.home import Place
 from tests.support.process import run
 from tests.support.skills import add_skill, skill_text
@@ -18,8 +18,7 @@ YEAR_3000 = 32_503_680_000
 @pytest.mark.parametrize("year", ["3000", "9999", "0001"])
 def test_dates_of_another_age_stop_nothing(place: Place, year: str) -> None:
     add_skill(place.repo / ".agents/skills", "lint", skill_text("lint"))
-    with FakeResponses(repeat([say("done")]), excuse={"prefix", "threads", "replay"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([say("done")]), excuse={"prefix", "threads", "replay"}):
         assert run(place, "exec", "first").status == 0
         [path] = place.rollouts()
         dated = path.parents[3] / year / "01/01" / re.sub(r"rollout-\d+", f"rollout-{year}", path.name)

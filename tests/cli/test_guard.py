@@ -12,11 +12,11 @@ import pytest
 from codex_py.protocol import events
 from codex_py.protocol.ops import AnswerQuestion
 from codex_py.protocol.questions import ApprovalQuestion
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks
 from tests.support.process import run
-from tests.support.session import watched_session
+from tests.support.session import scripted_session
 
 # Temporary directories hold the home of these tests, which no user's do.
 OVERRIDES = ("sandbox_workspace_write.exclude_slash_tmp=true", "sandbox_workspace_write.exclude_tmpdir_env_var=true")
@@ -164,8 +164,7 @@ def calls(commands: Sequence[str]) -> list[list[Any]]:
 def run_in_exec(place: Place, commands: Sequence[str], sandbox: str, *more: str) -> dict[str, str]:
     """The refusals of `exec`; empty for what it ran."""
     flags = [flag for override in (*OVERRIDES, *more) for flag in ("-c", override)]
-    with FakeResponses(*calls(commands), [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *calls(commands), [say("done")]) as model:
         ended = run(place, "exec", "-s", sandbox, *flags, "go")
     assert not ended.has_traceback
     outputs = [model.requests[-1].output_of(f"c{number}") for number in range(len(commands))]
@@ -176,19 +175,24 @@ def run_in_exec(place: Place, commands: Sequence[str], sandbox: str, *more: str)
 async def run_in_session(place: Place, commands: Sequence[str], sandbox: str) -> dict[str, str]:
     """The question of a session about each command, answered with no; empty where none was asked."""
     asked = dict.fromkeys(commands, "")
-    with FakeResponses(*calls(commands), [say("done")]) as model:
-        async with watched_session(
-            place, model, sandbox=sandbox, approval="on-request", can_ask=True, overrides=OVERRIDES
-        ) as watched:
+    async with scripted_session(
+        place,
+        *calls(commands),
+        [say("done")],
+        sandbox=sandbox,
+        approval="on-request",
+        can_ask=True,
+        overrides=OVERRIDES,
+    ) as (_, watched):
 
-            def refuse(event: events.Event) -> None:
-                if isinstance(event, events.QuestionRaised) and isinstance(event.question, ApprovalQuestion):
-                    asked[commands[int(event.question.call_id[1:])]] = event.question.reason
-                    answer = watched.session.submit(AnswerQuestion(event.question.id, None))
-                    watched.tasks.append(asyncio.ensure_future(answer))
+        def refuse(event: events.Event) -> None:
+            if isinstance(event, events.QuestionRaised) and isinstance(event.question, ApprovalQuestion):
+                asked[commands[int(event.question.call_id[1:])]] = event.question.reason
+                answer = watched.session.submit(AnswerQuestion(event.question.id, None))
+                watched.tasks.append(asyncio.ensure_future(answer))
 
-            watched.session.subscribe(refuse)
-            assert isinstance(await watched.say("go"), events.TurnCompleted)
+        watched.session.subscribe(refuse)
+        assert isinstance(await watched.say("go"), events.TurnCompleted)
     return asked
 
 
@@ -221,8 +225,7 @@ def test_exec_refuses_to_publish_where_the_network_is_on(guarded: Place) -> None
 
 
 def test_the_status_and_the_last_line_name_what_allows_it(guarded: Place) -> None:
-    with FakeResponses(*calls(["git clean -fdx"]), [say("done")]) as model:
-        guarded.use_model(model.base_url)
+    with fake_model(guarded, *calls(["git clean -fdx"]), [say("done")]):
         ended = run(guarded, "exec", "-s", "workspace-write", "-c", "approval_policy=on-request", "go")
     assert ended.status == 73
     assert "`-s danger-full-access`" in ended.err.splitlines()[-1]

@@ -11,7 +11,7 @@ from codex_py.hooks.schema import HOOK_EVENTS
 from tests.support.acp import acp, choose
 from tests.support.agents import spawn, wait
 from tests.support.app_client import app_server, deciding
-from tests.support.fake_responses import FakeResponses, Request, call, repeat, say
+from tests.support.fake_responses import Request, call, fake_model, repeat, say
 from tests.support.home import Place
 from tests.support.hooks import entry, noting, told, use_hooks
 from tests.support.process import run
@@ -71,8 +71,7 @@ def in_acp(place: Place) -> None:
 def test_every_event_fires(place: Place, front_end: Callable[[Place], None]) -> None:
     place.write(".agents/skills/alpha/SKILL.md", "---\nname: alpha\ndescription: does alpha\n---\nBODY\n")
     use_hooks(place, **{event: [entry(noting(place))] for event in HOOK_EVENTS})
-    with FakeResponses(one_after_the_other(), excuse={"threads"}) as model:
-        place.use_model(model.base_url, SETTINGS)
+    with fake_model(place, one_after_the_other(), excuse={"threads"}, top=SETTINGS):
         front_end(place)
 
     heard = {one["hook_event_name"] for one in told(place)}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.test_exec_without_sandbox import run_in_container
 from tests.cli.test_mcp_held import BACKENDS
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import FakeResponses, call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import entry, listed_hooks, use_hooks, use_project_hooks
 from tests.support.process import COMMAND, Finished, Running, run
@@ -18,8 +18,7 @@ from tests.support.process import COMMAND, Finished, Running, run
 def work(place: Place, *cmds: str, sandbox: str = "workspace-write", top: str = "") -> tuple[Finished, list[str]]:
     """A run of commands, and what the model read of each."""
     calls = [[call(f"c{n}", "exec_command", {"cmd": cmd, "login": False})] for n, cmd in enumerate(cmds)]
-    with FakeResponses(*calls, [say("done")]) as model:
-        place.use_model(model.base_url, top)
+    with fake_model(place, *calls, [say("done")], top=top) as model:
         ended = run(place, "exec", "-s", sandbox, "go")
     return ended, [model.requests[-1].output_of(f"c{n}") for n in range(len(cmds))]
 
@@ -215,8 +214,7 @@ def test_the_failure_of_a_hook_is_a_no_where_it_is_set_to(place: Place, failure:
 
 def test_a_prompt_does_not_pass_a_guard_that_fails(place: Place) -> None:
     use_hooks(place, UserPromptSubmit=[entry("exit 7", fail_closed=True)])
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place) as model:
         ended = run(place, "exec", "go")
     assert (ended.status, model.requests) == (76, [])
     assert "a hook that must not fail (`fail_closed`) failed with exit code 7" in ended.err
@@ -243,8 +241,7 @@ def test_a_guard_that_is_written_wrongly_stops_the_start(
     place: Place, event: str, more: dict[str, Any], reason: str
 ) -> None:
     use_hooks(place, **{event: [{"command": "true", "fail_closed": True, **more}]})
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place) as model:
         ended = run(place, "exec", "go")
     assert (ended.status, model.requests) == (1, [])
     assert reason in ended.err
@@ -286,8 +283,7 @@ def test_on_landlock_alone_a_project_s_hook_is_held_or_not_run(place: Place) -> 
     use_project_hooks(place, UserPromptSubmit=[entry("sh check.sh")])
     assert run(place, "hooks", "trust", "--yes").status == 0
     for partial in (False, True):
-        with FakeResponses([say("done")]) as model:
-            place.use_model(model.base_url, narrow(place))
+        with fake_model(place, [say("done")], top=narrow(place)):
             accept = ["-c", f"sandbox.allow_partial={str(partial).lower()}"]
             ended = run_in_container(place, "partial", "exec", "-s", "workspace-write", *accept, "go")
         assert ended.status == 0

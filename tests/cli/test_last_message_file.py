@@ -7,15 +7,14 @@ import subprocess
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import FakeResponses, call, fake_model, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, Finished, run
 
 
 def answer_after(place: Place, cmd: str, target: str) -> Finished:
     """A run with `-o` in which the model's command comes before the last message."""
-    with FakeResponses([call("c", "exec_command", {"cmd": cmd, "login": False})], [say("the answer")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c", "exec_command", {"cmd": cmd, "login": False})], [say("the answer")]):
         return run(place, "exec", "-s", "workspace-write", "-o", target, "go")
 
 

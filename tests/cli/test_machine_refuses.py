@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.drills.disk import can_mount
-from tests.support.fake_responses import FakeResponses, say
+from tests.support.fake_responses import fake_model, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, run
 
@@ -51,8 +51,7 @@ def test_the_status_is_true_where_stderr_takes_nothing(place: Place, arguments: 
 
 
 def test_a_resumed_session_that_cannot_be_saved_says_so(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two", id="msg_2")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two", id="msg_2")]):
         assert run(place, "exec", "first").status == 0
         status, err = on_read_only_home(place, "exec", "resume", "--last", "again")
     assert status == 0
@@ -109,8 +108,7 @@ def test_a_read_only_disk_is_named(place: Place) -> None:
     "env", [{}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}], ids=["utf-8", "c"]
 )
 def test_the_prompt_is_utf_8_whatever_the_locale(place: Place, env: dict[str, str]) -> None:
-    with FakeResponses([say("one")], [say("two")], excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("one")], [say("two")], excuse={"threads"}) as model:
         status, err = in_shell(place.with_env(**env), 'exec "$@"', "exec", "größer")
         assert (status, "warning" in err) == (0, False)
         status, err = in_shell(place.with_env(**env), r"""exec "$@" $'gr\xf6\xdfer'""", "exec")

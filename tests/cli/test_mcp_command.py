@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.mcp_servers import learn, odd, odd_words, server, tool_names
 from tests.support.process import run
@@ -128,8 +128,7 @@ def test_a_server_is_tried_out(place: Place) -> None:
 
 
 def test_exec_calls_a_known_server_and_prints_the_published_lines(place: Place) -> None:
-    with FakeResponses([call("c", "mcp__s__reads", {"text": "x"})], [say("done")]) as model:
-        place.use_model(model.base_url, odd("s", "good"))
+    with fake_model(place, [call("c", "mcp__s__reads", {"text": "x"})], [say("done")], top=odd("s", "good")) as model:
         learn(place, "s")
         ended = run(place, "exec", "--json", "go")
     assert ended.status == 0
@@ -152,16 +151,14 @@ def test_exec_calls_a_known_server_and_prints_the_published_lines(place: Place) 
 
 
 def test_exec_says_once_that_a_server_is_dead(place: Place) -> None:
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, odd("s", "crash"))
+    with fake_model(place, [say("done")], top=odd("s", "crash")):
         ended = run(place, "exec", "go")
     assert ended.status == 0
     assert ended.err.count("the MCP server `s` is not available") == 1
 
 
 def test_a_required_server_that_is_dead_ends_exec_before_it_begins(place: Place) -> None:
-    with FakeResponses() as model:
-        place.use_model(model.base_url, odd("s", "crash", required=True))
+    with fake_model(place, top=odd("s", "crash", required=True)):
         ended = run(place, "exec", "go")
     assert ended.status == 1
     assert "the MCP server `s` is not available" in ended.err
@@ -200,8 +197,7 @@ def test_exec_installs_what_a_skill_needs_when_it_is_told_to(place: Place, tmp_p
     (directory / "agents/openai.yaml").write_text(
         f"dependencies:\n  tools:\n    - {{type: mcp, value: odd, transport: stdio, command: '{line}'}}\n"
     )
-    with FakeResponses([call("c", "mcp__odd__reads", {})], [say("done")]) as model:
-        place.use_model(model.base_url, "# kept\n")
+    with fake_model(place, [call("c", "mcp__odd__reads", {})], [say("done")], top="# kept\n") as model:
         ended = run(place, "exec", "--install-dependencies", "$helper go")
     assert ended.status == 0
     assert "mcp__odd__reads" in tool_names(model.requests[0].body)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import no_namespaces
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import FakeResponses, call, fake_model, say
 from tests.support.home import Place, toml_value
 from tests.support.mcp_servers import odd_words, server
 from tests.support.plugins import add_server, enabled, install, make_plugin, write
@@ -267,8 +267,7 @@ def test_a_server_of_a_plugin_runs_in_the_sandbox_when_the_user_says_so(
     table = f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\ndefault_tools_approval_mode = "approve"\n'
     seen_with: dict[str, str] = {}
     for sandbox in ("session", "network", "outside"):
-        with FakeResponses([call("c", "mcp__theirs__plain", {"text": "hello"})], [say("done")]) as model:
-            place.use_model(model.base_url)
+        with fake_model(place, [call("c", "mcp__theirs__plain", {"text": "hello"})], [say("done")]) as model:
             config = place.codex_home / "config.toml"
             more = settings(place, partial=bool(wrapper)) + table + f'sandbox = "{sandbox}"\n'
             config.write_text(config.read_text() + more)

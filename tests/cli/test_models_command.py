@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.fake_issuer import FakeIssuer
-from tests.support.fake_responses import FakeResponses, completed, say, status, tokens
+from tests.support.fake_responses import FakeResponses, completed, fake_model, say, status, tokens
 from tests.support.home import Place
 from tests.support.logins import save_login, stored_login
 from tests.support.process import run
@@ -85,8 +85,7 @@ def test_ollama_tells_more_in_its_own_words(place: Place) -> None:
     ],
 )
 def test_models_that_cannot_be_listed_are_one_line(place: Place, arguments: list[str], message: str) -> None:
-    with FakeResponses() as model:
-        place.use_model(model.base_url)
+    with fake_model(place):
         ended = run(place, "models", *arguments)
 
     assert ended.status in (1, 2)
@@ -98,8 +97,7 @@ def test_models_that_cannot_be_listed_are_one_line(place: Place, arguments: list
     ["[]", '{"data": null}', '{"data": 7}', '{"data": [7, {}, {"id": 3}, {"id": ""}]}', '{"models": {"a": 1}}'],
 )
 def test_a_list_without_models_is_an_empty_one(place: Place, content: str) -> None:
-    with FakeResponses(get={"/v1/models": status(200, content)}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, get={"/v1/models": status(200, content)}):
         ended = run(place, "models")
 
     assert (ended.status, ended.out) == (0, "")
@@ -109,8 +107,7 @@ def test_a_list_without_models_is_an_empty_one(place: Place, content: str) -> No
 @pytest.mark.parametrize("content", ["", "{}", "<html>a router</html>", '"models"'])
 def test_an_answer_that_is_no_list_is_told_from_an_empty_one(place: Place, content: str) -> None:
     page = status(200, content)
-    with FakeResponses([say("fine")], get={"/v1/models": page, "/api/tags": page}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("fine")], get={"/v1/models": page, "/api/tags": page}) as model:
         listed = run(place, "models")
         asked = run(place.with_env(CODEX_OSS_BASE_URL=model.base_url), "exec", "--oss", "hi")
 
@@ -226,8 +223,7 @@ def test_newer_prices_are_fetched_and_used_and_a_bad_answer_changes_nothing(plac
         "/error": status(500, "sorry"),
     }
     usage = completed(tokens(1000, 100))
-    with FakeResponses([say("done"), usage], get=answers) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done"), usage], get=answers) as model:
         address = model.base_url.removesuffix("/v1")
         updated = run(place, "models", "--update", "--from", f"{address}/good")
         table = (place.codex_home / "prices.jsonl").read_bytes()
@@ -272,8 +268,7 @@ def test_a_catalogue_file_makes_a_model_known(place: Place) -> None:
 )
 def test_a_catalogue_that_is_none_is_refused(place: Place, content: str, reason: str) -> None:
     catalog = place.write("models.json", content)
-    with FakeResponses() as model:
-        place.use_model(model.base_url, f'model_catalog_json = "{catalog}"')
+    with fake_model(place, top=f'model_catalog_json = "{catalog}"'):
         ended = run(place, "exec", "go")
 
     assert ended.status == 2

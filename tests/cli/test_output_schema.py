@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, Request, api_error, repeat, say
+from tests.support.fake_responses import Request, api_error, fake_model, repeat, say
 from tests.support.home import Place
 from tests.support.process import run
 
@@ -96,8 +96,7 @@ def test_a_schema_is_sent_in_a_form_that_the_server_takes(
             return api_error(400, f"Invalid schema for response_format 'codex_output_schema': {found[0]}")
         return [say(json.dumps(value))]
 
-    with FakeResponses(repeat(play)) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat(play)) as model:
         path = place.write("schema.json", json.dumps(schema))
         ended = run(place, "exec", "--output-schema", path, "go")
     assert (ended.status, json.loads(ended.out or "null")) == (0, value), ended.err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks
 from tests.support.mcp_servers import odd_words, tool_names
@@ -37,8 +37,7 @@ def root(place: Place, tmp_path: Path) -> Path:
 def use(place: Place) -> tuple[Finished, tuple[bool, bool, bool]]:
     """A run, and whether it had the skill, the server and the hook of the plugin."""
     (place.repo / "hooked").unlink(missing_ok=True)
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, "")
+    with fake_model(place, [say("done")], top="") as model:
         config = place.codex_home / "config.toml"
         config.write_text(f'{config.read_text()}{NO_BUNDLED}[plugins."{ID}"]\nenabled = true\n')
         ended = run(place, "exec", "go")
@@ -160,8 +159,7 @@ def test_a_hook_of_a_plugin_that_changes_during_the_session_is_not_run_any_more(
     calls = [[call(f"c{n}", "exec_command", {"cmd": "true", "login": False})] for n in range(2)]
     # A hook of the user's changes the plugin: no command in the sandbox could.
     use_hooks(place, PostToolUse=[entry(f"echo 'echo more >> counted' >> {changed}", "Bash")])
-    with FakeResponses(*calls, [say("done")]) as model:
-        place.use_model(model.base_url, "")
+    with fake_model(place, *calls, [say("done")], top=""):
         config = place.codex_home / "config.toml"
         config.write_text(f'{config.read_text()}{NO_BUNDLED}[plugins."{ID}"]\nenabled = true\n')
         ended = run(place, "exec", "go")

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.support.fake_issuer import FakeIssuer
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import FakeResponses, call, fake_model, say
 from tests.support.home import Place
 from tests.support.hostile import PlantedPrograms
 from tests.support.mcp_servers import odd_words, server
@@ -33,8 +33,7 @@ def test_a_server_that_commands_may_write_is_named_and_not_started(place: Place,
 def test_a_server_and_what_it_starts_are_looked_up_elsewhere(place: Place) -> None:
     planted = PlantedPrograms(place, place.repo / ".venv/bin", ["sh", "env", "true"])
     line = f"true; exec {shlex.join(odd_words('good', 'tools=plain'))}"
-    with FakeResponses([call("c", "mcp__mine__plain", {"text": "hello"})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c", "mcp__mine__plain", {"text": "hello"})], [say("done")]) as model:
         table = server("mine", command="sh", args=["-c", line], default_tools_approval_mode="approve")
         place.configure((place.codex_home / "config.toml").read_text() + table)
         ended = run(planted.place, "exec", "hi")

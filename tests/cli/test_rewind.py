@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, custom_call, repeat, say
+from tests.support.fake_responses import FakeResponses, call, custom_call, fake_model, repeat, say
 from tests.support.home import Place
 from tests.support.hostile import hostile_repository
 from tests.support.process import COMMAND, Finished, run
@@ -47,8 +47,7 @@ def shell(command: str) -> list[Any]:
 
 def turn(place: Place, *answers: list[Any], resumes: bool = False, arguments: tuple[str, ...] = WRITES) -> Finished:
     """One run of `exec` in which the model gives these answers, and says `done` at last."""
-    with FakeResponses(*answers, [say("done")], excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *answers, [say("done")], excuse={"threads"}):
         words = ("resume", "--last") if resumes else ()
         ended = run(place, "exec", *words, *(() if resumes else arguments), *_sandbox(resumes), "go on")
     assert ended.status == 0, ended.err
@@ -165,8 +164,7 @@ def test_the_conversation_goes_back_too_and_the_model_sees_it(place: Place) -> N
     rewind(place, 2)
     assert session.read_bytes().startswith(whole)
     assert not (place.repo / "two.txt").exists()
-    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([say("ok")]), excuse={"threads"}) as model:
         run(place, "exec", "resume", "--last", "a third way")
         shown = run(place, "sessions", "show", session.stem[-36:]).out
         run(place, "exec", "fork", session.stem[-36:], "fork")
@@ -183,8 +181,7 @@ def test_undoing_a_rewind_brings_the_conversation_back(place: Place) -> None:
     rewind(place, 1)
     assert not (place.repo / "one.txt").exists()
     rewind(place, "latest")
-    with FakeResponses([say("ok")], excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("ok")], excuse={"threads"}) as model:
         run(place, "exec", "resume", "--last", "more")
     assert [text for text in model.requests[0].texts("user") if not text.startswith("<")] == ["go on", "go on", "more"]
     assert (place.repo / "two.txt").read_text() == "two\n"
@@ -606,8 +603,7 @@ def test_a_store_that_goes_away_in_the_middle_of_a_turn(place: Place, is_pruned:
                 shutil.rmtree(objects)
         return [say("done")]
 
-    with FakeResponses(shell("echo one > a.txt"), remove) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, shell("echo one > a.txt"), remove):
         ended = run(place, "exec", *WRITES, "go on")
     assert (ended.status, ended.out) == (0, "done\n"), ended.err
     if is_pruned:
@@ -637,8 +633,7 @@ def test_a_file_that_could_not_be_stored_is_left_alone_and_named(
     big = place.repo / "big.bin"
     big.write_bytes(content)
     big.chmod(0o644)
-    with FakeResponses(shell(command), [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, shell(command), [say("done")]):
         line = 'ulimit -f 1024; exec "$0" "$@"'
         words = ["/bin/bash", "-c", line, COMMAND, "exec", *WRITES, "go on"]
         ended = subprocess.run(words, env=place.env, cwd=place.repo, capture_output=True, text=True, check=False)

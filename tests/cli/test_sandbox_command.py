@@ -14,7 +14,7 @@ import pytest
 
 from codex_py.sandbox.linux import BACKENDS, BackendName
 from codex_py.sandbox.placeholders import Placeholders
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, Finished, run, start
 
@@ -272,8 +272,7 @@ def test_a_directory_that_is_too_large_to_look_through_is_named(place: Place) ->
     for number in range(200):
         for below in range(100):
             (place.repo / f"{number}" / f"{below}").mkdir(parents=True)
-    with FakeResponses(*([call(f"c{n}", "exec_command", {"cmd": "true"})] for n in range(2)), [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *([call(f"c{n}", "exec_command", {"cmd": "true"})] for n in range(2)), [say("done")]):
         ended = run(place, "exec", "-s", "workspace-write", "go")
     assert ended.err.count("has more than 20,000 directories") == 1
     assert run(place, "sandbox", "-s", "workspace-write", "--", "true").err.count("has more than 20,000") == 1
@@ -302,8 +301,7 @@ def test_what_a_killed_session_left_goes_with_the_next_command_anywhere(place: P
 def test_the_working_directory_changes_once_a_session_and_not_with_each_command(place: Place) -> None:
     before = sorted(path.name for path in place.repo.iterdir())
     calls = [[call(f"c{n}", "exec_command", {"cmd": "ls -a; stat -c %z .", "login": False})] for n in range(3)]
-    with FakeResponses(*calls, [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *calls, [say("done")]) as model:
         assert run(place, "exec", "-s", "workspace-write", "go").status == 0
     outputs = {model.requests[-1].output_of(f"c{n}").partition("Output:")[2] for n in range(3)}
     assert len(outputs) == 1 and ".vscode" in outputs.pop()
@@ -379,8 +377,7 @@ def test_exec_runs_nothing_where_only_a_part_can_be_held(place: Place) -> None:
     calls = [call("c1", "exec_command", {"cmd": "echo ran", "login": False})]
 
     def told(*flags: str) -> str:
-        with FakeResponses(calls, [say("done")]) as model:
-            place.use_model(model.base_url, 'sandbox_mode = "workspace-write"')
+        with fake_model(place, calls, [say("done")], top='sandbox_mode = "workspace-write"') as model:
             outer = ["-s", "workspace-write", "--add-dir", str(place.home), "-c", NETWORK, "-c", READABLE]
             ended = run(place, "sandbox", *outer, "--", COMMAND, "exec", "--ephemeral", *flags, "work")
             assert ended.status == (0 if flags else 70), ended.err

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from codex_py.text.compression import pack
-from tests.support.fake_responses import FakeResponses, call, custom_call, repeat, say
+from tests.support.fake_responses import call, custom_call, fake_model, repeat, say
 from tests.support.home import Place
 from tests.support.process import run
 
@@ -39,8 +39,7 @@ def talk(place: Place) -> str:
         [say("**done** <script>alert(1)</script> ![x](https://example.com/x.png)")],
         [say("the second answer")],
     )
-    with FakeResponses(*answers, excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *answers, excuse={"threads"}):
         assert run(place, "exec", "-s", "workspace-write", "find the flux capacitor").status == 0
         assert run(place, "exec", "resume", "--last", "and then?").status == 0
     [path] = place.rollouts()
@@ -95,8 +94,7 @@ def test_a_secret_is_no_secret_less_where_a_text_is_cut(place: Place, form: str)
     path = json.dumps({"path": "x" * 270 + f" {KEY}"})
     printed = "echo " + "x" * 19_980 + f" {KEY}"
     answers = ([call("a", "view_image", json.loads(path)), call("b", "exec_command", {"cmd": printed})], [say("done")])
-    with FakeResponses(*answers, excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *answers, excuse={"threads"}):
         assert run(place, "exec", "-s", "workspace-write", "x" * 60 + f" {KEY}").status == 0
     [stored] = place.rollouts()
     assert KEY[:9] not in export(place, stored.stem[-36:], "--format", form)
@@ -147,8 +145,7 @@ def test_an_export_is_a_session_again(place: Place, name: str) -> None:
     first = json.loads(run(place, "sessions", "show", session, "--json").out)
     assert shown["cwd"] == str(other)
     assert [item["turn"] for item in shown["items"]] == [item["turn"] for item in first["items"]]
-    with FakeResponses(repeat([say("ok")]), excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([say("ok")]), excuse={"threads"}) as model:
         assert run(place, "exec", "-C", str(other), "--skip-git-repo-check", "resume", new, "more").status == 0
     said = [text for text in model.requests[0].texts("user") if not text.startswith("<")]
     assert said == ["find the flux capacitor", "and then?", "more"]
@@ -248,8 +245,7 @@ def test_a_rollout_of_codex_is_taken_with_its_paths_mapped(place: Place, is_comp
         {"history_sequence": 3, "root": str(place.repo)}
     ]
     assert not any(word in stored for word in ("approval_policy", "danger-full-access", "thread_settings_applied"))
-    with FakeResponses([say("ok")], excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("ok")], excuse={"threads"}) as model:
         assert run(place, "exec", "resume", records[0]["payload"]["id"], "more").status == 0
     said = [text for text in model.requests[0].texts("user") if not text.startswith("<")]
     assert said == [f"see {place.repo}/a.py, {OLD}2", "more"]
@@ -367,8 +363,7 @@ def test_words_are_found_in_what_was_said_and_done(place: Place, words: str, whe
     ],
 )
 def test_odd_words_are_found(place: Place, words: str) -> None:
-    with FakeResponses([say("done")], excuse={"threads"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")], excuse={"threads"}):
         prompt = 'Straße GROSS a "quoted" word back\\slash .* (un[closed 日本語 ÉMIGRÉ 🎉 -l'
         assert run(place, "exec", prompt).status == 0
     [hit] = json.loads(run(place, "sessions", "search", "--json", "--", words).out)

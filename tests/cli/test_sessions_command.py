@@ -12,7 +12,7 @@ import pytest
 
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.rollout.format import compacted_payload, encode_line
-from tests.support.fake_responses import FakeResponses, call, completed, reasoning, repeat, say, tokens
+from tests.support.fake_responses import call, completed, fake_model, reasoning, repeat, say, tokens
 from tests.support.home import Place
 from tests.support.process import Running, run
 from tests.unit.rollout_builders import written
@@ -27,8 +27,7 @@ def id_of(path: Path) -> str:
 
 def test_a_real_session_is_listed_and_shown(place: Place) -> None:
     work = [reasoning("blob", "a thought"), call("c", "exec_command", {"cmd": "echo h\x1bi; exit 3"})]
-    with FakeResponses(work, [say("all \x1b[31mdone"), completed(tokens(100, 10))]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, work, [say("all \x1b[31mdone"), completed(tokens(100, 10))]):
         run(place, "exec", "look \x07around")
     [path] = place.rollouts()
     listed = run(place, "sessions", "list")
@@ -88,8 +87,7 @@ def test_an_empty_list_says_where_it_looked(place: Place) -> None:
 
 def test_a_session_can_be_named_put_away_and_brought_back(place: Place) -> None:
     path = session(place.codex_home, "a", cwd=str(place.repo))
-    with FakeResponses(repeat([say("ok")])) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, repeat([say("ok")])) as model:
         assert run(place, "rename", id_of(path), "login  page").status == 0
         assert run(place, "exec", "resume", "login page", "more").status == 0
         assert run(place, "sessions", "archive", "login page").err == f"archived session `{id_of(path)}`\n"
@@ -220,8 +218,7 @@ def test_sessions_that_were_not_written_for_long_expire_where_that_is_set(place:
     """By the time of the file; not one that a newer fork reads, and none of a project's choosing."""
     old, new = (session(place.codex_home, name, cwd=str(place.repo)) for name in ("old", "new"))
     os.utime(old, (0, 0))
-    with FakeResponses(*[[say("hi")]] * 2, excuse={"threads", "unplayed"}) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *[[say("hi")]] * 2, excuse={"threads", "unplayed"}) as model:
         place.write(".codex/config.toml", "[sessions]\nkeep_days = 1\n")
         run(place, *command)
         assert old.exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, Request, call, say
+from tests.support.fake_responses import Request, call, fake_model, say
 from tests.support.home import Place
 from tests.support.process import Finished, run
 from tests.support.skill_sources import records_of, skill_files, usable, user_root, write_files
@@ -18,8 +18,7 @@ INSTALLER = Path(__file__).parents[2] / "skills/skill-installer"
 def follow(place: Place, *commands: str, options: tuple[str, ...] = ()) -> tuple[Finished, list[Request]]:
     """A run with the skill, in which the model runs these commands."""
     calls = [[call(f"c{n}", "exec_command", {"cmd": cmd, "login": False})] for n, cmd in enumerate(commands)]
-    with FakeResponses(*calls, [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, *calls, [say("done")]) as model:
         ended = run(place, "exec", *options, "use $skill-installer to install spell")
     return ended, model.requests
 

@@ -12,7 +12,7 @@ import pytest
 
 from codex_py.programs import ProbeResults
 from codex_py.sandbox.linux import find_bwrap
-from tests.support.fake_responses import FakeResponses, say
+from tests.support.fake_responses import fake_model, say
 from tests.support.home import Place
 from tests.support.machine import need
 from tests.support.process import COMMAND, Finished, Running
@@ -48,8 +48,7 @@ def run_with(bwrap: str, etc: Path, place: Place, *arguments: str) -> Finished:
 
 def test_skills_of_the_administrator_are_listed_and_mentionable(place: Place, etc: Path, bwrap: str) -> None:
     path = "/etc/codex/skills/rollout/SKILL.md"
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, "[skills.bundled]\nenabled = false\n")
+    with fake_model(place, [say("done")], top="[skills.bundled]\nenabled = false\n") as model:
         ended = run_with(bwrap, etc, place, "exec", "use $rollout")
     assert ended.status == 0, ended.err
     assert f"- rollout: Roll a release out. (file: {path})" in model.requests[0].texts("developer")[0]

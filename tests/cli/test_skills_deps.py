@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, say
+from tests.support.fake_responses import fake_model, say
 from tests.support.home import Place
 from tests.support.mcp_servers import odd_words
 from tests.support.process import run
@@ -32,8 +32,7 @@ def odd_need(name: str, mode: str = "good") -> str:
 
 def use_skill(place: Place, name: str, top: str = "", *flags: str) -> str:
     """Name a skill in a session; what was said on stderr."""
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, f"{top}{NO_BUNDLED}{MINE}")
+    with fake_model(place, [say("done")], top=f"{top}{NO_BUNDLED}{MINE}"):
         ended = run(place, "exec", *flags, f"use ${name}")
         assert ended.status == 0, ended.err
     return ended.err

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.services.plugin_fetch import MAX_FILE_BYTES
-from tests.support.fake_responses import FakeResponses, say
+from tests.support.fake_responses import fake_model, say
 from tests.support.home import Place
 from tests.support.process import run
 from tests.support.skill_sources import (
@@ -161,8 +161,7 @@ def test_the_user_may_edit_a_skill_and_is_told_once(user: Place, tmp_path: Path)
         file.write("And once more.\n")
     warnings: list[bool] = []
     for _ in range(2):
-        with FakeResponses([say("done")]) as model:
-            user.use_model(model.base_url, NO_BUNDLED)
+        with fake_model(user, [say("done")], top=NO_BUNDLED) as model:
             ended = run(user, "exec", "use $spell")
         assert ended.status == 0, ended.err
         assert "And once more." in json.dumps(model.requests[0].body)
@@ -237,8 +236,7 @@ def test_lint_names_a_skill_that_is_held_back(user: Place, tmp_path: Path) -> No
 def test_a_session_warns_of_a_skill_that_is_held_back_and_does_not_use_it(user: Place, tmp_path: Path) -> None:
     install(user, repository(user, tmp_path / "source"))
     (user_root(user) / "spell/scripts/more.sh").write_text("echo\n")
-    with FakeResponses([say("done")]) as model:
-        user.use_model(model.base_url, NO_BUNDLED)
+    with fake_model(user, [say("done")], top=NO_BUNDLED) as model:
         ended = run(user, "exec", "use $spell")
     assert "held back" in ended.err
     assert "Read it twice" not in json.dumps(model.requests[0].body)

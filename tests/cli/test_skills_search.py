@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.process import run
 from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, skill_text
@@ -107,8 +107,7 @@ def test_of_skills_that_fit_alike_the_used_one_comes_first(place: Place, skills:
     for name in ("harbour-a", "harbour-b"):
         add_skill(own_root(place), name, skill_text(name, "Look after ships."))
     assert [found["skill"] for found in listed(place, "search", "ships")] == ["harbour-a", "harbour-b"]
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, NO_BUNDLED)
+    with fake_model(place, [say("done")], top=NO_BUNDLED):
         assert run(place, "exec", "use $harbour-b").status == 0
     assert [found["skill"] for found in listed(place, "search", "ships")] == ["harbour-b", "harbour-a"]
 
@@ -262,8 +261,7 @@ def add_more_than_the_list_holds(place: Place) -> str:
 def test_without_fts5_a_session_says_so_once_and_works(without_fts5: Place, skills: Path) -> None:
     top = add_more_than_the_list_holds(without_fts5)
     search = call("c1", "skill_search", {"query": "charge the customer"})
-    with FakeResponses([search], [call("c2", "skill_search", {"query": "a bill"})], [say("done")]) as model:
-        without_fts5.use_model(model.base_url, top)
+    with fake_model(without_fts5, [search], [call("c2", "skill_search", {"query": "a bill"})], [say("done")], top=top):
         ended = started(without_fts5, "exec", QUERY)
     assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
     assert (
@@ -276,8 +274,7 @@ def test_a_python_without_sqlite_says_so_once_and_works(place: Place, skills: Pa
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['sqlite3'] = None\n")
     other = place.with_env(PYTHONPATH=os.pathsep.join([str(tmp_path), place.env.get("PYTHONPATH", "")]))
     top = add_more_than_the_list_holds(other)
-    with FakeResponses([call("c1", "skill_search", {"query": "charge the customer"})], [say("done")]) as model:
-        other.use_model(model.base_url, top)
+    with fake_model(other, [call("c1", "skill_search", {"query": "charge the customer"})], [say("done")], top=top):
         ended = started(other, "exec", QUERY)
     assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
     warnings = [line for line in ended.stderr.splitlines() if line.startswith("warning: skills cannot be searched: ")]
@@ -290,8 +287,7 @@ def test_a_session_that_cannot_use_the_index_suggests_all_the_same(
 ) -> None:
     damage(place)
     top = add_more_than_the_list_holds(place)
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url, top)
+    with fake_model(place, [say("done")], top=top) as model:
         ended = run(place, "exec", QUERY)
     assert ended.status == 0 and ended.out == "done\n"
     assert "skills cannot be searched" not in ended.err
@@ -301,8 +297,7 @@ def test_a_session_that_cannot_use_the_index_suggests_all_the_same(
 
 def test_what_was_suggested_is_part_of_the_last_json_event(place: Place, skills: Path) -> None:
     top = add_more_than_the_list_holds(place)
-    with FakeResponses([say("done")], [say("bye")], excuse={"threads"}) as model:
-        place.use_model(model.base_url, top)
+    with fake_model(place, [say("done")], [say("bye")], excuse={"threads"}, top=top):
         ended = run(place, "exec", "--json", QUERY)
         plain = run(place, "exec", "--json", "hello")
     (suggested,) = [event["skills_suggested"] for event in ended.events if event["type"] == "turn.completed"]

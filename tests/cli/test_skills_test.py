@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, Request, api_error, call, completed, repeat, say, tokens
+from tests.support.fake_responses import (
+    FakeResponses,
+    Request,
+    api_error,
+    call,
+    completed,
+    fake_model,
+    repeat,
+    say,
+    tokens,
+)
 from tests.support.home import Place
 from tests.support.process import Finished, run
 from tests.support.script import Stream
@@ -67,8 +77,7 @@ def add(place: Place, description: str, *cases: str, root: Callable[[Place], Pat
 
 def run_test(place: Place, *arguments: str, play: Callable[[Request], Any] = obedient) -> tuple[Finished, int]:
     """The command against a model that plays this; how it ended, and how many requests it made."""
-    with FakeResponses(repeat(play), excuse={"threads"}) as model:
-        place.use_model(model.base_url, NO_BUNDLED)
+    with fake_model(place, repeat(play), excuse={"threads"}, top=NO_BUNDLED) as model:
         ended = run(place, "skills", "test", *arguments)
     return ended, len(model.requests)
 
@@ -188,8 +197,7 @@ def test_a_run_that_dies_takes_no_other_with_it(place: Place) -> None:
         # The shell of a command is a child of the process of the run.
         return [call("c1", "exec_command", {"cmd": "kill -9 $PPID"})]
 
-    with FakeResponses(repeat(dying), excuse={"threads"}) as model:
-        place.use_model(model.base_url, f'sandbox_mode = "danger-full-access"\n{NO_BUNDLED}')
+    with fake_model(place, repeat(dying), excuse={"threads"}, top=f'sandbox_mode = "danger-full-access"\n{NO_BUNDLED}'):
         ended = run(place, "skills", "test", "lint", "--json")
     found = json.loads(ended.out)
     assert (ended.status, found["failed"], found["with"]["pass_rate"]) == (1, 2, 1.0)
@@ -198,8 +206,7 @@ def test_a_run_that_dies_takes_no_other_with_it(place: Place) -> None:
 
 def test_the_budget_ends_the_test(place: Place) -> None:
     add(place, WHEN, CASE)
-    with FakeResponses(repeat(obedient), excuse={"threads"}) as model:
-        place.use_model(model.base_url, NO_BUNDLED)
+    with fake_model(place, repeat(obedient), excuse={"threads"}, top=NO_BUNDLED):
         ended = run(place, "skills", "test", "lint", "--max-usd", "0.000001", "--runs", "3", "--json")
     found = json.loads(ended.out)
     assert (ended.status, found["failed"] > 0) == (1, True)
@@ -293,8 +300,7 @@ def test_a_judgement_that_was_asked_for_twice_costs_what_both_requests_cost(plac
             answer = [say("yes to all")]
         return [*answer, completed(tokens(1000, 0))]
 
-    with FakeResponses(repeat(hesitating), excuse={"threads"}) as model:
-        place.use_model(model.base_url, NO_BUNDLED)
+    with fake_model(place, repeat(hesitating), excuse={"threads"}, top=NO_BUNDLED) as model:
         place.configure((place.codex_home / "config.toml").read_text() + PRICED)
         ended = run(place, "skills", "test", "lint", "--json")
     found = json.loads(ended.out)

@@ -8,7 +8,7 @@ import pytest
 
 from codex_py.programs import ProbeResults
 from codex_py.sandbox.linux import find_bwrap
-from tests.support.fake_responses import FakeResponses, call, say
+from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, Finished, Running
 
@@ -26,8 +26,7 @@ def run_unknown(place: Place, *arguments: str) -> Finished:
 
 
 def test_exec_runs_a_command_without_a_home(place: Place) -> None:
-    with FakeResponses([call("c1", "exec_command", {"cmd": "id -u; ls"})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c1", "exec_command", {"cmd": "id -u; ls"})], [say("done")]) as model:
         ended = run_unknown(place, "exec", "hi")
     assert (ended.status, ended.out) == (0, "done\n")
     assert "54321" in model.requests[1].output_of("c1")

@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 import yaml
 
-from tests.support.fake_responses import FakeResponses, repeat, say
+from tests.support.fake_responses import fake_model, repeat, say
 from tests.support.home import Place, make_place
 from tests.support.process import run
 from tests.support.warm import warm_path
@@ -95,8 +95,7 @@ def test_every_block_has_a_language_that_is_checked_or_is_prose(page: str) -> No
 @pytest.mark.parametrize("page", pages_with(SHELL))
 def test_the_commands_of_a_page_run(page: str, tmp_path: Path) -> None:
     place = make_place(tmp_path, PROJECT)
-    with FakeResponses(repeat([say("done")]), excuse={"threads", "unplayed"}) as fake:
-        place.use_model(fake.base_url)
+    with fake_model(place, repeat([say("done")]), excuse={"threads", "unplayed"}):
         shell = Shell(place, tmp_path / "state")
         for block in blocks(page, SHELL):
             for command, expected in commands_of(block):

@@ -15,12 +15,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Self, cast
 
 from tests.support.fake_http import LoopbackServer
+from tests.support.home import Place
 from tests.support.invariants import CHECKS, Conversation, top_level_spans
 from tests.support.script import (
     Answer,
@@ -80,6 +82,7 @@ __all__ = [
     "end",
     "error_event",
     "failed",
+    "fake_model",
     "hang",
     "headers",
     "html",
@@ -323,6 +326,21 @@ class FakeResponses:
                 return
             self._held.add(until)
         until.wait()
+
+
+@contextmanager
+def fake_model(
+    place: Place,
+    *script: Play | Repeat,
+    excuse: set[str] | None = None,
+    get: Mapping[str, Answer] | None = None,
+    top: str = "",
+    **provider: Any,
+) -> Generator[FakeResponses]:
+    """A fake model that plays the script, and the config.toml of a place that points at it (`Place.use_model`)."""
+    with FakeResponses(*script, excuse=excuse, get=get) as model:
+        place.use_model(model.base_url, top, **provider)
+        yield model
 
 
 def _finished(stream: Stream) -> Stream:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_responses import FakeResponses, api_error, call, say
+from tests.support.fake_responses import api_error, call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks
 from tests.support.mcp_servers import learn, odd, tool_names
@@ -83,8 +83,7 @@ def test_bundled_skills_come_from_the_cache(place: Place) -> None:
 def test_nothing_heavy_is_imported_before_the_first_request(place: Place, flags: list[str]) -> None:
     # The answer ends the turn at once, so that all that was imported was imported for the request.
     cache_skills(place)
-    with FakeResponses(api_error(400, "enough")) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, api_error(400, "enough")) as model:
         names = imported(place, "exec", *flags, "go")
 
     assert len(model.requests) == 1
@@ -106,8 +105,7 @@ print(*sorted(names - sys.stdlib_module_names - {"__main__", "codex_py"}))
 
 def test_a_one_shot_run_loads_no_other_libraries(place: Place) -> None:
     cache_skills(place)
-    with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c", "exec_command", {"cmd": "true"})], [say("done")]):
         ended = subprocess.run(
             [sys.executable, "-c", _LIST_LOADED, "exec", "go"],
             cwd=place.repo,
@@ -124,8 +122,7 @@ def test_a_one_shot_run_loads_no_other_libraries(place: Place) -> None:
 
 
 def test_the_offline_model_is_not_imported_for_another_one(place: Place) -> None:
-    with FakeResponses(api_error(400, "enough")) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, api_error(400, "enough")):
         names = imported(place, "exec", "go")
 
     ours = {name for name in names if name.startswith("codex_py.")}
@@ -134,8 +131,7 @@ def test_the_offline_model_is_not_imported_for_another_one(place: Place) -> None
 
 
 def test_what_many_runs_need_is_not_imported_for_one(place: Place) -> None:
-    with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c", "exec_command", {"cmd": "true"})], [say("done")]):
         names = imported(place, "exec", "go")
 
     assert names & {"codex_py.batch", "codex_py.telemetry", "codex_py.cli.exec_runs", "codex_py.cli.batch"} == set()
@@ -145,8 +141,7 @@ def test_what_many_runs_need_is_not_imported_for_one(place: Place) -> None:
 def test_a_batch_without_a_terminal_draws_nothing(place: Place) -> None:
     tasks = place.home.parent / "tasks.jsonl"
     tasks.write_text('{"id": "a", "prompt": "go"}\n')
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]) as model:
         names = imported(place, "batch", str(tasks), "--out", str(place.home.parent / "out"))
 
     assert len(model.requests) == 1
@@ -155,8 +150,7 @@ def test_a_batch_without_a_terminal_draws_nothing(place: Place) -> None:
 
 def test_a_command_does_not_bring_the_terminal_interface(place: Place) -> None:
     cache_skills(place)
-    with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
         names = imported(place, "exec", "go")
 
     assert len(model.requests) == 2
@@ -169,8 +163,7 @@ def test_the_version_costs_next_to_nothing(place: Place) -> None:
 
 def test_a_known_mcp_server_brings_no_library_before_the_first_request(place: Place) -> None:
     cache_skills(place)
-    with FakeResponses(api_error(400, "enough")) as model:
-        place.use_model(model.base_url, odd("s", "good"))
+    with fake_model(place, api_error(400, "enough"), top=odd("s", "good")) as model:
         learn(place, "s")
         names = imported(place, "exec", "go")
 
@@ -180,8 +173,7 @@ def test_a_known_mcp_server_brings_no_library_before_the_first_request(place: Pl
 
 
 def test_what_runs_hooks_is_not_imported_where_there_are_none(place: Place) -> None:
-    with FakeResponses([call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
         names = imported(place, "exec", "go")
 
     assert len(model.requests) == 2
@@ -192,8 +184,7 @@ def test_what_runs_hooks_is_not_imported_where_there_are_none(place: Place) -> N
 def test_hooks_bring_no_library_before_the_first_request(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry("true", "Bash")], SessionStart=[entry("echo hello")])
     cache_skills(place)
-    with FakeResponses(api_error(400, "enough")) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, api_error(400, "enough")):
         names = imported(place, "exec", "go")
 
     assert "codex_py.hooks.engine" in names
@@ -204,8 +195,7 @@ def test_a_plugin_with_a_known_server_brings_no_library_either(place: Place, tmp
     directory = make_plugin(tmp_path / "p")
     add_server(directory)
     install(place, directory)
-    with FakeResponses(api_error(400, "enough")) as model:
-        place.use_model(model.base_url, enabled())
+    with fake_model(place, api_error(400, "enough"), top=enabled()) as model:
         learn(place, "theirs")
         cache_skills(place)
         names = imported(place, "exec", "go")
@@ -216,10 +206,9 @@ def test_a_plugin_with_a_known_server_brings_no_library_either(place: Place, tmp
 
 def test_no_call_of_a_command_brings_pydantic(place: Place) -> None:
     odd_call = {"cmd": "true", "yield_time_ms": "500", "justification": "why", "prefix_rule": ["true"], "more": 1}
-    with FakeResponses(
-        [call("c1", "exec_command", odd_call)], [call("c2", "exec_command", {})], [say("done")]
+    with fake_model(
+        place, [call("c1", "exec_command", odd_call)], [call("c2", "exec_command", {})], [say("done")]
     ) as model:
-        place.use_model(model.base_url)
         names = imported(place, "exec", "go")
 
     assert "missing field `cmd`" in model.requests[-1].output_of("c2")
@@ -230,8 +219,7 @@ def test_rules_are_read_without_what_runs_commands_where_none_runs(place: Place)
     rules = place.codex_home / "rules" / "own.rules"
     rules.parent.mkdir()
     rules.write_text('prefix_rule(pattern = ["ls"], decision = "allow")\n')
-    with FakeResponses([say("done")]) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, [say("done")]):
         names = imported(place, "exec", "go")
 
     assert "codex_py.tools.rules" in names
@@ -249,8 +237,7 @@ def test_the_prompt_is_drawn_before_what_runs_a_session_and_draws_its_events_is_
 
 
 def test_what_judges_commands_is_not_imported_before_there_is_one(place: Place) -> None:
-    with FakeResponses(api_error(400, "enough")) as model:
-        place.use_model(model.base_url)
+    with fake_model(place, api_error(400, "enough")):
         names = imported(place, "exec", "go")
 
     own = {name.removeprefix("codex_py.shell.") for name in names if name.startswith("codex_py.shell.")}
