@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -17,29 +14,18 @@ from tests.support.fake_responses import (
     FakeResponses,
     Json,
     Play,
-    Request,
     call,
     completed,
     custom_call,
     cut,
-    delta,
     end,
     failed,
-    hang,
-    headers,
-    html,
     item,
-    raw,
     reasoning,
-    redirect,
     repeat,
-    reset,
     say,
-    stall_headers,
-    status,
 )
-from tests.support.invariants import top_level_spans
-from tests.support.script import Answer, Element, Repeat
+from tests.support.script import Element, Repeat
 
 ODD: Json = {"type": "odd", "id": "x", "unknown": [1]}
 USER: Json = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": 'hé "input":['}]}
@@ -253,22 +239,6 @@ def test_the_content_type_is_json(http: httpx.Client) -> None:
     assert names(model) == ["content_type"]
 
 
-def test_a_chunked_body_is_read_and_one_without_length_is_not(http: httpx.Client) -> None:
-    whole = encoded(body_of(USER))
-    with unjudged([say("hi")]) as model:
-        answer = http.post(
-            model.base_url + "/responses",
-            content=iter([whole[:9], whole[9:]]),
-            headers={"content-type": "application/json"},
-        )
-        with socket.create_connection(("127.0.0.1", model.port)) as connection:
-            connection.sendall(b"POST /v1/responses HTTP/1.1\r\nhost: x\r\n\r\n")
-            assert connection.recv(100).startswith(b"HTTP/1.1 411")
-    assert answer.status_code == 200
-    assert model.requests[0].raw == whole
-    assert names(model) == ["length"]
-
-
 def test_a_request_after_the_end_and_a_wrong_path_are_problems(http: httpx.Client) -> None:
     with unjudged() as model:
         assert send(model, encoded(body_of(USER)), http).status_code == 400
@@ -290,92 +260,3 @@ def test_an_error_in_the_block_is_not_hidden(http: httpx.Client) -> None:
         send(model, encoded(body_of(USER)), http)
         raise KeyError("mine")
     assert "the script is at its end" in caught.value.__notes__[0]
-
-
-def test_events_are_streamed_as_sse(http: httpx.Client) -> None:
-    with FakeResponses([headers({"x-request-id": "r"}), delta("é"), raw(b": note\n\n"), raw(b"")]) as model:
-        answer = send(model, encoded(body_of(USER)), http)
-    assert answer.headers["content-type"] == "text/event-stream"
-    assert answer.headers["x-request-id"] == "r"
-    assert answer.text == (
-        'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":"é"}\n\n: note\n\n'
-        + f"event: response.completed\ndata: {json.dumps(completed(), separators=(',', ':'))}\n\n"
-    )
-
-
-@pytest.mark.parametrize("ending", [cut(), reset()])
-@pytest.mark.parametrize("before", [[], [delta("half")]])
-def test_a_connection_can_break_at_any_place(http: httpx.Client, ending: Element, before: list[Json]) -> None:
-    with FakeResponses([*before, ending], [say("fine")]) as model:
-        with pytest.raises(httpx.TransportError):
-            send(model, encoded(body_of(USER)), http)
-        assert send(model, encoded(body_of(USER)), http).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("answer", "code", "kind"),
-    [
-        (status(429, {"error": {"message": "slow"}}, {"retry-after": "1"}), 429, "application/json"),
-        (html("<h1>no</h1>"), 200, "text/html; charset=utf-8"),
-        (redirect("http://127.0.0.1:9/x"), 307, None),
-        (headers({"content-type": None}, status=503), 503, None),
-    ],
-)
-def test_whole_answers(http: httpx.Client, answer: Any, code: int, kind: str | None) -> None:
-    with FakeResponses([answer], answer if isinstance(answer, Answer) else [answer]) as model:
-        for _ in range(2):
-            response = send(model, encoded(body_of(USER)), http)
-            assert (response.status_code, response.headers.get("content-type")) == (code, kind)
-
-
-@pytest.mark.parametrize("element", [hang, stall_headers])
-def test_a_hang_lasts_until_its_event(element: Callable[[threading.Event], Element]) -> None:
-    held = threading.Event()
-    with FakeResponses([element(held), say("late")]) as model, ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(httpx.post, model.base_url + "/responses", json=body_of(USER), trust_env=False)
-        request = model.wait_for(1)
-        assert not waiting.done()
-        held.set()
-        assert "late" in waiting.result().text
-    assert request.path == "/v1/responses"
-
-
-def test_the_exit_ends_every_hang() -> None:
-    with FakeResponses([delta("x"), hang(threading.Event())]) as model, ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(httpx.post, model.base_url + "/responses", json=body_of(USER), trust_env=False)
-        model.wait_for(1)
-        model.close()
-        with pytest.raises(httpx.TransportError):
-            waiting.result()
-
-
-def test_a_script_can_answer_what_it_is_asked(http: httpx.Client) -> None:
-    def echo(request: Request) -> list[Json]:
-        return [say(request.texts("user")[-1].upper())]
-
-    with FakeResponses(repeat(echo)) as model:
-        assert "HÉ" in send(model, encoded(body_of(USER)), http).text
-        assert "HÉ" in send(model, encoded(body_of(USER, say('HÉ "INPUT":[')["item"])), http).text
-
-
-def test_get_requests_are_answered_by_path(http: httpx.Client) -> None:
-    with FakeResponses(get={"/v1/models": status(200, {"models": []})}) as model:
-        assert http.get(model.base_url + "/models?x=1").json() == {"models": []}
-        assert http.get(model.base_url + "/other").status_code == 404
-    assert model.gets == ["/v1/models?x=1", "/v1/other"]
-
-
-def test_spans_are_bytes_of_the_values() -> None:
-    raw = ' { "a" : "é\\"b\\":" , "b" : [ 1 , {"a":2} ] , "c":null } '.encode()
-    spans = top_level_spans(raw)
-    assert {key: raw[start:stop] for key, (start, stop) in spans.items()} == {
-        "a": '"é\\"b\\":"'.encode(),
-        "b": b'[ 1 , {"a":2} ]',
-        "c": b"null",
-    }
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"a"}', '{"a":}', '{"a":1,}', "{a:1}", '{"a":1}{'])
-def test_what_is_no_object_has_no_spans(text: str) -> None:
-    with pytest.raises(ValueError):
-        top_level_spans(text.encode())
