@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any, Final
 
 import typer
@@ -19,8 +20,7 @@ from codex_py.cli.worker import run_task
 from codex_py.core.build import OFFLINE_PROVIDER
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.usage import describe_usd
-from codex_py.skills.eval_results import ARMS, EvalResult, EvalRun, mean
-from codex_py.skills.evals import MAX_RUNS, Check, read_evals
+from codex_py.skills.evals import ARMS, MAX_RUNS, Check, EvalRun, difference, judged_runs, read_evals, verdicts
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
@@ -65,7 +65,8 @@ def test_skill(
     skill, *others = choose_skills(found.catalog, target).skills
     if others:
         raise UserError(f"the skill `{target}` is the name of several skills: use the path of one")
-    plan = EvalPlan(skill, read_evals(skill.directory), config, runs, jobs, max_usd, triggers)
+    engine = open_local_engine(config.env, run_task)
+    plan = EvalPlan(skill, read_evals(skill.directory), config, engine, runs, jobs, max_usd, triggers)
     total, done = len(plan.wanted), 0
 
     def report(eval_run: EvalRun) -> None:
@@ -75,15 +76,17 @@ def test_skill(
         prompt = prompt if len(prompt) <= _SHOWN else f"{prompt[: _SHOWN - 1]}…"
         print_note(f"{done}/{total} {eval_run.arm} the skill: {prompt}: {_state(eval_run)}")
 
-    result = asyncio.run(run_evals(plan, open_local_engine(config.env, run_task), report))
+    eval_runs = asyncio.run(run_evals(plan, report))
+    figures = _figures(eval_runs)
     if as_json:
-        print_json(_object(plan, result))
+        runs_of_all = list(map(_run_object, eval_runs))
+        print_json({"skill": skill.name, "path": str(skill.path), **figures, "runs": runs_of_all})
     else:
-        _print_result(plan, result)
-    print_note(*_notes(result))
+        _print_result(skill.name, figures, judged_runs(eval_runs, "with"))
+    print_note(*_notes(eval_runs))
     if html is not None:  # last: the runs were paid for, whether the file can be written or not
-        _write_page(expanded(html), plan, result)
-    return 1 if any(eval_run.failure for eval_run in result.eval_runs) else 0
+        _write_page(expanded(html), skill.name, eval_runs, figures)
+    return 1 if figures["failed"] else 0
 
 
 def _state(eval_run: EvalRun) -> str:
@@ -93,58 +96,51 @@ def _state(eval_run: EvalRun) -> str:
     used = "used" if eval_run.used else "not used"
     if eval_run.passed is None:
         return used
-    failed = [result.detail for result in eval_run.relevant_checks if not result.passed]
-    return f"{used}, failed: {failed[0]}" if failed else f"{used}, passed"
+    faults = [result.fault for result in eval_run.relevant_checks if result.fault]
+    return f"{used}, failed: {faults[0]}" if faults else f"{used}, passed"
 
 
-def _notes(result: EvalResult) -> Iterator[str]:
+def _notes(eval_runs: Sequence[EvalRun]) -> Iterator[str]:
     """Lines about the sentences that the model judged, the others with the reason, and the runs that failed."""
-    checks = [checked.check for eval_run in result.eval_runs for checked in eval_run.checks]
+    checks = [result.check for eval_run in eval_runs for result in eval_run.checks]
     if judged := sum(check.type == "sentence" for check in checks):
         yield f"the model judged {counted(judged, 'sentence')}; they count in the pass rates"
-    for reason in dict.fromkeys(eval_run.unjudged for eval_run in result.eval_runs if eval_run.unjudged):
-        left = sum(len(eval_run.case.expectations) for eval_run in result.eval_runs if eval_run.unjudged == reason)
+    for reason in dict.fromkeys(eval_run.unjudged for eval_run in eval_runs if eval_run.unjudged):
+        left = sum(len(eval_run.case.expectations) for eval_run in eval_runs if eval_run.unjudged == reason)
         yield f"the model did not judge {counted(left, 'sentence')} ({reason}); `--json` has them beside the answers"
-    for message in dict.fromkeys(eval_run.failure for eval_run in result.eval_runs if eval_run.failure):
-        count = sum(eval_run.failure == message for eval_run in result.eval_runs)
-        yield f"{count} of {len(result.eval_runs)} runs count in no rate: {message}"
+    for message in dict.fromkeys(eval_run.failure for eval_run in eval_runs if eval_run.failure):
+        count = sum(eval_run.failure == message for eval_run in eval_runs)
+        yield f"{count} of {len(eval_runs)} runs count in no rate: {message}"
 
 
-def _object(plan: EvalPlan, result: EvalResult) -> dict[str, Any]:
-    """The object of `--json`."""
-    runs = result.eval_runs
-    return {
-        "skill": plan.skill.name,
-        "path": str(plan.skill.path),
-        "activation": result.activation,
-        **({} if plan.triggers else _figures(result)),
-        "tokens": sum(eval_run.tokens for eval_run in runs),
-        "usd": round(sum(eval_run.usd for eval_run in runs), 6),
-        "failed": sum(bool(eval_run.failure) for eval_run in runs),
-        "runs": [_run_object(eval_run) for eval_run in runs],
-    }
-
-
-def _figures(result: EvalResult) -> dict[str, Any]:
-    """The figures of both arms, and their differences; None where nothing could be judged."""
-    figures: dict[str, Any] = {}
-    for arm in ARMS:
-        judged, verdicts = result.judged(arm), result.verdicts(arm)
-        figures[arm] = {
-            "runs": len(judged),
-            "judged": len(verdicts),
-            "passed": sum(verdicts),
-            "pass_rate": mean(verdicts),
-            "tokens": mean([eval_run.tokens for eval_run in judged]),
-            "seconds": mean([round(eval_run.seconds, 3) for eval_run in judged]),
+def _figures(eval_runs: Sequence[EvalRun]) -> dict[str, Any]:
+    """The figures of the test, of each arm that was run, and of both; None where nothing could be judged."""
+    judged = {arm: judged_runs(eval_runs, arm) for arm in ARMS if any(run.arm == arm for run in eval_runs)}
+    values = {
+        arm: {
+            "pass_rate": [float(passed) for passed in verdicts(runs)],
+            "tokens": [run.tokens for run in runs],
+            "seconds": [round(run.seconds, 3) for run in runs],
         }
-    differences = {
-        "pass_rate": result.rate_difference(),
-        "tokens": result.mean_difference(lambda eval_run: eval_run.tokens),
-        "seconds": result.mean_difference(lambda eval_run: eval_run.seconds),
+        for arm, runs in judged.items()
     }
-    figures["difference"] = {name: interval and interval._asdict() for name, interval in differences.items()}
-    return figures
+    figures: dict[str, Any] = {"activation": _mean([float(run.is_right_use) for run in judged["with"]])}
+    for arm, of_arm in values.items():
+        rate = of_arm["pass_rate"]
+        counts = {"runs": len(judged[arm]), "judged": len(rate), "passed": int(sum(rate))}
+        figures[arm] = {**counts, **{key: _mean(numbers) for key, numbers in of_arm.items()}}
+    if "without" in values:
+        first, second = values.values()
+        figures["difference"] = {key: difference(first[key], second[key], is_rate=key == "pass_rate") for key in first}
+    return figures | {
+        "tokens": sum(run.tokens for run in eval_runs),
+        "usd": round(sum(run.usd for run in eval_runs), 6),
+        "failed": sum(bool(run.failure) for run in eval_runs),
+    }
+
+
+def _mean(numbers: Sequence[float]) -> float | None:
+    return fmean(numbers) if numbers else None
 
 
 def _run_object(eval_run: EvalRun) -> dict[str, Any]:
@@ -156,7 +152,7 @@ def _run_object(eval_run: EvalRun) -> dict[str, Any]:
         "should_use": eval_run.case.wants_skill,
         "passed": eval_run.passed,
         "checks": [
-            {"check": _describe(result.check), "passed": result.passed, "detail": result.detail}
+            {"check": _describe(result.check), "passed": not result.fault, "detail": result.fault}
             for result in eval_run.checks
         ],
         "expectations": list(eval_run.case.expectations),
@@ -175,18 +171,17 @@ def _describe(check: Check) -> str:
     return f"{check.type} `{check.text}`{f' matches `{check.matches}`' if check.matches else ''}{by}"
 
 
-def _print_result(plan: EvalPlan, result: EvalResult) -> None:
-    right = result.judged("with")
-    should = [eval_run.is_right_use for eval_run in right if eval_run.case.wants_skill]
-    others = [eval_run.is_right_use for eval_run in right if not eval_run.case.wants_skill]
+def _print_result(name: str, figures: dict[str, Any], judged: Sequence[EvalRun]) -> None:
+    should = [eval_run.is_right_use for eval_run in judged if eval_run.case.wants_skill]
+    others = [eval_run.is_right_use for eval_run in judged if not eval_run.case.wants_skill]
     parts = [f"used {sum(should)} of {len(should)} times when it should be"] if should else []
     parts += [f"left alone {sum(others)} of {len(others)} times when not"] if others else []
-    print(f"skill: {sanitize_line(plan.skill.name)}")
-    print(f"activation: {_activation(result)} ({', '.join(parts) or 'nothing could be judged'})")
-    if not plan.triggers:
-        print("", *aligned(list(_table(_figures(result)))), sep="\n")
-    if spent := sum(eval_run.usd for eval_run in result.eval_runs):
-        print(f"\ncost: {describe_usd(spent)}")
+    print(f"skill: {sanitize_line(name)}")
+    print(f"activation: {_share(figures['activation'])} ({', '.join(parts) or 'nothing could be judged'})")
+    if "difference" in figures:
+        print("", *aligned(list(_table(figures))), sep="\n")
+    if figures["usd"]:
+        print(f"\ncost: {describe_usd(figures['usd'])}")
 
 
 def _table(figures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -196,29 +191,28 @@ def _table(figures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         cells = ["-" if arm[key] is None else f"{arm[key]:{form}}" for arm in arms]
         if key == "pass_rate":
             cells = [f"{cell} ({arm['passed']} of {arm['judged']})" for cell, arm in zip(cells, arms, strict=True)]
-        difference = figures["difference"][key] or dict.fromkeys(("value", "low", "high"))
-        value, low, high = ("-" if number is None else f"{number:+{form}}" for number in difference.values())
+        numbers = (figures["difference"][key] or dict.fromkeys(("value", "low", "high"))).values()
+        value, low, high = ("-" if number is None else f"{number:+{form}}" for number in numbers)
         yield title, *cells, value, low if low == "-" else f"{low} to {high}"
 
 
-def _activation(result: EvalResult) -> str:
-    return "-" if result.activation is None else f"{result.activation:.0%}"
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
 
 
-def _write_page(path: Path, plan: EvalPlan, result: EvalResult) -> None:
+def _write_page(path: Path, name: str, eval_runs: Sequence[EvalRun], figures: dict[str, Any]) -> None:
     """The figures of the table in words, and a row for each run with its answer."""
-    notes = [f"Activation: {_activation(result)}."]
-    if not plan.triggers:
-        _, *table = _table(_figures(result))
-        notes += [
-            f"{name.capitalize()}: {first} with the skill, {second} without it; difference {value} ({bounds})."
-            for name, first, second, value, bounds in table
-        ]
+    table = list(_table(figures))[1:] if "difference" in figures else []
+    notes = [f"Activation: {_share(figures['activation'])}."]
+    notes += [
+        f"{row.capitalize()}: {first} with the skill, {second} without it; difference {value} ({bounds})."
+        for row, first, second, value, bounds in table
+    ]
     rows = [
         (run.case.name, run.case.prompt, run.arm, _state(run), f"{run.tokens:,}", f"{run.seconds:.1f}", run.answer)
-        for run in result.eval_runs
+        for run in eval_runs
     ]
-    most_tokens = max((run.tokens for run in result.eval_runs), default=0) or 1
-    bars = [{4: run.tokens / most_tokens} for run in result.eval_runs]
+    most_tokens = max((run.tokens for run in eval_runs), default=0) or 1
+    bars = [{4: run.tokens / most_tokens} for run in eval_runs]
     head = ("Case", "Prompt", "Skill", "Result", "Tokens", "Seconds", "Answer")
-    write_page(path, f"Test of the skill {plan.skill.name}", notes, head, rows, bars)
+    write_page(path, f"Test of the skill {name}", notes, head, rows, bars)

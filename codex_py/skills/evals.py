@@ -1,15 +1,18 @@
-"""The evaluations that a skill brings: `evals/evals.json` as the Agent Skills guide has it, or our YAML files.
+"""The evaluations that a skill brings, and what came of them.
 
-Lists of queries that should or should not trigger a skill are read, too.
+They are `evals/evals.json` as the Agent Skills guide has it, other JSON files with queries that should or should not
+trigger a skill, and YAML files of earlier versions.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean, pvariance, variance
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from codex_py.errors import UserError
@@ -20,6 +23,8 @@ from codex_py.text.frontmatter import YamlRefused, parse_yaml
 from codex_py.text.nearest import did_you_mean
 
 CheckType: TypeAlias = Literal["command", "file", "answer", "skill", "sentence"]
+Arm: TypeAlias = Literal["with", "without"]
+ARMS: Final[tuple[Arm, ...]] = ("with", "without")
 EVALS: Final = "evals"
 MAX_RUNS: Final = 100
 _MAX_BYTES: Final = 1024 * 1024
@@ -30,6 +35,8 @@ _CHECKS: Final[tuple[CheckType, ...]] = ("command", "file", "answer", "skill")
 _LISTS: Final = ("evals", "test_cases", "cases")
 _PROMPTS: Final = ("prompt", "query", "input")
 _SENTENCES: Final = ("expectations", "assertions", "expected_behavior")
+# Of a normal distribution, for an interval that holds 95 of 100 times.
+_Z: Final = 1.96
 
 
 class Check(Value):
@@ -50,8 +57,8 @@ class EvalCase(Value):
     files: Mapping[str, str | Path]
     """Paths in the workspace, each with a text, or with a file or directory of the skill."""
     checks: tuple[Check, ...]
-    runs: int | None = None
-    expectations: tuple[str, ...] = ()
+    runs: int
+    expectations: tuple[str, ...]
     """Sentences that only a person or a model can judge."""
 
     @property
@@ -60,19 +67,85 @@ class EvalCase(Value):
         return Check("skill", "unused") not in self.checks
 
 
+class CheckResult(Value):
+    """How a check ended."""
+
+    check: Check
+    fault: str
+    """In one line why it did not pass; "" when it did."""
+
+
+class EvalRun(Value):
+    """One run of a case."""
+
+    case: EvalCase
+    arm: Arm
+    used: bool = False
+    checks: tuple[CheckResult, ...] = ()
+    tokens: int = 0
+    seconds: float = 0.0
+    usd: float = 0.0
+    failure: str = ""
+    """Why the run could not be judged; it counts in no rate then."""
+    answer: str = ""
+    unjudged: str = ""
+    """Why the sentences of the case were not judged."""
+
+    @property
+    def is_right_use(self) -> bool:
+        """Whether the skill was used when it should be, or left alone when not."""
+        return self.used == self.case.wants_skill
+
+    @property
+    def relevant_checks(self) -> tuple[CheckResult, ...]:
+        """The checks that count. Without the skill it cannot be used, so its use counts only if nothing else does."""
+        others = tuple(result for result in self.checks if result.check.type != "skill")
+        return others if others and self.arm == "without" else self.checks
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether every check that counts passed; None where nothing was checked."""
+        checks = self.relevant_checks
+        return not any(result.fault for result in checks) if checks and not self.failure else None
+
+
+def judged_runs(runs: Sequence[EvalRun], arm: Arm) -> list[EvalRun]:
+    """The runs of an arm that count."""
+    return [run for run in runs if run.arm == arm and not run.failure]
+
+
+def verdicts(runs: Sequence[EvalRun]) -> list[bool]:
+    """Whether each run passed. A case that checks only the skill's use counts if no case checks a result."""
+    checked = [run for run in runs if run.checks]
+    results = [run for run in checked if any(result.check.type != "skill" for result in run.checks)]
+    return [run.passed is True for run in results or checked]
+
+
+def difference(first: Sequence[float], second: Sequence[float], *, is_rate: bool) -> dict[str, float | None] | None:
+    """How much higher the mean of `first` is, and the bounds between which the truth lies 95 of 100 times.
+
+    Rates have the interval of Agresti and Caffo, which holds for few runs too. None where a mean is missing.
+    """
+    if not first or not second:
+        return None
+    value = fmean(first) - fmean(second)
+    if is_rate:  # A success and a failure are added to each arm.
+        first, second = [*first, 0, 1], [*second, 0, 1]
+    elif min(len(first), len(second)) < 2:
+        return {"value": value, "low": None, "high": None}
+    spread = pvariance if is_rate else variance
+    error = _Z * math.sqrt(spread(first) / len(first) + spread(second) / len(second))
+    low, high = (fmean(first) - fmean(second) + sign * error for sign in (-1, 1))
+    return {"value": value, "low": max(-1.0, low) if is_rate else low, "high": min(1.0, high) if is_rate else high}
+
+
 def read_evals(directory: Path) -> tuple[EvalCase, ...]:
     """The cases of a skill's directory, in the order of the files. Raises `UserError` for a file with a fault."""
     # Without links and `..` on the way to it, so that a link inside of it that leads out is known as one.
     directory = Path(os.path.realpath(directory))
     evals = directory / EVALS
-    try:
-        found = sorted(evals.iterdir()) if evals.is_dir() else []
-    except OSError as error:
-        raise UserError(f"cannot read `{evals}`: {error.strerror}") from error
-    files = [*found, directory / "evals.json"]
-    yaml = [file for file in files if file.suffix in (".yaml", ".yml")]
     cases: list[EvalCase] = []
-    for file in (*yaml, *(file for file in files if file.suffix == ".json")):
+    for file in (*sorted(evals.glob("*.y*ml")), *sorted(evals.glob("*.json")), directory / "evals.json"):
         if file.is_file():
             try:
                 cases += _read_file(file, directory)
@@ -92,12 +165,12 @@ def _read_file(file: Path, directory: Path) -> Iterator[EvalCase]:
         raise UserError(f"more than {_MAX_BYTES} bytes")
     is_json = file.suffix == ".json"
     value: object = json.loads(head.raw) if is_json else parse_yaml(head.raw.decode())
-    if is_json and isinstance(value, dict):
-        mapping = cast("dict[str, object]", value)
-        value = next((mapping[key] for key in _LISTS if key in mapping), None)
-    if is_json and not isinstance(value, list):
-        raise UserError("neither a list of evaluations nor an object with `evals`")
-    entries = cast("list[object]", value) if isinstance(value, list) else [value]
+    if is_json:
+        fields = as_object(value)
+        value = next((fields[key] for key in _LISTS if key in fields), value)
+        if not isinstance(value, list):
+            raise UserError("neither a list of evaluations nor an object with `evals`")
+    entries = as_list(cast("object", value)) if isinstance(value, list) else [value]
     for number, item in enumerate(entries, start=1):
         entry = _mapping(item, "an evaluation")
         if is_json:
@@ -105,9 +178,8 @@ def _read_file(file: Path, directory: Path) -> Iterator[EvalCase]:
             entry["checks"] = [each for each in as_list(entry.get("checks")) if as_object(each).keys() & set(_CHECKS)]
         else:
             _refuse_unknown(entry, _KEYS, "unknown key")
-        label = str(entry.get("name") or entry.get("id") or (number if is_json or len(entries) > 1 else ""))
-        name = label if entry.get("name") and not is_json else f"{file.stem} {label}".strip()
-        yield _case(entry, name, (directory, file.parent))
+        label = entry.get("name") or entry.get("id") or (number if is_json or len(entries) > 1 else "")
+        yield _case(entry, f"{file.stem} {label}".strip(), (directory, file.parent))
 
 
 def _case(entry: Mapping[str, Any], name: str, tops: tuple[Path, Path]) -> EvalCase:
@@ -122,17 +194,11 @@ def _case(entry: Mapping[str, Any], name: str, tops: tuple[Path, Path]) -> EvalC
         checks.append(Check("skill", "unused" if entry["should_trigger"] is False else "used"))
     texts = [entry["expected_output"]] if entry.get("expected_output") else []
     texts += [part for key in _SENTENCES for part in as_list(entry.get(key))]
-    runs = entry.get("runs")
-    if runs is not None and not (re.fullmatch("[0-9]{1,9}", str(runs)) and 1 <= int(str(runs)) <= MAX_RUNS):
+    runs = entry.get("runs", 1)
+    if not re.fullmatch("[1-9][0-9]?|100", str(runs)):
         raise UserError(f"`runs` is a number from 1 to {MAX_RUNS}, not `{runs}`")
-    return EvalCase(
-        name,
-        prompt,
-        _files(entry.get("files") or None, tops),
-        tuple(checks),
-        int(str(runs)) if runs is not None else None,
-        expectations=tuple(_sentence(part) for part in texts),
-    )
+    files, sentences = _files(entry.get("files") or None, tops), tuple(map(_sentence, texts))
+    return EvalCase(name, prompt, files, tuple(checks), int(str(runs)), sentences)
 
 
 def _sentence(part: object) -> str:
@@ -165,8 +231,8 @@ def _files(value: object, tops: tuple[Path, Path]) -> dict[str, str | Path]:
     """The files to start from: a mapping of paths to texts, or a list of files of the skill."""
     if not isinstance(value, list | dict | None):
         raise UserError("`files` is neither a mapping nor a list")
-    texts = cast("dict[object, object]", value) if isinstance(value, dict) else None
-    names: list[object] = as_list(cast("object", value)) if texts is None else list(texts)
+    texts = as_object(cast("object", value))
+    names = list(texts) or as_list(cast("object", value))
     if len(names) > _MAX_FILES:
         raise UserError(f"more than {_MAX_FILES} files")
     found: dict[str, str | Path] = {}
@@ -174,7 +240,7 @@ def _files(value: object, tops: tuple[Path, Path]) -> dict[str, str | Path]:
         if not isinstance(item, str):
             raise UserError("`files` has an item that is not a path")
         name = _inside(item)
-        if texts is not None:
+        if texts:
             if not isinstance(text := texts[item] or "", str):
                 raise UserError(f"the content of `{name}` is not a text")
             found[name] = text
