@@ -7,20 +7,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from codex_py.context.markup import cut_to
 from codex_py.errors import ToolError
 from codex_py.protocol.encoding import encode_json
 from codex_py.protocol.events import SkillSuggested
-from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.items import ResponseItem, message
 from codex_py.skills.model import Skill, SkillCatalog
+from codex_py.skills.references import one_line, shortened
 from codex_py.skills.roots import SkillRootsRequest
 from codex_py.skills.search_index import SearchIndex, SearchUnavailable
-from codex_py.skills.suggest import MAX_SUGGESTED, suggestion_item
 from codex_py.skills.usage import count_uses, record_suggestion
 from codex_py.text.sanitize import sanitize_line
 
+SUGGESTIONS: Final = "skill_suggestions"
+MAX_SUGGESTED: Final = 8
+_MAX_BYTES: Final = 1600
+# Characters of each description, tried in this order.
+_LENGTHS: Final = (160, 130, 100, 80, 60)
+_FOUND: Final = (
+    "Skills that may fit the user's next message, found by its words. Read the file of one that fits before you begin; "
+    "ignore the others."
+)
+_BY_NAME: Final = "Skills that the user's next message names in words. Read the file of each before you begin."
+_BOTH: Final = f"{_FOUND} The first are named in the message."
+NAMED: Final = " [named by the user]"
 _MAX_ANSWER_BYTES: Final = 12_000
 _MAX_DESCRIPTION: Final = 300
 _MAX_PASSAGE: Final = 1_600
@@ -42,7 +56,10 @@ class SkillFinder:
         self.suggested: set[Path] = set()
         # Those of them that the user named in words.
         self.named: set[Path] = set()
-        self._uses: Counter[str] | None = None
+
+    @cached_property
+    def _uses(self) -> Counter[str]:
+        return count_uses(self._roots().home)
 
     @property
     def project(self) -> str:
@@ -53,7 +70,7 @@ class SkillFinder:
     def find(self, catalog: SkillCatalog, text: str, may_suggest: Callable[[Skill], bool]) -> list[Skill]:
         """The best skills for a message that may be suggested, at most eight. Raises `SearchUnavailable`."""
         found: list[Skill] = []
-        for entry in self._index.rank(catalog.listed(), text, uses=self._counted_uses(), is_new=False):
+        for entry in self._index.rank(catalog.listed(), text, uses=self._uses, is_new=False):
             if self._may_read(entry.skill.canonical_path) and may_suggest(entry.skill):
                 found.append(entry.skill)
                 if len(found) == MAX_SUGGESTED:
@@ -99,19 +116,14 @@ class SkillFinder:
         """Close the index."""
         self._index.close()
 
-    def _counted_uses(self) -> Counter[str]:
-        if self._uses is None:
-            self._uses = count_uses(self._roots().home)
-        return self._uses
-
     def _skills(self, catalog: SkillCatalog, query: str, limit: int) -> str:
-        found = [entry.skill for entry in self._index.rank(catalog.listed(), query, uses=self._counted_uses())]
+        found = [entry.skill for entry in self._index.rank(catalog.listed(), query, uses=self._uses)]
         lines = [
             f"- {sanitize_line(skill.name)}: {sanitize_line(skill.description)[:_MAX_DESCRIPTION]}"
             f" (file: {sanitize_line(str(skill.path))})"
             for skill in [skill for skill in found if self._may_read(skill.canonical_path)][:limit]
         ]
-        return _within("\n".join(lines)) or "no skill fits: try other words, in English too"
+        return cut_to("\n".join(lines), _MAX_ANSWER_BYTES) or "no skill fits: try other words, in English too"
 
     def _passages(self, skill: Skill, query: str, limit: int) -> str:
         parts = [
@@ -120,12 +132,30 @@ class SkillFinder:
             if self._may_read(Path(found.path))
         ]
         return (
-            _within("\n\n".join(parts)) or f"nothing found in the skill `{sanitize_line(skill.name)}`: try other words"
+            cut_to("\n\n".join(parts), _MAX_ANSWER_BYTES)
+            or f"nothing found in the skill `{sanitize_line(skill.name)}`: try other words"
         )
 
 
-def _within(text: str) -> str:
-    encoded = text.encode()
-    if len(encoded) <= _MAX_ANSWER_BYTES:
-        return text
-    return f"{encoded[:_MAX_ANSWER_BYTES].decode('utf-8', 'ignore')}\n[cut here]"
+def suggestion_item(skills: Sequence[Skill], named: frozenset[str] = frozenset()) -> tuple[ResponseItem, int]:
+    """A developer message of at most 1,600 bytes with the first skills, at least one; and their number.
+
+    `named` are the paths of the skills that the user named, which come first.
+    """
+    for count in range(min(len(skills), MAX_SUGGESTED), 0, -1):
+        for length in _LENGTHS:
+            text = _text(skills[:count], length, named)
+            if len(text.encode("utf-8", "replace")) <= _MAX_BYTES:
+                return message("developer", text), count
+    return message("developer", _text(skills[:1], 0, named)), 1
+
+
+def _text(skills: Sequence[Skill], length: int, named: frozenset[str]) -> str:
+    is_named = [str(skill.canonical_path) in named for skill in skills]
+    intro = _BY_NAME if all(is_named) else _BOTH if any(is_named) else _FOUND
+    lines = [
+        f"- {one_line(skill.name)}{NAMED if mark else ''}: {shortened(one_line(skill.description), length)}"
+        f" (file: {one_line(str(skill.path))})"
+        for skill, mark in zip(skills, is_named, strict=True)
+    ]
+    return "\n".join([f"<{SUGGESTIONS}>", intro, *lines, f"</{SUGGESTIONS}>"])

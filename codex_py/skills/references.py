@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from codex_py.protocol.items import ResponseItem, message
 from codex_py.skills.model import Skill
 from codex_py.skills.scan import SKILL_FILE, SKIPPED_DIRECTORIES
-from codex_py.skills.suggest import one_line, shortened
 from codex_py.text.files import FileRefused, read_inside
+from codex_py.text.sanitize import sanitize_line
 
 REFERENCES: Final = "skill_references"
 _MAX_TEXT_BYTES: Final = 256 * 1024
@@ -92,11 +92,6 @@ def read_text(skill: Skill, file: str, max_bytes: int = _MAX_TEXT_BYTES) -> str:
     return head.raw.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def headings_of(text: str) -> list[str]:
-    """The headings of a Markdown text, in order."""
-    return [title.strip() for title in re.findall(r"^#{1,6}[ \t]+(\S.{0,119})", text, re.MULTILINE)]
-
-
 def references_item(skill: Skill, references: list[Reference]) -> ResponseItem | None:
     """The table of contents of a skill's references, at most 40 lines with its tags: file, title, headings and size."""
     if not references:
@@ -117,8 +112,18 @@ def _reference_line(skill: Skill, reference: Reference) -> str:
     size = int(reference.stamp.partition(" ")[0] or 0)
     if size and not text:
         return f"- {one_line(reference.name)} ({size:,} bytes, not text)"
-    titles = [one_line(title) for title in headings_of(text)]
+    titles = [one_line(title.strip()) for title in re.findall(r"(?m)^#{1,6}[ \t]+(\S.{0,119})", text)]
     title = shortened(titles[0], _MAX_TITLE) if titles else ""
     rest = shortened(", ".join(titles[1:]), _MAX_HEADINGS)
     about = ": ".join(part for part in (title, rest) if part)
     return f"- {one_line(reference.name)} ({size:,} bytes)" + (f" {about}" if about else "")
+
+
+def shortened(text: str, length: int) -> str:
+    """The text, or its beginning with an ellipsis."""
+    return text if len(text) <= length else f"{text[: max(0, length - 1)].rstrip()}…"
+
+
+def one_line(text: str) -> str:
+    """One line that cannot end the block it is in."""
+    return sanitize_line(text).replace("</", "<\\/")

@@ -125,7 +125,8 @@ class SearchIndex:
                     return work(self._open())
                 except (sqlite3.Error, OSError) as error:
                     self._close()
-                    if _is_damage(error):
+                    # Locks, permissions and disks are `OperationalError`; of any other the content is at fault.
+                    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
                         _remove(self._file)
                     self._in_memory = True
             try:
@@ -177,11 +178,6 @@ def _connect(name: str) -> sqlite3.Connection:
         database.close()
         raise
     return database
-
-
-def _is_damage(error: Exception) -> bool:
-    """Whether the content of a file is at fault; locks, permissions and disks are `OperationalError`."""
-    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
 
 
 def _remove(file: Path) -> None:
