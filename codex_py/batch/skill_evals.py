@@ -74,7 +74,7 @@ class EvalPlan(Value):
     config: ConfigRequest
     """How the sessions are configured."""
     engine: Engine
-    """What runs them; it is closed at the end."""
+    """Runs them; it is closed at the end."""
     runs: int | None = None
     """Runs of each prompt in each arm; None leaves it to the cases."""
     jobs: int = 1
