@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from codex_py.batch.tasks import Task
 from codex_py.errors import UsageError, UserError
 from codex_py.paths import lock, open_private, replace_private
-from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_or_none, encode_json
 from codex_py.text.files import os_reason
 
 RESULT: Final = "result.json"
@@ -165,6 +165,6 @@ def _identified(path: Path, description: Sequence[str]) -> OutputDirectory:
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file; empty where there is none."""
     try:
-        return as_object(decode_json(path.read_bytes()))
-    except (OSError, ValueError):
+        return as_object(decode_or_none(path.read_bytes()))
+    except OSError:
         return {}

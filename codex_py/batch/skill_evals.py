@@ -7,7 +7,6 @@ A model judges what only a sentence can say. It is not told whether the skill wa
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import subprocess
@@ -24,7 +23,7 @@ from codex_py.config.keys import toml_value
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.errors import CodexError, UserError
 from codex_py.paths import replace_private
-from codex_py.protocol.encoding import as_list, as_object, encode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_or_none, encode_json
 from codex_py.protocol.value import Value
 from codex_py.services.single_command import SandboxCommand, SingleCommand
 from codex_py.services.work_directory import work_directory
@@ -323,10 +322,7 @@ def _material(run: EvalRun, workspace: Path) -> Iterator[str]:
 
 def _read_verdicts(case: EvalCase, text: str) -> tuple[CheckResult, ...]:
     """The verdicts in an answer; empty unless there is one for each sentence."""
-    try:
-        verdicts = [as_object(verdict) for verdict in as_list(as_object(json.loads(text)).get("verdicts"))]
-    except (ValueError, RecursionError):
-        return ()
+    verdicts = [as_object(verdict) for verdict in as_list(as_object(decode_or_none(text)).get("verdicts"))]
     if len(verdicts) != len(case.expectations) or not all(isinstance(each.get("passed"), bool) for each in verdicts):
         return ()
     reasons = [f"judged by the model: {sanitize_line(str(each.get('reason')))[:_MAX_DETAIL]}" for each in verdicts]

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from codex_py.batch.records import read_object
 from codex_py.checkpoints.workspace_patch import WorkspacePatch, WorkspaceStates
 from codex_py.cli.console import note_expired_sessions
 from codex_py.cli.session_dir import place_session, read_cwd_map
@@ -34,7 +35,7 @@ from codex_py.exec.artifacts import (
 from codex_py.exec.named_session import GO_ON, RUNS, NamedSession, named_session, task_key
 from codex_py.exec.run import ExecRequest, RunEnd, end_in_time, failed_start, failure_of, print_stored, run_exec
 from codex_py.paths import make_private_dir, replace_private
-from codex_py.protocol.encoding import as_object, decode_json, uuid7
+from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import TurnFailed
 from codex_py.protocol.failures import exit_status
 from codex_py.rollout.listing import find_session, load_summary, read_names, save_name
@@ -312,7 +313,7 @@ class _CollectedRun:
         there = files.directory.read_result()
         if there.get("status") == "ok" and there.get("task") == self._task:
             return end.status
-        result = _stored_result(named.directory / f"result-{self._task}.json")
+        result = read_object(named.directory / f"result-{self._task}.json")
         more: dict[str, Any] = {"task": self._task, "session": named.name, "is_stored": True}
         patch = None
         try:
@@ -341,13 +342,6 @@ def _make_patch(states: WorkspaceStates, task: str) -> WorkspacePatch | str:
         return states.patch_of(task)
     except (OSError, UserError) as error:
         return _reason(error)
-
-
-def _stored_result(path: Path) -> dict[str, Any]:
-    try:
-        return as_object(decode_json(path.read_bytes()))
-    except (OSError, ValueError):
-        return {}
 
 
 def _reason(error: OSError | UserError) -> str:

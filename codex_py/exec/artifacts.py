@@ -21,7 +21,7 @@ from codex_py.exec.jsonl import JsonlPrinter
 from codex_py.exec.run import RunEnd
 from codex_py.paths import is_directory, opened_directory, real_path
 from codex_py.protocol import events
-from codex_py.protocol.encoding import as_object, decode_json, timestamp
+from codex_py.protocol.encoding import as_object, decode_json, decode_or_none, timestamp
 from codex_py.text.files import FileRefused, os_reason, read_inside
 
 RESULT: Final = "result.json"
@@ -148,7 +148,7 @@ class RunNotes:
             "message": end.message or None,
             "exit_status": end.status,
             "answer": end.answer,
-            "structured_output": _structured(end.answer) if has_schema else None,
+            "structured_output": decode_or_none(end.answer) if has_schema and end.answer else None,
             "is_stored": False,
             "session_id": session.thread_id if session else None,
             "model": session.model if session else None,
@@ -199,10 +199,3 @@ def plain_transcript(prompt: str, end: RunEnd, warnings: Sequence[str] = ()) -> 
     if end.message:
         parts.append(f"**Failed:** {end.message}\n")
     return "\n".join(filter(None, parts)).encode(errors="replace")
-
-
-def _structured(answer: str | None) -> Any:
-    try:
-        return decode_json(answer) if answer else None
-    except ValueError:
-        return None

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from codex_py.hooks.command import HookResult
 from codex_py.hooks.schema import HOOK_EVENTS, Hook
-from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.protocol.encoding import as_object, decode_or_none
 from codex_py.protocol.value import Value
 
 Permission: TypeAlias = Literal["allow", "ask", "deny"]
@@ -111,12 +111,7 @@ def _read_text(event: str, text: str) -> HookAnswer:
 
 def _json_in(text: str) -> object:
     """The JSON object or list in a text; None when it is neither."""
-    if not text.startswith(("{", "[")):
-        return None
-    try:
-        return decode_json(text)
-    except ValueError:
-        return None
+    return decode_or_none(text) if text.startswith(("{", "[")) else None
 
 
 def _read_object(event: str, document: dict[str, Any]) -> HookAnswer:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 from typing import Any, Final
 
 from codex_py.model.wordings import says_too_long
-from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_or_none
 from codex_py.protocol.failures import FailureCode
 
 TOO_LONG: Final = "context_length_exceeded"
@@ -92,10 +92,7 @@ def error_object(body: bytes) -> dict[str, Any]:
     """The error in a JSON body: the object under `error`, or the body itself for the servers that have none."""
     if body.lstrip()[:1] not in (b"{", b"["):
         return {}
-    try:
-        decoded = decode_json(body.decode("utf-8", "replace"))
-    except ValueError:
-        return {}
+    decoded = decode_or_none(body.decode("utf-8", "replace"))
     # Google's come in an array of one.
     value = as_object(decoded) or as_object(next(iter(as_list(decoded)), None))
     error = value.get("error")

@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 from codex_py import __version__
 from codex_py.errors import ModelError
 from codex_py.model.http import HTTP_ERRORS, HttpClient, no_answer, read_body
-from codex_py.protocol.encoding import as_object, decode_json, encode_json
+from codex_py.protocol.encoding import as_object, decode_or_none, encode_json
 from codex_py.protocol.value import Value
 from codex_py.text.address import is_loopback, shown_url
 
@@ -67,7 +67,8 @@ async def fetch_json(request: JsonRequest, *, ca_file: str | None = None) -> Jso
         raise no_answer(error, host=host, idle_timeout=request.seconds, address=address, hint=hint) from error
     if len(raw) > _MAX_BYTES:
         raise ModelError(f"the answer of `{host}` is over 16 MiB", retryable=False)
-    return JsonAnswer(answer.status_code, dict(answer.headers), _decoded(raw), raw)
+    body = as_object(decode_or_none(raw.decode("utf-8", "replace")))
+    return JsonAnswer(answer.status_code, dict(answer.headers), body, raw)
 
 
 def _headers(request: JsonRequest) -> dict[str, str]:
@@ -81,10 +82,3 @@ def _content(request: JsonRequest) -> bytes | None:
     if request.json is not None:
         return encode_json(request.json)
     return None if request.form is None else urlencode(request.form).encode()
-
-
-def _decoded(raw: bytes) -> dict[str, Any]:
-    try:
-        return as_object(decode_json(raw.decode("utf-8", "replace")))
-    except ValueError:
-        return {}

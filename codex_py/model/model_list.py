@@ -14,7 +14,7 @@ from codex_py.model.failures import MAX_ERROR_BODY, Server, http_failure
 from codex_py.model.json_request import JsonAnswer, JsonRequest, fetch_json
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.wires import open_wire
-from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_or_none
 from codex_py.protocol.value import Value
 from codex_py.text.address import shown_url
 from codex_py.text.display import first_names
@@ -112,7 +112,11 @@ async def _ask(
 def read_models(answer: JsonAnswer) -> Iterator[OfferedModel]:
     """The models in an answer: `data` of OpenAI and most others, `models` of ChatGPT and Ollama, or a bare array."""
     body = answer.body
-    entries = as_list(body.get("data")) or as_list(body.get("models")) or _bare_array(answer)
+    entries = (
+        as_list(body.get("data"))
+        or as_list(body.get("models"))
+        or as_list(decode_or_none(answer.raw.decode("utf-8", "replace")))
+    )
     seen: set[str] = set()
     for entry in entries[:_MAX_MODELS]:
         model = _read_model(as_object(entry))
@@ -124,13 +128,6 @@ def read_models(answer: JsonAnswer) -> Iterator[OfferedModel]:
 def _is_list(answer: JsonAnswer) -> bool:
     """Whether an answer is about models at all, and no page of some other program."""
     return "data" in answer.body or "models" in answer.body or answer.raw.lstrip().startswith(b"[")
-
-
-def _bare_array(answer: JsonAnswer) -> list[Any]:
-    try:
-        return as_list(decode_json(answer.raw.decode("utf-8", "replace")))
-    except ValueError:
-        return []
 
 
 def _read_model(entry: Mapping[str, Any]) -> OfferedModel | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_or_none
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
 
@@ -93,7 +93,7 @@ class PriceTable:
 
     def __init__(self, lines: Sequence[bytes]) -> None:
         self._lines = lines
-        self._heads = [as_object(_decoded(line)) for line in lines[1::2]]
+        self._heads = [as_object(decode_or_none(line)) for line in lines[1::2]]
         self._entries: dict[PriceQuery, list[Any] | None] = {}
 
     @classmethod
@@ -105,7 +105,7 @@ class PriceTable:
                     lines = file.read(_MAX_BYTES).splitlines()
             except OSError:
                 continue
-            if lines and len(lines) % 2 and as_object(_decoded(lines[0])).get("format") == FORMAT:
+            if lines and len(lines) % 2 and as_object(decode_or_none(lines[0])).get("format") == FORMAT:
                 return cls(lines)
         return cls(())
 
@@ -161,7 +161,7 @@ class PriceTable:
             if head.get("id") == provider
         ]
         for position in (index, *also):
-            for entry in map(as_list, as_list(_decoded(self._lines[2 * position + 2]))):
+            for entry in map(as_list, as_list(decode_or_none(self._lines[2 * position + 2]))):
                 if len(entry) > 2 and _matches(as_list(entry[0]), name):
                     return entry
         return None
@@ -190,13 +190,6 @@ def _is_near(url: str) -> bool:
     """Whether a server is of this machine or its network by its address alone: the table has public ones only."""
     host = url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0]
     return "." not in host or host[-1].isdigit()
-
-
-def _decoded(line: bytes) -> object:
-    try:
-        return decode_json(line)
-    except ValueError:
-        return None
 
 
 def _matches(rule: Sequence[Any], name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, cast
 
-from codex_py.protocol.encoding import decode_json, encode_json
+from codex_py.protocol.encoding import decode_json, decode_or_none, encode_json
 
 _FENCE: Final = r"```[\w-]*\s*(.*?)\s*```"
 _TRAILING_COMMA: Final = r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])'
@@ -16,7 +16,7 @@ _MAX_DEPTH: Final = 4
 
 def readable_arguments(text: str) -> str:
     """The arguments of a call as the text of a JSON object, where exactly one can be read; else as they came."""
-    if not text.strip() or _object(text) is not None:
+    if not text.strip() or _as_dict(decode_or_none(text)) is not None:
         return text
     try:
         found = read_object(text)
@@ -59,7 +59,7 @@ def _sequence(text: str) -> list[dict[str, Any]]:
             empty, text = True, text[blank.end() :].lstrip()
             continue
         end = _end_of_object(text)
-        value = None if end == 0 else _object(text[:end])
+        value = None if end == 0 else _as_dict(decode_or_none(text[:end]))
         if value is None:
             return []
         found += [value] if value not in found else []
@@ -75,13 +75,6 @@ def _end_of_object(text: str) -> int:
         if depth == 0:
             return mark.end()
     return 0
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        return _as_dict(decode_json(text))
-    except ValueError:
-        return None
 
 
 def _as_dict(value: Any) -> dict[str, Any] | None:

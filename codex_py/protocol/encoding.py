@@ -39,6 +39,14 @@ def decode_json(raw: bytes | str) -> Any:
         raise ValueError("nested too deeply") from error
 
 
+def decode_or_none(raw: bytes | str) -> Any:
+    """Read JSON from outside; None for what is not JSON."""
+    try:
+        return decode_json(raw)
+    except ValueError:
+        return None
+
+
 def _decode_text(text: str) -> Any:
     # `decode` looks for spaces around the value with two regular expressions, and a session has many short lines.
     try:

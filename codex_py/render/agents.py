@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from rich.console import RenderableType
 from rich.text import Text
 
-from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_or_none
 from codex_py.protocol.events import AgentChanged
 from codex_py.protocol.items import ToolCall
 from codex_py.protocol.readable import arguments_of
@@ -93,7 +93,7 @@ class AgentCallRenderer:
             case PastItem(call=ToolCall(custom=False, namespace=None | "") as call):
                 return self._render_call(call, past.output or "")
             case PastItem(happened=HostMessage(text)) if text.startswith(_NOTICE):
-                notice = _parse_object(text.removeprefix(_NOTICE).partition("</")[0])
+                notice = as_object(decode_or_none(text.removeprefix(_NOTICE).partition("</")[0]))
                 self._note_name(notice.get("agent_path"), notice.get("nickname"))
                 return self._ended({str(notice.get("agent_path")): notice.get("status")})
             case _:
@@ -104,7 +104,7 @@ class AgentCallRenderer:
         return self._ended(dict.fromkeys(tuple(self._working), "interrupted"))
 
     def _render_call(self, call: ToolCall, output: str) -> Sequence[ScrollbackEntry] | None:
-        arguments, answer = arguments_of(call), _parse_object(output)
+        arguments, answer = arguments_of(call), as_object(decode_or_none(output))
         target = str(arguments.get("target") or arguments.get("id") or "")
         match call.name:
             case "spawn_agent" if isinstance(agent_id := answer.get("agent_id"), str):
@@ -156,10 +156,3 @@ def _render_state(name: str, status: str, *, task: str = "", message: str | None
     state = AgentState("", name, "", 1, task, cast("AgentStatus", status), message=message)
     entry = render_agent(AgentChanged(state, None), expanded=False)
     return [] if entry is None else [entry]
-
-
-def _parse_object(text: str) -> dict[str, Any]:
-    try:
-        return as_object(decode_json(text))
-    except ValueError:
-        return {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.protocol import events
-from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_or_none, encode_json
 from codex_py.rollout.records import RolloutRecord, all_records, open_stored, read_meta
 from codex_py.rollout.stored_turns import HostMessage, PastItem, PastUserMessage, past_items
 from codex_py.rollout.summary import SessionSummary
@@ -100,7 +100,7 @@ def _records(path: Path, choice: ExportChoice, cleaner: TextCleaner) -> Iterator
         first = stream.readline()
     read_meta(path, first)
     begins = begin_of(path, choice.since)
-    head = decode_line(first)
+    head = as_object(decode_or_none(first))
     payload = as_object(head.get("payload"))
     yield cleaner.clean_record({**head, "payload": {key: payload[key] for key in payload if key not in _FORK_KEYS}})
     for record in all_records(path):
@@ -256,11 +256,3 @@ def _host_part(text: str) -> ExportedPart | None:
     if text.startswith("<skill>"):
         return ExportedPart("note", f"skill: {text.partition('<name>')[2].partition('</name>')[0].strip()}", "")
     return ExportedPart("note", "interrupted", "") if text.startswith("<turn_aborted>") else None
-
-
-def decode_line(line: bytes) -> dict[str, Any]:
-    """A line of an export as a JSON object; empty for what is none."""
-    try:
-        return as_object(decode_json(line))
-    except ValueError:
-        return {}

@@ -10,7 +10,7 @@ from typing import Final, Protocol, cast, runtime_checkable
 from codex_py.errors import ModelError
 from codex_py.model.client import Prompt, ResponseEvent
 from codex_py.model.providers import Provider
-from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_json, decode_or_none
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import WireApi
 
@@ -91,10 +91,7 @@ WIRES: Final[Mapping[WireApi, tuple[str, str]]] = MappingProxyType(
 
 def count_in(body: bytes) -> int | None:
     """The number of tokens in an answer to `encode_count`."""
-    try:
-        count = as_object(decode_json(body.decode("utf-8", "replace"))).get("input_tokens")
-    except ValueError:
-        return None
+    count = as_object(decode_or_none(body.decode("utf-8", "replace"))).get("input_tokens")
     return count if isinstance(count, int) and count > 0 else None
 
 

@@ -25,7 +25,7 @@ from codex_py.model.sent_errors import sent_error
 from codex_py.model.wires.chat_calls import CallAssembler
 from codex_py.model.wires.think_tags import THINK, ThinkSplitter, in_tags, split_unopened
 from codex_py.model.wires.tools import ToolTable
-from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_json, decode_or_none
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.usage import TokenUsage
 
@@ -131,10 +131,7 @@ class ChatDecoder:
         return self._take(fields)
 
     def decode_body(self, body: bytes) -> list[ResponseEvent] | None:
-        try:
-            value = as_object(decode_json(body.decode("utf-8", "replace")))
-        except ValueError:
-            return None
+        value = as_object(decode_or_none(body.decode("utf-8", "replace")))
         if not as_list(value.get("choices")):
             return None
         events = self._take(value)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.model.pictures import without_pictures
-from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_or_none, encode_json
 from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.origin import COMPACTIONS, Origin, own_reasoning
 from codex_py.protocol.value import Value
@@ -148,7 +148,7 @@ class HistoryReader:
         return NewEntries(list(self._entries(new, origin)), restarted)
 
     def _entries(self, items: Iterable[bytes], origin: Origin) -> Iterator[Entry]:
-        values = [_decoded(item) for item in items]
+        values = [as_object(decode_or_none(item)) for item in items]
         outputs = _outputs_by_call(values)
         steps: list[TextStep | ReasoningStep | CallStep] = []
         for index, value in enumerate(values):
@@ -219,11 +219,11 @@ def json_object(arguments: str) -> str:
     """Arguments as servers take them back: what the model wrote if that is a JSON object, else an object with it."""
     if not arguments.strip():
         return "{}"
-    try:
-        is_object = isinstance(decode_json(arguments), dict)
-    except ValueError:
-        is_object = False
-    return arguments if is_object else encode_json({"malformed_arguments": arguments}).decode()
+    return (
+        arguments
+        if isinstance(decode_or_none(arguments), dict)
+        else encode_json({"malformed_arguments": arguments}).decode()
+    )
 
 
 def _part(value: dict[str, Any]) -> str | PicturePart | None:
@@ -235,13 +235,6 @@ def _part(value: dict[str, Any]) -> str | PicturePart | None:
             return text
         case _:
             return None
-
-
-def _decoded(item: bytes) -> dict[str, Any]:
-    try:
-        return as_object(decode_json(item))
-    except ValueError:
-        return {}
 
 
 def _outputs_by_call(values: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]:

@@ -27,7 +27,7 @@ from codex_py.model.failures import REFUSED, IncompleteAnswer, cut_answer, refus
 from codex_py.model.sent_errors import sent_error
 from codex_py.model.wires.messages_log import GO_ON
 from codex_py.model.wires.tools import ToolTable, read_index
-from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
+from codex_py.protocol.encoding import as_list, as_object, decode_or_none, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem, message_of_content
 from codex_py.protocol.usage import TokenUsage
 
@@ -126,18 +126,11 @@ class MessagesDecoder:
 
     def decode(self, data: str) -> list[ResponseEvent]:
         """As `Decoder` says."""
-        try:
-            event = as_object(decode_json(data))
-        except ValueError:
-            return []
-        return [] if self._is_over else self._read(event)
+        return [] if self._is_over else self._read(as_object(decode_or_none(data)))
 
     def decode_body(self, body: bytes) -> list[ResponseEvent] | None:
         """As `Decoder` says: the blocks of a whole message, one after the other, and why it stopped."""
-        try:
-            message = as_object(decode_json(body.decode("utf-8", "replace")))
-        except ValueError:
-            return None
+        message = as_object(decode_or_none(body.decode("utf-8", "replace")))
         if message.get("type") == "error":
             raise _error_of(message)
         if message.get("type") != "message" or not isinstance(message.get("content"), list):
@@ -212,7 +205,7 @@ class MessagesDecoder:
                 # Two such blocks at once, and the first was not the last one.
                 before = self._release()
                 self._held = block
-                return [*before, *(self._release() if _is_object(block.arguments) else ())]
+                return [*before, *(self._release() if isinstance(decode_or_none(block.arguments), dict) else ())]
             case _:
                 # What the server's own tools do, which nobody here has offered, and what is not known yet.
                 return []
@@ -289,13 +282,6 @@ class MessagesDecoder:
 def _text_of(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
     return value if isinstance(value, str) else ""
-
-
-def _is_object(arguments: str) -> bool:
-    try:
-        return isinstance(decode_json(arguments), dict)
-    except ValueError:
-        return False
 
 
 def _done(item: dict[str, Any]) -> ItemDone:

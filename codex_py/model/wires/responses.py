@@ -28,7 +28,7 @@ from codex_py.model.pictures import without_pictures
 from codex_py.model.providers import Provider
 from codex_py.model.wires.strict_schema import sent_schema
 from codex_py.model.wordings import refuses_thinking
-from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
+from codex_py.protocol.encoding import as_object, decode_or_none, encode_json, uuid7
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.origin import Origin, sendable
 from codex_py.protocol.usage import TokenUsage
@@ -133,19 +133,12 @@ class ResponsesDecoder:
         self._whole: dict[str, Any] | None = None
 
     def decode(self, data: str) -> list[ResponseEvent]:
-        try:
-            value = as_object(decode_json(data))
-        except ValueError:
-            return []
-        event = _event(value)
+        event = _event(as_object(decode_or_none(data)))
         return [] if event is None else [event]
 
     def decode_body(self, body: bytes) -> list[ResponseEvent] | None:
         """As `Decoder` says: what a server that does not stream has put into one object."""
-        try:
-            response = as_object(decode_json(body.decode("utf-8", "replace")))
-        except ValueError:
-            return None
+        response = as_object(decode_or_none(body.decode("utf-8", "replace")))
         if response.get("object") != "response" or not isinstance(response.get("output"), list):
             return None
         self._whole = response

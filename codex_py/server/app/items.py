@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any, Final, TypeAlias
 
 from codex_py.protocol import events
-from codex_py.protocol.encoding import as_list, as_object, decode_json
+from codex_py.protocol.encoding import as_list, as_object, decode_or_none
 from codex_py.protocol.status import AgentState, AgentStatus, AgentTool
 from codex_py.rollout.stored_turns import PastItem, PastTurn, PastUserMessage
 
@@ -217,10 +217,7 @@ def _past_tool_call(item_id: str, event: events.ToolCallFinished) -> Item | None
     server, _, tool = event.tool.removeprefix("mcp__").rpartition(".")
     if not tool or not event.tool.startswith("mcp__"):
         return None
-    try:
-        arguments = as_object(decode_json(event.arguments))
-    except ValueError:
-        arguments = {}
+    arguments = as_object(decode_or_none(event.arguments))
     content = [{"type": "text", "text": event.output}]
     return {
         **mcp_call_started(item_id, server, tool, arguments),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.paths import make_private_dir, open_private, real_path, replace_private
-from codex_py.protocol.encoding import as_object, decode_json, encode_json
+from codex_py.protocol.encoding import as_object, decode_or_none, encode_json
 from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord, best
 
 FILE: Final = "history.jsonl"
@@ -136,10 +136,7 @@ def read_messages(path: Path) -> list[str]:
 
 def _texts(lines: Iterable[bytes]) -> Iterable[str]:
     for line in lines:
-        try:
-            text = as_object(decode_json(line)).get("text") if line.strip() else None
-        except (ValueError, RecursionError):
-            continue
+        text = as_object(decode_or_none(line)).get("text")
         if isinstance(text, str) and text:
             yield text
 
