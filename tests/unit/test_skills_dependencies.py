@@ -4,10 +4,8 @@ import pytest
 
 from codex_py.skills.dependencies import (
     DependencyPlan,
-    EnvNeed,
     McpNeed,
     mcp_key,
-    missing_env_warning,
     plan_dependencies,
 )
 from codex_py.skills.model import Skill, ToolDependency
@@ -23,45 +21,10 @@ def needing(*needs: ToolDependency, name: str = "lint") -> Skill:
     return skill(name, dependencies=needs)
 
 
-def test_skills_without_needs_lack_nothing() -> None:
-    needs = (ToolDependency("cli", "gh"), ToolDependency("anything", "x"))
-    assert plan_dependencies([skill(), needing(*needs)], env=(), configured_mcp=()) == DependencyPlan()
-
-
-def test_variables_that_are_not_set_are_missing_once() -> None:
-    one = needing(
-        ToolDependency("env_var", "API_KEY", "the key"),
-        ToolDependency("ENV_VAR", " HOST "),
-        ToolDependency("env_var", "PATH"),
-    )
-    two = needing(ToolDependency("env_var", "API_KEY", "another"), name="fmt")
-    assert plan_dependencies([one, two], env={"PATH": "x"}, configured_mcp=()) == DependencyPlan(
-        (EnvNeed("API_KEY", "the key", ("lint", "fmt")), EnvNeed("HOST", "", ("lint",)))
-    )
-
-
 @pytest.mark.parametrize("name", ["", "A=B", "1A", "A B", "É", "A" * 200])
 def test_a_name_that_no_variable_can_have_is_noted(name: str) -> None:
     plan = plan_dependencies([needing(ToolDependency("env_var", name))], env=(), configured_mcp=())
     assert plan == DependencyPlan(notes=(f"skill `lint` needs `{name}`, which is not a valid variable name",))
-
-
-@pytest.mark.parametrize(
-    ("need", "missing"),
-    [
-        (DOCS, DOCS_NEED),
-        (ToolDependency("MCP", " docs ", None, " Streamable_HTTP ", None, " https://docs/mcp "), DOCS_NEED),
-        (
-            ToolDependency("mcp", "gh", None, "stdio", " gh-mcp --x "),
-            McpNeed("mcp__stdio__gh-mcp --x", "gh", "stdio", None, "gh-mcp --x", ("lint",)),
-        ),
-    ],
-)
-def test_servers_that_are_not_configured_are_missing(need: ToolDependency, missing: McpNeed) -> None:
-    found = missing.replace(files=(str(needing().canonical_path),))
-    assert plan_dependencies([needing(need)], env=(), configured_mcp=()) == DependencyPlan(missing_mcp=(found,))
-    assert plan_dependencies([needing(need)], env=(), configured_mcp={missing.key}) == DependencyPlan()
-    assert missing.target == (missing.url or missing.command)
 
 
 def test_a_server_under_two_names_is_missing_once() -> None:
@@ -92,12 +55,3 @@ def test_keys_of_servers() -> None:
     assert mcp_key("a", url=" https://x ") == "mcp__streamable_http__https://x"
     assert mcp_key("a", command="run") == "mcp__stdio__run"
     assert mcp_key("a", url=" ") == mcp_key("a") == "a"
-
-
-def test_the_warning_says_what_is_missing_and_for_whom() -> None:
-    assert missing_env_warning(EnvNeed("KEY", "from\nthe site", ("lint",))) == (
-        "environment variable `KEY` (from␊the site) is not set; skill `lint` may not work without it"
-    )
-    assert missing_env_warning(EnvNeed("KEY", "", ("a", "b"))) == (
-        "environment variable `KEY` is not set; skills `a`, `b` may not work without it"
-    )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.skills.metadata import CLOSED, Metadata, parse_metadata
+from codex_py.skills.metadata import Metadata, parse_metadata
 from codex_py.skills.model import Interface, ToolDependency
 from codex_py.skills.record import InterfaceText, resolve_interface
 
@@ -63,9 +63,6 @@ def test_a_file_may_say_nothing(text: str) -> None:
     assert parse_metadata(text) == Metadata()
 
 
-CLOSED_POLICY = f"; {CLOSED}"
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -95,19 +92,6 @@ def test_what_is_right_beside_it_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("allow_implicit_invocation: 'false'", "`policy.allow_implicit_invocation` is neither `true` nor `false`"),
-        ("allow_implicit_invocation: no", "`policy.allow_implicit_invocation` is neither `true` nor `false`"),
-        ("allow_implicit_invocation: [false]", "`policy.allow_implicit_invocation` is neither `true` nor `false`"),
-    ],
-)
-def test_a_restriction_that_cannot_be_read_is_assumed(text: str, reason: str) -> None:
-    found = parse_metadata(f"policy: {{{text}}}\ninterface: {{display_name: A}}")
-    assert found == Metadata(InterfaceText("A"), allow_implicit=False, faults=(f"{reason}{CLOSED_POLICY}",))
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
         ("products: codex", "`policy.products` is not a list"),
         ("products: [Codex]", "`policy.products` has an unknown product `Codex`"),
         ("products: [other]", "`policy.products` has an unknown product `other`"),
@@ -116,48 +100,6 @@ def test_a_restriction_that_cannot_be_read_is_assumed(text: str, reason: str) ->
 def test_a_policy_without_a_restriction_costs_only_its_wrong_value(text: str, reason: str) -> None:
     found = parse_metadata(f"policy: {{{text}}}\ninterface: {{display_name: A}}")
     assert found == Metadata(InterfaceText("A"), faults=(reason,))
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("- a", "not a mapping"),
-        ("policy", "not a mapping"),
-        (
-            "# allow_implicit_invocation: false\na: [",
-            "invalid YAML: did not find expected node content at line 3 column 1",
-        ),
-        ("a: [", "invalid YAML: did not find expected node content at line 2 column 1"),
-    ],
-)
-def test_a_broken_file_without_a_restriction_sets_nothing(text: str, reason: str) -> None:
-    assert parse_metadata(text) == Metadata(faults=(reason,))
-
-
-@pytest.mark.parametrize(
-    ("text", "allowed"),
-    [
-        ("interface: [x]\npolicy: {allow_implicit_invocation: false}", False),
-        ("dependencies: {tools: [Read, Write]}\npolicy: {allow_implicit_invocation: false}", False),
-        ("dependencies: {tools: [x]}\npolicy: {allow_implicit_invocation: true, products: x}", True),
-        ("policy: {allow_implicit_invocation: false}\ninterface: [", False),
-        ("policy: [x]", None),
-        ("policy: x", None),
-        ("policy:\n\tallow_implicit_invocation: false", False),
-        ("- policy: {allow_implicit_invocation: false}", False),
-        ("interface: [x]\npolicy: {allow_implicit_invocation: true}", True),
-        ("interface: [x]", None),
-        ("interface: [x]\npolicy: {allow_implicit_invocation: 'false'}", False),
-        ("policy: [allow_implicit_invocation, false]", False),
-    ],
-)
-def test_a_restriction_holds_in_a_file_that_is_broken_elsewhere(text: str, allowed: bool | None) -> None:
-    assert parse_metadata(text).allow_implicit is allowed
-
-
-@pytest.mark.parametrize(("products", "ours"), [("[]", True), ("[codex]", True), ("[chatgpt, ATLAS]", False)])
-def test_a_skill_may_be_for_other_programs_only(products: str, ours: bool) -> None:
-    assert parse_metadata(f"policy: {{products: {products}}}").for_this_program is ours
 
 
 @pytest.mark.parametrize("written", ["true", "True", "TRUE"])

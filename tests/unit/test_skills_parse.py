@@ -173,15 +173,6 @@ def test_a_name_of_more_than_64_characters_is_loaded_with_a_remark() -> None:
     assert (long.name, long.remark) == ("中" * 65, "`name` has 65 characters: the format allows 64")
 
 
-@pytest.mark.parametrize("line", ["", "name:\n", "name: ''\n", "nme: lint\n"])
-def test_a_missing_name_is_that_of_the_directory(line: str) -> None:
-    read = parse_skill(f"---\n{line}description: x\n---\n", "fix-tests")
-    assert (read.name, read.remark.partition("; ")[2]) == (
-        "fix-tests",
-        "the name of the directory is used: `fix-tests`",
-    )
-
-
 def test_a_name_may_have_spaces_and_slashes() -> None:
     check_name("a b/c.d <e>")
     assert skill("name: |\n  two\n  lines\ndescription: x").name == "two lines"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.skills.model import SkillRoot
-from codex_py.skills.roots import PluginSkills, SkillRootsRequest, skill_roots
+from codex_py.skills.roots import SkillRootsRequest, skill_roots
 
 
 class Places:
@@ -38,49 +38,6 @@ def names(places: Places, roots: tuple[SkillRoot, ...]) -> list[str]:
     return [f"{root.scope} {root.path.relative_to(places.top)}" for root in roots]
 
 
-def test_roots_come_in_the_order_of_discovery(places: Places) -> None:
-    for name in ("project", "project/a", "project/a/b"):
-        places.make(f"{name}/.agents/skills")
-    for name in ("project", "project/a/b"):
-        places.make(f"{name}/.codex/skills")
-    for name in (".codex/skills/.system", ".codex/skills/.system-codex-py", ".agents/skills"):
-        places.make(f"user/{name}")
-    for name in ("etc/skills", "plugin/skills", "extra", "mine"):
-        places.make(name)
-    request = places.request().replace(
-        project_config_dirs=(places.cwd / ".codex", places.cwd.parent / ".codex", places.project / ".codex"),
-        plugin_roots=(PluginSkills(places.top / "plugin/skills", places.top / "plugin", "p@m", "p"),),
-        extra_roots=(places.top / "extra",),
-        extra_user_roots=(places.top / "mine", places.top / "missing"),
-    )
-    roots = skill_roots(request)
-    assert names(places, roots) == [
-        "repo project/a/b/.codex/skills",
-        "repo project/.codex/skills",
-        "user user/.codex/skills",
-        "user user/.agents/skills",
-        "system user/.codex/skills/.system",
-        "system user/.codex/skills/.system-codex-py",
-        "admin etc/skills",
-        "user plugin/skills",
-        "user extra",
-        "user mine",
-        "repo project/.agents/skills",
-        "repo project/a/.agents/skills",
-        "repo project/a/b/.agents/skills",
-    ]
-    assert roots[7] == SkillRoot(
-        places.top / "plugin/skills", "user", "plugin", "p", "p@m", places.top / "plugin", None
-    )
-    assert {root.inside for root in roots if root.scope == "repo"} == {places.project}
-    assert {root.inside for root in roots if root.scope != "repo"} == {None}
-
-
-def test_without_bundled_skills_there_is_no_system_root(places: Places) -> None:
-    places.make("user/.codex/skills/.system")
-    assert names(places, skill_roots(places.request().replace(bundled=False))) == ["user user/.codex/skills"]
-
-
 def test_outside_a_project_only_the_own_directory_counts(places: Places) -> None:
     places.make("project/.agents/skills")
     places.make("project/a/b/.agents/skills")
@@ -106,12 +63,6 @@ def test_a_start_in_a_linked_directory_is_a_start_in_the_real_one(places: Places
     (places.top / "link").symlink_to(places.cwd)
     roots = skill_roots(places.request().replace(cwd=places.top / "link"))
     assert names(places, roots) == ["repo project/a/.agents/skills"]
-
-
-def test_a_linked_root_is_known_by_its_real_path(places: Places) -> None:
-    real = places.make("elsewhere")
-    (places.home / "skills").symlink_to(real)
-    assert names(places, skill_roots(places.request())) == ["user elsewhere"]
 
 
 def test_what_is_no_directory_is_no_root(places: Places) -> None:

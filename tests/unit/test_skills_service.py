@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.skills.model import Interface, Skill, SkillCatalog, SkillProblem, SkillRoot, ToolDependency
+from codex_py.skills.model import Interface, Skill, SkillCatalog, SkillRoot, ToolDependency
 from codex_py.skills.roots import SYSTEM_DIRECTORIES, PluginSkills, SkillRootsRequest
 from codex_py.skills.rules import SkillSwitch
 from codex_py.skills.service import SkillService, load_warnings
@@ -59,12 +59,6 @@ def metadata(directory: Path, text: str) -> Path:
     file = directory / "agents" / "openai.yaml"
     file.write_text(text)
     return file
-
-
-def age(top: Path) -> None:
-    """Make everything look as if it was written a while ago, as it is at an ordinary start."""
-    for path in (top, *top.rglob("*")):
-        os.utime(path, ns=(1, 1), follow_symlinks=False)
 
 
 def names(catalog: SkillCatalog) -> list[str]:
@@ -145,53 +139,6 @@ def test_a_bundled_skill_gives_way_to_another_of_its_name(place: Workplace) -> N
     assert [(skill.scope, skill.name) for skill in off.enabled()] == [("repo", "a"), ("system", "b"), ("system", "c")]
 
 
-def test_a_file_that_two_roots_reach_belongs_to_the_first(place: Workplace) -> None:
-    real = write(place.repo, "a")
-    (place.user / "link").symlink_to(place.repo / "a")
-    (skill,) = place.load().skills
-    assert (skill.scope, skill.path, skill.canonical_path) == ("user", place.user / "link" / "SKILL.md", real)
-
-
-def test_one_bad_skill_hurts_no_other(place: Workplace) -> None:
-    write(place.user, "good")
-    bad = write(place.user, "bad")
-    bad.write_bytes(b"---\nname: a\ndescription: b\n---\n" + b"x" * 5000 + b"\xff")
-    nameless = write(place.repo, "nameless", "''")
-    broken = write(place.user / SYSTEM_DIRECTORIES[0], "s", "''")
-    catalog = place.load()
-    assert names(catalog) == ["good"]
-    assert catalog.problems == (
-        SkillProblem(bad, "failed to read file: not UTF-8 at byte 5031", "user"),
-        SkillProblem(broken, "missing field `description`", "system"),
-        SkillProblem(nameless, "missing field `description`", "repo"),
-    )
-    assert load_warnings(catalog) == (
-        f"failed to load skill {bad}: failed to read file: not UTF-8 at byte 5031",
-        f"failed to load skill {nameless}: missing field `description`",
-    )
-
-
-def test_many_bad_skills_are_one_warning(place: Workplace) -> None:
-    for number in range(7):
-        write(place.user, f"s{number}", "''")
-    (line,) = load_warnings(place.load())
-    assert line == (
-        f"failed to load 7 skills, such as {place.user}/s0/SKILL.md: missing field `description` "
-        "(`codex-py skills doctor` tells all)"
-    )
-
-
-def test_bad_metadata_is_told_and_costs_only_itself(place: Workplace) -> None:
-    for name in ("a", "b"):
-        metadata(write(place.user, name).parent, "interface: [x]")
-    catalog = place.load()
-    assert [skill.interface for skill in catalog.skills] == [None, None]
-    assert load_warnings(catalog) == (
-        f"skill file {place.user}/a/agents/openai.yaml: `interface` is not a mapping, and that of 1 more "
-        "(`codex-py skills doctor` tells all)",
-    )
-
-
 def test_metadata_may_be_a_link_and_no_device(place: Workplace) -> None:
     (place.top / "shared.yaml").write_text("interface: {display_name: Shared}")
     for name, target in {"a": place.top / "shared.yaml", "b": Path("/dev/zero"), "c": place.top / "none"}.items():
@@ -214,11 +161,6 @@ def test_metadata_of_a_project_does_not_lead_out_of_it(place: Workplace) -> None
     assert [one.message for one in catalog.remarks] == ["a link that leads out of the project"]
 
 
-def test_a_skill_for_other_programs_is_not_there_at_all(place: Workplace) -> None:
-    metadata(write(place.user, "a").parent, "policy: {products: [chatgpt]}")
-    assert place.load() == SkillCatalog()
-
-
 def test_skills_of_a_plugin_carry_its_name(place: Workplace) -> None:
     root = place.top / "plugins" / "p"
     file = write(root / "skills", "a")
@@ -230,15 +172,6 @@ def test_skills_of_a_plugin_carry_its_name(place: Workplace) -> None:
     long = PluginSkills(root / "skills", root, "p@market", "n" * 1024)
     (problem,) = place.start().catalog(place.request().replace(plugin_roots=(long,))).problems
     assert problem.message == "invalid name: exceeds maximum length of 1024 characters"
-
-
-def test_rules_switch_skills_off(place: Workplace) -> None:
-    write(place.user, "a")
-    b = write(place.user, "b")
-    service = place.start()
-    assert [one.name for one in service.catalog(place.request(), [SkillSwitch(name="a")]).enabled()] == ["b"]
-    assert [one.name for one in service.catalog(place.request(), [SkillSwitch(path=b)]).enabled()] == ["a"]
-    assert len(service.catalog(place.request()).enabled()) == 2
 
 
 def _edit(place: Workplace) -> None:
