@@ -48,11 +48,7 @@ def refused(place: Place, *arguments: str | Path, code: int, **options: Any) -> 
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["exec", "--no-such-flag", "go"], "--no-such-flag"),
         (["exec", "-Z", "go"], "-Z"),
-        (["exec", "-s", "everything", "go"], "everything"),
-        (["exec", "--color", "blue", "go"], "blue"),
-        (["exec", "-m"], "-m"),
         (["exec", "one", "two"], "two"),
         (["exec", "-c", "no_equals_sign", "go"], "no_equals_sign"),
         (["exec", "-c", "=value", "go"], "=value"),

@@ -361,14 +361,6 @@ def test_a_failed_turn_is_told_once_with_its_code_and_its_status(
     assert [line for line in human.err.splitlines() if line.startswith("ERROR:")] == [f"ERROR: {error['message']}"]
 
 
-def test_end_turn_false_asks_once_more(place: Place) -> None:
-    with fake_model(place, [say("wait"), completed(end_turn=False)], [say("done"), completed(end_turn=True)]) as model:
-        ended = run(place, "exec", "go")
-
-    assert ended.stdout == b"done\n"
-    assert model.requests[1].texts("assistant") == ["wait"]
-
-
 def test_a_model_that_goes_on_without_a_word_is_stopped(place: Place) -> None:
     with fake_model(place, repeat([completed(end_turn=False)])) as model:
         ended = run(place, "exec", "--json", "go")

@@ -11,14 +11,10 @@ from codex_py.protocol import events
 from tests.support.fake_responses import (
     FakeResponses,
     api_error,
-    cut,
     failed,
-    html,
     redirect,
     repeat,
-    reset,
     say,
-    status,
 )
 from tests.support.faults import check_gaps, is_back_off, meet, sent_after, shell
 from tests.support.home import Place
@@ -27,65 +23,12 @@ from tests.support.session import scripted_session, watched_session
 RATE = "Rate limit reached, please try again in {}."
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (api_error(400, "no such field"), ["400 Bad Request: no such field"]),
-        (api_error(400, "slow down", kind="rate_limit_exceeded"), ["400", "slow down"]),
-        (api_error(400, "no money", kind="insufficient_quota"), ["400", "no money"]),
-        (
-            api_error(401, "bad key", headers={"x-request-id": "req_1"}),
-            ["401", "bad key", "check the API key", "req_1"],
-        ),
-        (api_error(403, "not yours"), ["403 Forbidden: not yours"]),
-        (html("<title>Just a moment...</title>", 403), ["403", "Just a moment..."]),
-        (api_error(404, "no such model", kind="model_not_found"), ["404", "no such model"]),
-        (status(404), ["404", "base_url"]),
-        (status(405), ["405", "base_url"]),
-        (api_error(413, "too large"), ["413", "too large"]),
-        (api_error(422, "odd input"), ["422", "odd input"]),
-        (api_error(429, "used up", kind="usage_limit_reached"), ["429", "used up"]),
-        (api_error(429, "no money", kind="insufficient_quota"), ["429", "no money"]),
-        (api_error(429, "not in your plan", kind="usage_not_included"), ["429", "not in your plan"]),
-        (api_error(429, "later", headers={"retry-after": "7200"}), ["429", "later", "try again in 120 minutes"]),
-        (html("<title>Sign in to the airport</title>"), ["Sign in to the airport", "base_url"]),
-        (status(200, {"error": {"message": "out of memory"}}), ["200", "out of memory"]),
-        (status(204), ["204"]),
-        (redirect("https://elsewhere.example/v1", 301), ["301", "elsewhere.example"]),
-        (redirect("https://elsewhere.example/v1", 308), ["308", "elsewhere.example"]),
-    ],
-)
-async def test_what_will_not_pass_is_final_at_once(place: Place, answer: Any, words: list[str]) -> None:
-    fault = await meet(place, answer)
-    assert (fault.requests, fault.delays, fault.sent) == (1, [], ["user: next"])
-    assert [word for word in words if word not in fault.message] == []
-    assert fault.message.isprintable()
-
-
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_never_followed(place: Place, code: int) -> None:
     with FakeResponses() as elsewhere:
         fault = await meet(place, redirect(elsewhere.base_url + "/responses", code))
     assert (fault.requests, elsewhere.requests, elsewhere.gets) == (1, [], [])
     assert elsewhere.base_url in fault.message
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *(api_error(code, "not now") for code in (408, 409, 425, 429, 500, 502, 503, 504, 529)),
-        api_error(503, "full", kind="server_is_overloaded"),
-        api_error(503, "slower", kind="slow_down"),
-        html("<title>502 Bad Gateway</title>", 502),
-        [cut()],
-        [reset()],
-    ],
-)
-async def test_what_may_pass_is_asked_again(place: Place, answer: Any) -> None:
-    fault = await meet(place, answer, [say("done")])
-    assert isinstance(fault.ended, events.TurnCompleted)
-    assert (fault.requests, fault.sent) == (2, ["assistant: done", "user: next"])
-    assert is_back_off(fault.delays)
 
 
 @pytest.mark.parametrize(

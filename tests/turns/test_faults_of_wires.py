@@ -30,15 +30,19 @@ every_wire = pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.wir
 
 FINAL: list[tuple[Any, str]] = [
     (api_error(400, "no such field"), "400 Bad Request: no such field"),
+    (api_error(400, "slow down", kind="rate_limit_exceeded"), "slow down"),
     (api_error(400, "no money", kind="insufficient_quota"), "no money"),
     (api_error(401, "bad key", headers={"x-request-id": "req_1"}), "check the API key"),
     (api_error(402, "pay first"), "pay first"),
+    (api_error(403, "not yours"), "403 Forbidden: not yours"),
     (html("<title>Just a moment...</title>", 403), "Just a moment..."),
     (api_error(404, "no such model", kind="model_not_found"), "no such model"),
     (status(404), "base_url"),
     (status(405), "base_url"),
     (api_error(422, "odd input"), "odd input"),
     (api_error(429, "used up", kind="usage_limit_reached"), "used up"),
+    (api_error(429, "no money", kind="insufficient_quota"), "no money"),
+    (api_error(429, "not in your plan", kind="usage_not_included"), "not in your plan"),
     (api_error(429, "later", headers={"retry-after": "7200"}), "try again in 120 minutes"),
     (html("<title>Sign in to the airport</title>"), "Sign in to the airport"),
     (status(200, {"error": {"message": "out of memory"}}), "out of memory"),
@@ -46,6 +50,7 @@ FINAL: list[tuple[Any, str]] = [
     (status(200, b"\x00\x01\x02", {"content-type": "application/octet-stream"}), "application/octet-stream"),
     (status(200, b"[1, 2", {"content-type": "application/json"}), "application/json"),
     (status(204), "204"),
+    (redirect("https://elsewhere.example/v1", 301), "elsewhere.example"),
     (redirect("https://elsewhere.example/v1", 308), "elsewhere.example"),
 ]
 
@@ -65,11 +70,16 @@ async def test_what_will_not_pass_is_final_and_the_session_goes_on(place: Place,
     assert wire.said(model.requests[-1]) == ["fine"] * (len(FINAL) - 1)
 
 
+SOON = {"retry-after-ms": "1"}
+
+
 def passing(wire: Dialect) -> list[Any]:
     half = wire.half("half")
     return [
-        *(api_error(code, "not now", headers={"retry-after-ms": "1"}) for code in (408, 409, 425, 429, 500, 503, 529)),
+        *(api_error(code, "not now", headers=SOON) for code in (408, 409, 425, 429, 500, 502, 503, 504, 529)),
         html("<title>502 Bad Gateway</title>", 502),
+        api_error(503, "full", kind="server_is_overloaded", headers=SOON),
+        api_error(503, "slower", kind="slow_down", headers=SOON),
         [cut()],
         [reset()],
         [end()],

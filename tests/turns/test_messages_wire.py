@@ -12,13 +12,9 @@ from codex_py.protocol import events
 from tests.support.fake_messages import FakeMessages, answer, api_refusal, blocks_of, redacts, says, thinks, uses
 from tests.support.fake_responses import (
     call,
-    cut,
-    hang,
     raw,
     reasoning,
-    reset,
     say,
-    stall_headers,
     status,
 )
 from tests.support.home import Place
@@ -60,37 +56,6 @@ async def test_thinking_and_parallel_calls_go_back_as_they_came(place: Place) ->
     ]
     assert results(model.bodies[1]) == {"toolu_1": "one", "toolu_2": "two"}
     assert [message["role"] for message in model.bodies[2]["messages"]] == ["user", "assistant"] * 2 + ["user"]
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        [*answer(thinks("hm"), says("half"))[:-2], cut()],
-        [*answer(thinks("hm"))[:-2], cut()],
-        [*answer(thinks("hm"), shell("toolu_1", "echo no"))[:-4], reset()],
-        [*answer(says("half"))[:-2], {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}],
-        [*answer(says("half"))[:-2], {"type": "error", "error": {"type": "api_error", "message": "sorry"}}],
-        [api_refusal(529, "overloaded_error", "Overloaded", {"retry-after": "0"})],
-        [api_refusal(429, "rate_limit_error", "too fast", {"retry-after": "0"})],
-        [api_refusal(500, "api_error", "sorry")],
-    ],
-)
-async def test_an_answer_that_breaks_off_is_asked_for_again(place: Place, broken: Any) -> None:
-    with FakeMessages(broken, answer(thinks("again"), says("whole")), answer(says("fine"))) as model:
-        async with messages_session(place, model) as watched:
-            assert isinstance(await watched.say("go"), events.TurnCompleted)
-            assert isinstance(await watched.say("next"), events.TurnCompleted)
-    assert len(watched.of(events.Retrying)) == 1
-    assert all(block.get("text") != "echo no" for body in model.bodies for block in blocks_of(body, "assistant"))
-
-
-async def test_a_call_that_was_whole_before_the_break_runs_once(place: Place) -> None:
-    broken = [*answer(thinks("hm"), shell("toolu_1", "echo ran >> log"), says("ha"))[:-4], cut()]
-    with FakeMessages(broken, answer(says("done"))) as model:
-        async with messages_session(place, model) as watched:
-            assert isinstance(await watched.say("go"), events.TurnCompleted)
-    assert (place.repo / "log").read_text() == "ran\n"
-    assert list(results(model.bodies[1])) == ["toolu_1"]
 
 
 @pytest.mark.parametrize("error_type", ["invalid_request_error", "authentication_error", "billing_error"])
@@ -278,16 +243,6 @@ async def test_a_call_that_fails_is_marked_and_other_apis_are_not_sent_the_mark(
 
 
 @pytest.mark.parametrize(
-    "silence", [[stall_headers(1000.0)], [*answer(says("x"))[:3], raw(b": ping\n\n"), hang(1000.0)]]
-)
-async def test_silence_is_ended_by_the_idle_deadline_and_asked_again(place: Place, silence: Any) -> None:
-    with FakeMessages(silence, answer(says("done"))) as model:
-        async with messages_session(place, model, stream_idle_timeout_ms=200) as watched:
-            assert isinstance(await watched.say("go"), events.TurnCompleted)
-    assert len(watched.of(events.Retrying)) == 1
-
-
-@pytest.mark.parametrize(
     ("play", "message"),
     [
         (
@@ -305,15 +260,6 @@ async def test_an_answer_that_is_none_is_named(place: Place, play: Any, message:
             ended = await watched.say("go")
     assert isinstance(ended, events.TurnFailed)
     assert message in ended.message
-
-
-async def test_a_whole_answer_in_place_of_a_stream_counts(place: Place) -> None:
-    content = [{"type": "text", "text": "whole"}]
-    body = {"type": "message", "id": "m", "role": "assistant", "content": content, "stop_reason": "end_turn"}
-    with FakeMessages(status(200, body)) as model:
-        async with messages_session(place, model) as watched:
-            assert isinstance(await watched.say("go"), events.TurnCompleted)
-    assert [event.text for event in watched.of(events.MessageDone)] == ["whole"]
 
 
 async def test_noise_of_every_kind_is_passed_over(place: Place) -> None:

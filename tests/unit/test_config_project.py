@@ -428,19 +428,5 @@ def test_markers_come_from_the_user_and_decide_where_a_project_begins(machine: M
     assert machine.load("project_root_markers=[]", cwd=inner).project_root is None
 
 
-def test_an_empty_git_directory_is_no_repository(machine: Machine) -> None:
-    place = machine.root / "plain"
-    (place / ".git").mkdir(parents=True)
-    inner = place / "inner"
-    inner.mkdir()
-    machine.user(f'[projects."{place}"]\ntrust_level = "trusted"\n')
-
-    loaded = machine.load(cwd=inner)
-    assert (loaded.trust, loaded.project_root) == ("unknown", None)
-    (place / ".git" / "HEAD").touch()
-    loaded = machine.load(cwd=inner)
-    assert (loaded.trust, loaded.project_root) == ("trusted", place)
-
-
 def test_a_working_directory_that_is_gone_does_no_harm(machine: Machine) -> None:
     assert machine.load(cwd=machine.root / "gone").trust == "unknown"

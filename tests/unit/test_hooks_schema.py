@@ -115,21 +115,6 @@ def test_what_is_no_list_is_told() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("types", "notice"),
-    [
-        (["prompt"], "1 hook of the type `prompt` in `/home/hooks.json` is not run: only `command` is supported"),
-        (
-            ["http", "agent", "http"],
-            "3 hooks of the types `http`, `agent` in `/home/hooks.json` are not run: only `command` is supported",
-        ),
-    ],
-)
-def test_hooks_that_only_other_programs_run_are_told_in_one_line(types: list[str], notice: str) -> None:
-    entries = [{"hooks": [{"type": one, "prompt": "is it safe?", "url": "http://x"}]} for one in types]
-    assert parse_hooks({"Stop": [*entries, {"command": "a"}]}, ORIGIN) == ((hook("Stop", "a"),), (), notice)
-
-
 def test_an_unknown_event_is_told_with_the_one_it_is_near_to() -> None:
     read = parse_hooks({"pre_tool_use": [{"command": "a"}]}, ORIGIN)
     assert read.warnings == (

@@ -350,15 +350,6 @@ def test_plain_lines_say_in_words_what_the_signs_say() -> None:
     ]
 
 
-def test_a_here_document_shows_its_first_lines() -> None:
-    body = "\n".join(f"print({number})" for number in range(9))
-    event = FAILED.replace(command=f"python3 - <<'EOF'\n{body}\nEOF", exit_code=0, status="completed")
-    assert shown(event)[1:] == [*(f"  print({number})" for number in range(6)), "  … 3 more lines"]
-    entry = render_event(event, expanded=False, cwd=CWD)
-    assert entry is not None
-    assert "38;5;79" in "".join(to_lines(entry, width=40, theme=DARK))
-
-
 def test_a_failure_keeps_its_indentation_and_is_not_folded_for_one_line() -> None:
     event = FAILED.replace(output="a\n  b\n    c\n  d\ne\n")
     assert shown(event)[1:] == ["  │ a", "  │   b", "  │     c", "  │   d", "  │ e"]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import stat
@@ -15,7 +14,7 @@ from codex_py.errors import UserError
 from codex_py.protocol.items import message
 from codex_py.rollout.listing import latest_session
 from codex_py.rollout.reader import load_session
-from codex_py.rollout.recorder import NullRecorder, RolloutRecorder
+from codex_py.rollout.recorder import RolloutRecorder
 from tests.unit.rollout_builders import append, conversation, meta, no_warning, stored
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -76,16 +75,6 @@ def test_files_and_directories_are_the_users_alone(tmp_path: Path) -> None:
     assert permissions(path) == 0o600
 
 
-def test_ordinals_go_on_after_a_resume(tmp_path: Path) -> None:
-    path = stored(tmp_path, conversation(4))
-
-    append(path, *conversation(8)[4:])
-
-    records = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [record["ordinal"] for record in records] == list(range(9))
-    assert load_session(path).items == tuple(conversation(8))
-
-
 def test_resuming_alone_changes_nothing(tmp_path: Path) -> None:
     path = stored(tmp_path, conversation())
     path.write_bytes(path.read_bytes()[:-9])
@@ -110,58 +99,6 @@ async def test_sync_waits_for_the_disk_and_lets_others_run(tmp_path: Path) -> No
     recorder.record_item(message("user", "too late"))
 
     assert load_session(recorder.path).items == (message("user", "hi"), message("user", "ho"))
-
-
-def test_an_ephemeral_session_leaves_no_trace(tmp_path: Path) -> None:
-    recorder = NullRecorder()
-    recorder.record_item(message("user", "hi"))
-    recorder.record("event_msg", {"type": "x"})
-    asyncio.run(recorder.sync())
-    recorder.close()
-
-    assert recorder.path is None
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_second_writer_is_refused_and_the_first_unharmed(tmp_path: Path) -> None:
-    path = stored(tmp_path, conversation(4))
-    first = RolloutRecorder.resume(load_session(path), warn=no_warning)
-
-    other = python(
-        "try: RolloutRecorder.resume(load_session(Path(sys.argv[1])), warn=print)\nexcept UserError as e: print(e)",
-        path,
-    )
-    # Refused, not kept waiting: the first never lets go.
-    answer, _ = other.communicate(timeout=60)
-    with pytest.raises(UserError, match="already has an active writer"):
-        RolloutRecorder.resume(load_session(path), warn=no_warning)
-    first.record_item(message("user", "mine"))
-    first.close()
-
-    assert answer == f"session `{path.stem[-36:]}` already has an active writer\n"
-    assert load_session(path).items == (*conversation(4), message("user", "mine"))
-    append(path, message("user", "now it is free"))
-
-
-def test_a_new_session_is_locked_too(tmp_path: Path) -> None:
-    recorder = RolloutRecorder.create(tmp_path, meta(), warn=no_warning)
-    recorder.record_item(message("user", "hi"))
-
-    with pytest.raises(UserError, match="already has an active writer"):
-        RolloutRecorder.resume(load_session(recorder.path), warn=no_warning)
-    recorder.close()
-
-
-def test_a_session_open_in_codex_cli_is_refused(tmp_path: Path) -> None:
-    path = stored(tmp_path, conversation())
-    (tmp_path / "thread-writer-locks").mkdir(exist_ok=True)
-    lock = tmp_path / "thread-writer-locks" / f"{path.stem[-36:]}.lock"
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match="already has an active writer"):
-            RolloutRecorder.resume(load_session(path), warn=no_warning)
-
-    append(path, message("user", "its lock file alone does not matter"))
 
 
 def test_a_session_that_grew_since_it_was_read_is_refused(tmp_path: Path) -> None:

@@ -42,15 +42,6 @@ def test_no_ledger_is_no_use(tmp_path: Path) -> None:
     assert read_usage(tmp_path / "nowhere") == ()
 
 
-def test_lines_that_make_no_sense_are_skipped(tmp_path: Path) -> None:
-    record_use(tmp_path, use(), now=0)
-    with (tmp_path / LEDGER).open("ab") as ledger:
-        ledger.write(b'\n[]\n{"path":1}\n{"at":"x","path":"/p","kind":"guess"}\n\xff\0\n' + b"[" * 100_000 + b"\n{torn")
-        ledger.write(b"\n")
-    record_use(tmp_path, use(), now=1)
-    assert [(usage.path, usage.explicit) for usage in read_usage(tmp_path)] == [(str(LINT), 2)]
-
-
 def test_a_full_ledger_is_set_aside_and_the_oldest_forgotten(tmp_path: Path) -> None:
     ledger = tmp_path / LEDGER
     for round_ in range(2):

@@ -389,22 +389,6 @@ def test_a_damaged_chunk_fails_the_attempt_and_junk_does_not() -> None:
     assert [item["content"][0]["text"] for item in items(events)] == ["hi"]
 
 
-def test_a_whole_answer_in_place_of_a_stream() -> None:
-    message = {
-        "role": "assistant",
-        "content": "I look.",
-        "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
-    }
-    body = {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
-    reader = decoder()
-    events = [*(reader.decode_body(json.dumps({**body, "usage": {"prompt_tokens": 5}}).encode()) or ())]
-    events += reader.finish()
-    assert calls(events) == [("a", "f", "{}")]
-    assert events[-1] == Completed("c", TokenUsage(5, 0, 0, 0, 5), None)
-    for other in (b"{}", b"[]", b"not json", b'{"error":{"message":"x"}}'):
-        assert decoder().decode_body(other) is None
-
-
 def test_a_message_at_the_end_of_a_stream_says_nothing_twice() -> None:
     last = json.dumps({"choices": [{"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}]})
     assert [item["content"][0]["text"] for item in items(play(chunk({"content": "hi"}), last, DONE))] == ["hi"]
