@@ -10,11 +10,7 @@ import signal
 import pytest
 
 from tests.support.app_client import AppClient, Json, Refused, app_server, command, refusal
-from tests.support.fake_responses import (
-    delta,
-    fake_model,
-    say,
-)
+from tests.support.fake_responses import delta, fake_model, say
 from tests.support.home import Place
 from tests.support.process import run, start
 

@@ -13,13 +13,7 @@ import pytest
 
 from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import AppClient, app_server, command, refusal
-from tests.support.fake_responses import (
-    fake_model,
-    hang,
-    reasoning,
-    repeat,
-    say,
-)
+from tests.support.fake_responses import fake_model, hang, reasoning, repeat, say
 from tests.support.home import MODEL, Place
 from tests.support.process import run
 

@@ -6,16 +6,7 @@ import threading
 
 import pytest
 
-from tests.support.fake_responses import (
-    call,
-    completed,
-    fake_model,
-    hang,
-    reasoning,
-    repeat,
-    say,
-    tokens,
-)
+from tests.support.fake_responses import call, completed, fake_model, hang, reasoning, repeat, say, tokens
 from tests.support.home import Place
 from tests.support.process import run, start
 from tests.support.rollout import read_rollout, recorded_items

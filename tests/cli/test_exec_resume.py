@@ -9,16 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_responses import (
-    call,
-    completed,
-    fake_model,
-    hang,
-    reasoning,
-    repeat,
-    say,
-    tokens,
-)
+from tests.support.fake_responses import call, completed, fake_model, hang, reasoning, repeat, say, tokens
 from tests.support.home import GIF, Place
 from tests.support.process import run, start
 from tests.support.rollout import read_rollout, recorded_items

@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 
 from codex_py.protocol import events
-from tests.support.fake_responses import (
-    FakeResponses,
-    api_error,
-    failed,
-    redirect,
-    repeat,
-    say,
-)
+from tests.support.fake_responses import FakeResponses, api_error, failed, redirect, repeat, say
 from tests.support.faults import check_gaps, is_back_off, meet, sent_after, shell
 from tests.support.home import Place
 from tests.support.session import scripted_session, watched_session

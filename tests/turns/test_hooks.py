@@ -14,17 +14,7 @@ from codex_py.protocol.ops import Compact, Steer, TextInput
 from tests.support.agents import cast, spawn, standing, wait
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, fake_model, say
 from tests.support.home import Place
-from tests.support.hooks import (
-    CONTEXT,
-    FORMAT,
-    NO_PUSH,
-    entry,
-    noting,
-    saying,
-    told,
-    use_hooks,
-    write_script,
-)
+from tests.support.hooks import CONTEXT, FORMAT, NO_PUSH, entry, noting, saying, told, use_hooks, write_script
 from tests.support.session import Watched, scripted_session, watched_session
 
 

@@ -12,13 +12,7 @@ from codex_py.protocol import events
 from codex_py.protocol.questions import ChoiceQuestion, Question
 from tests.support.fake_responses import FakeResponses, call, repeat, say
 from tests.support.home import Place
-from tests.support.mcp_servers import (
-    everything,
-    everything_over_http,
-    filesystem,
-    odd,
-    server,
-)
+from tests.support.mcp_servers import everything, everything_over_http, filesystem, odd, server
 from tests.support.mcp_turns import answers, output_parts, texts
 from tests.support.session import scripted_session, watched_session
 

@@ -15,11 +15,7 @@ from codex_py.protocol.policy import GranularApproval
 from codex_py.protocol.questions import ApprovalQuestion
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
-from tests.support.mcp_servers import (
-    everything,
-    odd,
-    server,
-)
+from tests.support.mcp_servers import everything, odd, server
 from tests.support.mcp_turns import answers, output_parts, texts
 from tests.support.session import scripted_session, watched_session
 

@@ -17,12 +17,7 @@ from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp.conformance_client import Host, Tokens
 from tests.support.mcp_http import McpOverHttp
-from tests.support.mcp_servers import (
-    asked,
-    odd,
-    server,
-    tool_names,
-)
+from tests.support.mcp_servers import asked, odd, server, tool_names
 from tests.support.mcp_turns import output_parts, texts, warnings
 from tests.support.session import scripted_session, watched_session
 

@@ -13,13 +13,7 @@ from codex_py.protocol import events
 from codex_py.protocol.ops import TextInput, UserTurn
 from tests.support.fake_responses import FakeResponses, call, fake_model, item, say
 from tests.support.home import Place
-from tests.support.mcp_servers import (
-    everything,
-    learn,
-    odd,
-    server,
-    tool_names,
-)
+from tests.support.mcp_servers import everything, learn, odd, server, tool_names
 from tests.support.mcp_turns import output_parts, texts, warnings
 from tests.support.session import scripted_session, watched_session
 

@@ -10,13 +10,7 @@ import pytest
 
 from codex_py.protocol import events
 from tests.support.fake_messages import FakeMessages, answer, api_refusal, blocks_of, redacts, says, thinks, uses
-from tests.support.fake_responses import (
-    call,
-    raw,
-    reasoning,
-    say,
-    status,
-)
+from tests.support.fake_responses import call, raw, reasoning, say, status
 from tests.support.home import Place
 from tests.support.session import Watched, scripted_session, watched_session
 

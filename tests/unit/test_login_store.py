@@ -11,15 +11,7 @@ from typing import Any
 import pytest
 
 from codex_py.auth.login_store import FileStore, locked_login, open_store
-from codex_py.auth.oauth import (
-    Tokens,
-    account_of,
-    claims_of,
-    expires_at,
-    has_expired,
-    renewed_login,
-    should_renew,
-)
+from codex_py.auth.oauth import Tokens, account_of, claims_of, expires_at, has_expired, renewed_login, should_renew
 from codex_py.errors import UserError
 from tests.support.fake_issuer import make_jwt
 

@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 
 from codex_py.errors import ModelError, UserError
-from codex_py.model.client import (
-    Completed,
-    ModelClient,
-    Prompt,
-    ResponseEvent,
-    StreamTextDelta,
-    TurnState,
-)
+from codex_py.model.client import Completed, ModelClient, Prompt, ResponseEvent, StreamTextDelta, TurnState
 from codex_py.model.credentials import Credentials
 from codex_py.model.provider_client import ProviderClient
 from codex_py.model.providers import Provider

@@ -17,13 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 import trustme
-from httpx import (
-    ConnectError,
-    ConnectTimeout,
-    ReadTimeout,
-    RemoteProtocolError,
-    WriteTimeout,
-)
+from httpx import ConnectError, ConnectTimeout, ReadTimeout, RemoteProtocolError, WriteTimeout
 
 from codex_py.errors import UserError
 from codex_py.model.http import HTTP_ERRORS, HttpClient, no_answer

@@ -11,14 +11,7 @@ import pytest
 
 from codex_py.config.schema import HOSTED_PROVIDERS
 from codex_py.errors import UserError
-from codex_py.model.providers import (
-    HOSTED,
-    Provider,
-    checked_url,
-    endpoint_url,
-    loopback_provider,
-    resolve_provider,
-)
+from codex_py.model.providers import HOSTED, Provider, checked_url, endpoint_url, loopback_provider, resolve_provider
 from codex_py.protocol.usage import CompactionWay, WireApi
 from codex_py.text.address import shown_url
 

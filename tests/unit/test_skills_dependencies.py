@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from codex_py.skills.dependencies import (
-    DependencyPlan,
-    McpNeed,
-    mcp_key,
-    plan_dependencies,
-)
+from codex_py.skills.dependencies import DependencyPlan, McpNeed, mcp_key, plan_dependencies
 from codex_py.skills.model import Skill, ToolDependency
 from tests.unit.skill_builders import skill
 
