@@ -14,6 +14,7 @@ from tests.support.fake_responses import (
     completed,
     custom_call,
     delta,
+    fake_model,
     hang,
     incomplete,
     reasoning,
@@ -67,7 +68,7 @@ def test_a_turn_is_told_as_it_goes(place: Place) -> None:
         [reasoning("blob", "Thinking"), call("c1", "exec_command", {"cmd": "echo hi"})],
         [say("done"), completed(tokens(100, 10))],
     )
-    with FakeResponses(*script) as model, acp(use(place, model)) as client:
+    with fake_model(place, *script), acp(place) as client:
         ended = client.prompt(client.open(place), "go")
         finished = client.close()
 
@@ -84,7 +85,7 @@ def test_a_turn_is_told_as_it_goes(place: Place) -> None:
 
 def test_words_come_as_they_are_said_and_messages_stay_apart(place: Place) -> None:
     first = [delta("Let me "), delta("look."), say("Let me look."), say("And again."), call("c1", "nothing", {})]
-    with FakeResponses(first, [say("Found.")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, first, [say("Found.")]), acp(place) as client:
         client.prompt(client.open(place), "go")
 
     chunks = [one["content"]["text"] for one in client.updates("agent_message_chunk")]
@@ -95,7 +96,7 @@ def test_words_come_as_they_are_said_and_messages_stay_apart(place: Place) -> No
 
 def test_a_patch_is_asked_about_and_shown_as_a_diff(place: Place) -> None:
     script = ([custom_call("p1", "apply_patch", PATCH)], [say("done")])
-    with FakeResponses(*script) as model, acp(use(place, model), decide=choose("once")) as client:
+    with fake_model(place, *script), acp(place, decide=choose("once")) as client:
         client.prompt(client.open(place), "go")
 
     [asked], [edited] = client.questions, client.calls()
@@ -122,7 +123,7 @@ def test_a_patch_is_asked_about_and_shown_as_a_diff(place: Place) -> None:
 
 def test_a_command_that_is_refused_is_told_as_failed_and_the_model_hears_why(place: Place) -> None:
     script = ([call("c1", "exec_command", OUTSIDE)], [say("pity")])
-    with FakeResponses(*script) as model, acp(use(place, model), decide=choose("no")) as client:
+    with fake_model(place, *script) as model, acp(place, decide=choose("no")) as client:
         ended = client.prompt(client.open(place), "go")
 
     [asked], [ran] = client.questions, client.calls()
@@ -146,7 +147,7 @@ def test_a_command_that_is_refused_is_told_as_failed_and_the_model_hears_why(pla
 )
 def test_whatever_is_no_choice_is_a_no(place: Place, said: Json) -> None:
     script = ([call("c1", "exec_command", OUTSIDE)], [say("pity")])
-    with FakeResponses(*script) as model, acp(use(place, model), decide=lambda _: said) as client:
+    with fake_model(place, *script) as model, acp(place, decide=lambda _: said) as client:
         client.prompt(client.open(place), "go")
 
     assert "declined by the user" in model.requests[1].output_of("c1")
@@ -159,7 +160,7 @@ def test_a_yes_for_the_session_is_asked_for_once(place: Place) -> None:
         again,
         [say("done")],
     )
-    with FakeResponses(*script) as model, acp(use(place, model), decide=choose("session")) as client:
+    with fake_model(place, *script), acp(place, decide=choose("session")) as client:
         client.prompt(client.open(place), "go")
 
     assert len(client.asked) == 1
@@ -172,7 +173,7 @@ def test_a_cancelled_turn_takes_its_question_back(place: Place) -> None:
         [call("c1", "exec_command", OUTSIDE)],
         [say("later")],
     )
-    with FakeResponses(*script) as model, acp(use(place, model)) as client:
+    with fake_model(place, *script) as model, acp(place) as client:
         session = client.open(place)
         prompt = client.begin_prompt(session, "go")
         client.wait(lambda: bool(client.asked))
@@ -191,7 +192,7 @@ def test_a_cancelled_turn_takes_its_question_back(place: Place) -> None:
 
 
 def test_a_request_that_is_cancelled_is_a_turn_that_is_cancelled(place: Place) -> None:
-    with FakeResponses([call("c1", "exec_command", OUTSIDE)]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [call("c1", "exec_command", OUTSIDE)]), acp(place) as client:
         prompt = client.begin_prompt(client.open(place), "go")
         client.wait(lambda: bool(client.asked))
         client.tell("$/cancel_request", requestId="nosuch")
@@ -201,7 +202,7 @@ def test_a_request_that_is_cancelled_is_a_turn_that_is_cancelled(place: Place) -
 
 def test_a_cancel_right_behind_its_prompt_counts(place: Place) -> None:
     never = repeat([hang(threading.Event())])
-    with FakeResponses(never, excuse={"unplayed"}) as model, acp(use(place, model)) as client:
+    with fake_model(place, never, excuse={"unplayed"}), acp(place) as client:
         session = client.open(place)
         prompt = client.begin_prompt(session, "go")
         client.tell("session/cancel", sessionId=session)
@@ -210,7 +211,7 @@ def test_a_cancel_right_behind_its_prompt_counts(place: Place) -> None:
 
 def test_prompts_wait_for_each_other_and_a_cancel_drops_all(place: Place) -> None:
     script = ([say("one"), hang(threading.Event())], [say("four")])
-    with FakeResponses(*script) as model, acp(use(place, model)) as client:
+    with fake_model(place, *script) as model, acp(place) as client:
         session = client.open(place)
         waiting = [client.begin_prompt(session, text) for text in ("first", "second", "third")]
         client.wait(lambda: client.said() == "one")
@@ -223,7 +224,7 @@ def test_prompts_wait_for_each_other_and_a_cancel_drops_all(place: Place) -> Non
 
 def test_a_question_of_the_model_is_a_choice(place: Place) -> None:
     script = ([call("c1", "request_user_input", WHICH)], [say("blue it is")])
-    with FakeResponses(*script) as model, acp(use(place, model), decide=choose("option_1")) as client:
+    with fake_model(place, *script) as model, acp(place, decide=choose("option_1")) as client:
         client.prompt(client.open(place), "go")
 
     [asked], [told] = client.questions, client.calls()
@@ -245,7 +246,7 @@ def test_a_client_with_forms_lets_the_user_write_the_answer(place: Place) -> Non
         [call("c1", "request_user_input", WHICH)],
         [say("green")],
     )
-    with FakeResponses(*script) as model, acp(use(place, model), decide=decide, elicitation={"form": {}}) as client:
+    with fake_model(place, *script) as model, acp(place, decide=decide, elicitation={"form": {}}) as client:
         client.prompt(client.open(place), "go")
 
     assert model.requests[1].output_of("c1") == '{"answers":{"q":{"answers":["green"]}}}'
@@ -255,7 +256,7 @@ def test_a_secret_is_not_asked_for_but_told_of(place: Place) -> None:
     skill = add_skill(place.codex_home / "skills", "deploy")
     (skill.parent / "agents").mkdir()
     (skill.parent / "agents/openai.yaml").write_text(NEEDS_KEY)
-    with FakeResponses([say("done")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [say("done")]), acp(place) as client:
         ended = client.prompt(client.open(place), "use $deploy")
 
     assert ended["stopReason"] == "end_turn"
@@ -269,7 +270,7 @@ def test_a_message_brings_suggestions_and_names_skills_here_too(place: Place) ->
         add_skill(place.codex_home / "skills", name, skill_text(name, f"Guard museum {number}."))
     add_skill(place.codex_home / "skills", "zz-bill", skill_text("zz-bill", "Make a bill for a customer."))
     few = "[skills]\nmax_context_tokens = 300\n"
-    with FakeResponses([say("one")], [say("two")]) as model, acp(use(place, model, few)) as client:
+    with fake_model(place, [say("one")], [say("two")], top=few) as model, acp(place) as client:
         session = client.open(place)
         client.prompt(session, "make a bill for the customer")
         client.prompt(session, "use the zz bill skill")
@@ -282,7 +283,7 @@ def test_a_message_brings_suggestions_and_names_skills_here_too(place: Place) ->
 def test_a_plan_is_carried_out_when_it_is_accepted(place: Place) -> None:
     plan = "<proposed_plan>\nWrite it.\n</proposed_plan>"
     script = ([say(plan)], [custom_call("p1", "apply_patch", PATCH)], [say("done")])
-    with FakeResponses(*script) as model, acp(use(place, model, 'sandbox_mode = "workspace-write"')) as client:
+    with fake_model(place, *script, top='sandbox_mode = "workspace-write"'), acp(place) as client:
         session = client.open(place)
         client.decide = choose("yes")
         client.ask("session/set_mode", sessionId=session, modeId="plan")
@@ -297,7 +298,7 @@ def test_a_plan_is_carried_out_when_it_is_accepted(place: Place) -> None:
 
 def test_a_plan_that_is_not_accepted_is_not_carried_out(place: Place) -> None:
     script = ([say("<proposed_plan>\nWrite it.\n</proposed_plan>")], [say("Another one.")])
-    with FakeResponses(*script) as model, acp(use(place, model), decide=choose("no")) as client:
+    with fake_model(place, *script), acp(place, decide=choose("no")) as client:
         session = client.open(place)
         client.prompt(session, "/plan go")
         ended = client.prompt(session, "think again")
@@ -313,7 +314,7 @@ def test_a_plan_that_is_not_accepted_is_not_carried_out(place: Place) -> None:
 
 def test_a_list_of_steps_is_the_clients_plan(place: Place) -> None:
     steps = {"plan": [{"step": "look", "status": "completed"}, {"step": "write", "status": "in_progress"}]}
-    with FakeResponses([call("c1", "update_plan", steps)], [say("done")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [call("c1", "update_plan", steps)], [say("done")]), acp(place) as client:
         client.prompt(client.open(place), "go")
 
     assert client.updates("plan") == [
@@ -335,7 +336,7 @@ def test_modes_change_what_may_be_done(place: Place) -> None:
         [custom_call("p2", "apply_patch", PATCH)],
         [say("yes")],
     )
-    with FakeResponses(*script) as model, acp(use(place, model)) as client:
+    with fake_model(place, *script), acp(place) as client:
         session = client.open(place)
         client.ask("session/set_mode", sessionId=session, modeId="read-only")
         client.prompt(session, "write")
@@ -357,7 +358,7 @@ def test_modes_change_what_may_be_done(place: Place) -> None:
     ],
 )
 def test_a_session_begins_in_the_mode_of_its_configuration(place: Place, top: str, mode: str, first: str) -> None:
-    with FakeResponses() as model, acp(use(place, model, top)) as client:
+    with fake_model(place, top=top), acp(place) as client:
         opened = client.ask("session/new", cwd=str(place.repo), mcpServers=[])
 
     assert opened["modes"]["currentModeId"] == mode
@@ -367,7 +368,7 @@ def test_a_session_begins_in_the_mode_of_its_configuration(place: Place, top: st
 
 def test_options_choose_the_model_and_its_effort(place: Place) -> None:
     known = "[models.other]\ncontext_window = 1000\n[models.third]\ncontext_window = 1000\n"
-    with FakeResponses([say("done")]) as model, acp(use(place, model, known)) as client:
+    with fake_model(place, [say("done")], top=known) as model, acp(place) as client:
         opened = client.ask("session/new", cwd=str(place.repo), mcpServers=[])
         session = opened["sessionId"]
         client.ask("session/set_config_option", sessionId=session, configId="model", value="other")
@@ -392,7 +393,7 @@ def test_a_prompt_brings_files_links_and_pictures(place: Place) -> None:
         {"type": "resource", "resource": {"uri": "file:///x/notes.md", "mimeType": "text/markdown", "text": "# Notes"}},
         {"type": "image", "data": PIXEL, "mimeType": "image/gif"},
     ]
-    with FakeResponses([say("done")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [say("done")]) as model, acp(place) as client:
         client.ask("session/prompt", sessionId=client.open(place), prompt=blocks)
 
     sent = model.requests[0].input[-1]["content"]
@@ -418,7 +419,7 @@ def test_a_prompt_brings_files_links_and_pictures(place: Place) -> None:
     ],
 )
 def test_a_block_that_cannot_be_taken_is_an_error_and_no_turn(place: Place, block: object) -> None:
-    with FakeResponses([say("done")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [say("done")]), acp(place) as client:
         session = client.open(place)
         with pytest.raises(Refused) as refused:
             client.ask("session/prompt", sessionId=session, prompt=[block])
@@ -429,7 +430,7 @@ def test_a_block_that_cannot_be_taken_is_an_error_and_no_turn(place: Place, bloc
 
 def test_skills_are_commands_and_mentions(place: Place) -> None:
     add_skill(place.codex_home / "skills", "lint", skill_text("lint"))
-    with FakeResponses([say("one")], [say("two")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [say("one")], [say("two")]) as model, acp(place) as client:
         session = client.open(place)
         client.prompt(session, "/lint app.py")
         client.prompt(session, "again with $lint")
@@ -444,7 +445,7 @@ def test_skills_are_commands_and_mentions(place: Place) -> None:
 
 
 def test_commands_answer_without_the_model(place: Place) -> None:
-    with FakeResponses() as model, acp(use(place, model)) as client:
+    with fake_model(place), acp(place) as client:
         session = client.open(place)
         for command in ("/status", "/context", "/skills", "/mcp", "/ps", "/model", "/plan", "/stop", "/compact"):
             assert client.prompt(session, command)["stopReason"] == "end_turn"
@@ -459,7 +460,7 @@ def test_commands_answer_without_the_model(place: Place) -> None:
 
 
 def test_commands_that_are_prompts_reach_the_model(place: Place) -> None:
-    with FakeResponses([say("one")], [say("two")], [say("three")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [say("one")], [say("two")], [say("three")]) as model, acp(place) as client:
         session = client.open(place)
         client.prompt(session, "/init mind the tests")
         client.prompt(session, "/review what is slow?")
@@ -473,7 +474,7 @@ def test_commands_that_are_prompts_reach_the_model(place: Place) -> None:
 
 def test_compacting_is_a_call_of_its_own(place: Place) -> None:
     script = ([say("one")], [say("A summary.")])
-    with FakeResponses(*script) as model, acp(use(place, model)) as client:
+    with fake_model(place, *script), acp(place) as client:
         session = client.open(place)
         client.prompt(session, "go")
         ended = client.prompt(session, "/compact the names")
@@ -485,7 +486,7 @@ def test_compacting_is_a_call_of_its_own(place: Place) -> None:
 
 
 def test_a_search_of_the_provider_is_told(place: Place) -> None:
-    with FakeResponses([web_search("cats"), say("done")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [web_search("cats"), say("done")]), acp(place) as client:
         client.prompt(client.open(place), "go")
 
     [searched] = client.calls()
@@ -493,7 +494,7 @@ def test_a_search_of_the_provider_is_told(place: Place) -> None:
 
 
 def test_a_failed_turn_is_an_error_with_its_reason(place: Place) -> None:
-    with FakeResponses(api_error(400, "the model is out"), [say("back")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, api_error(400, "the model is out"), [say("back")]), acp(place) as client:
         session = client.open(place)
         with pytest.raises(Refused, match="the model is out") as refused:
             client.prompt(session, "go")
@@ -503,7 +504,7 @@ def test_a_failed_turn_is_an_error_with_its_reason(place: Place) -> None:
 
 
 def test_an_answer_that_is_too_long_stops_with_that_reason(place: Place) -> None:
-    with FakeResponses([say("half"), incomplete("max_output_tokens")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [say("half"), incomplete("max_output_tokens")]), acp(place) as client:
         assert client.prompt(client.open(place), "go")["stopReason"] == "max_tokens"
 
     assert "`max_output_tokens`" in client.said()
@@ -511,7 +512,7 @@ def test_an_answer_that_is_too_long_stops_with_that_reason(place: Place) -> None
 
 def test_thoughts_are_not_told_to_who_hides_them(place: Place) -> None:
     script = [reasoning("blob", "Thinking"), say("done")]
-    with FakeResponses(script) as model, acp(use(place, model, "hide_agent_reasoning = true")) as client:
+    with fake_model(place, script, top="hide_agent_reasoning = true"), acp(place) as client:
         client.prompt(client.open(place), "go")
 
     assert client.said("agent_thought_chunk") == ""
@@ -519,7 +520,7 @@ def test_thoughts_are_not_told_to_who_hides_them(place: Place) -> None:
 
 def test_a_command_left_running_is_told_when_the_turn_ends(place: Place) -> None:
     left = call("c1", "exec_command", {"cmd": "echo up; sleep 1000", "yield_time_ms": 250})
-    with FakeResponses([left], [say("it runs")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [left], [say("it runs")]), acp(place) as client:
         session = client.open(place)
         client.prompt(session, "serve")
         told = client.updates("tool_call_update")
@@ -541,7 +542,7 @@ def test_permissions_for_the_turn_are_a_question(place: Place) -> None:
     wanted = {"permissions": {"network": {"enabled": True}}, "reason": "to fetch it\n\nNamed by you"}
     workspace = 'sandbox_mode = "workspace-write"'
     script = ([call("c1", "request_permissions", wanted)], [say("done")])
-    with FakeResponses(*script) as model, acp(use(place, model, workspace), decide=choose("yes")) as client:
+    with fake_model(place, *script, top=workspace), acp(place, decide=choose("yes")) as client:
         client.prompt(client.open(place), "go")
 
     [asked] = client.questions
@@ -550,7 +551,7 @@ def test_permissions_for_the_turn_are_a_question(place: Place) -> None:
 
 
 def test_a_client_with_notices_is_told_warnings_as_such(place: Place) -> None:
-    with FakeResponses([say("done")]) as model, acp(use(place, model, "nosuch = 1"), session={"notices": {}}) as client:
+    with fake_model(place, [say("done")], top="nosuch = 1"), acp(place, session={"notices": {}}) as client:
         client.prompt(client.open(place), "go")
         finished = client.close()
 
@@ -601,8 +602,8 @@ def test_damaged_sessions_are_said_to_be_left_out(place: Place) -> None:
 
 def test_a_session_is_renamed_while_it_is_open(place: Place) -> None:
     with (
-        FakeResponses([say("ok")], [say("The Lexer")], excuse={"threads", "prefix", "tools"}) as model,
-        acp(use(place, model)) as client,
+        fake_model(place, [say("ok")], [say("The Lexer")], excuse={"threads", "prefix", "tools"}),
+        acp(place) as client,
     ):
         session = client.open(place)
         with pytest.raises(Refused, match="send a message first"):

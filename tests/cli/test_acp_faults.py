@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.acp import Client, Json, Refused, acp
-from tests.support.fake_responses import FakeResponses, call, hang, say
+from tests.support.fake_responses import FakeResponses, call, fake_model, hang, say
 from tests.support.home import Place
 from tests.support.hooks import entry, noting, told, use_hooks
 from tests.support.process import is_running, run, start
@@ -61,7 +61,7 @@ def answered(client: Client, count: int) -> list[int]:
 
 
 def test_junk_is_answered_and_hurts_nobody(place: Place) -> None:
-    with FakeResponses([hang(0.5), say("done")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [hang(0.5), say("done")]), acp(place) as client:
         session = client.open(place)
         prompt = client.begin_prompt(session, "go")
         for line, code in JUNK:
@@ -78,14 +78,14 @@ def test_junk_is_answered_and_hurts_nobody(place: Place) -> None:
 
 
 def test_a_line_without_an_end_is_not_kept(place: Place) -> None:
-    with FakeResponses([say("done")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [say("done")]), acp(place) as client:
         client.write(b"x" * (65 * 1024 * 1024) + b"\n")
         assert answered(client, 1) == [-32700]
         assert client.prompt(client.open(place), "go")["stopReason"] == "end_turn"
 
 
 def test_a_thousand_requests_at_once_are_all_answered(place: Place) -> None:
-    with FakeResponses([say("done")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [say("done")]), acp(place) as client:
         session = client.open(place)
         numbers = [client.begin("session/set_mode", sessionId=session, modeId="plan") for _ in range(1000)]
         wrong = [client.begin("session/prompt", sessionId="nosuch", prompt=[]) for _ in range(1000)]
@@ -148,7 +148,7 @@ def test_whoever_ends_it_turns_are_recorded_and_children_gone(
 
 
 def test_the_client_goes_while_it_is_asked(place: Place) -> None:
-    with FakeResponses([call("c1", "exec_command", OUTSIDE)]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [call("c1", "exec_command", OUTSIDE)]), acp(place) as client:
         prompt = client.begin_prompt(client.open(place), "go")
         client.wait(lambda: bool(client.asked))
         assert client.close().status == 0

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import agents
 from tests.support.acp import Json, Refused, acp, choose, texts
-from tests.support.fake_responses import FakeResponses, Request, Stream, call, custom_call, hang, say
+from tests.support.fake_responses import FakeResponses, Request, Stream, call, custom_call, fake_model, hang, say
 from tests.support.home import Place, fake_config, toml_value
 from tests.support.hooks import NO_PUSH, entry, noting, told, use_hooks, use_project_hooks, write_script
 from tests.support.mcp_http import McpOverHttp
@@ -159,7 +159,7 @@ def test_a_fork_goes_its_own_way(place: Place) -> None:
         [say("two")],
         [say("three")],
     )
-    with FakeResponses(*script, excuse={"threads"}) as model, acp(use(place, model)) as client:
+    with fake_model(place, *script, excuse={"threads"}) as model, acp(place) as client:
         first = client.open(place)
         client.prompt(first, "begin")
         forked = client.ask("session/fork", sessionId=first, cwd=str(place.repo))["sessionId"]
@@ -175,7 +175,7 @@ def test_an_open_session_is_loaded_again_but_not_while_it_works(place: Place) ->
         [say("one")],
         [hang(threading.Event())],
     )
-    with FakeResponses(*script, excuse={"unplayed"}) as model, acp(use(place, model)) as client:
+    with fake_model(place, *script, excuse={"unplayed"}), acp(place) as client:
         session = client.open(place)
         client.prompt(session, "go")
         client.ask("session/load", sessionId=session, cwd=str(place.repo), mcpServers=[])
@@ -211,7 +211,7 @@ def test_sessions_are_listed_in_pages_and_deleted(place: Place) -> None:
 def test_servers_of_a_client_are_for_its_session_alone(place: Place) -> None:
     script = ([call("c1", "mcp__s__plain", {"text": "x"})], [say("done")], [say("none")])
     before = fake_config("http://127.0.0.1:1")
-    with FakeResponses(*script, excuse={"threads"}) as model, acp(use(place, model), decide=choose("once")) as client:
+    with fake_model(place, *script, excuse={"threads"}) as model, acp(place, decide=choose("once")) as client:
         with_server = client.open(place, mcpServers=[given("s", *odd_words("good"))])
         client.prompt(with_server, "go")
         client.prompt(client.open(place), "go")
@@ -226,7 +226,7 @@ def test_servers_of_a_client_are_for_its_session_alone(place: Place) -> None:
 
 def test_a_server_over_http_is_reached_with_the_clients_headers(place: Place) -> None:
     script = ([call("c1", "mcp__web__whoami", {"text": "x"})], [say("done")])
-    with McpOverHttp() as server, FakeResponses(*script) as model, acp(use(place, model)) as client:
+    with McpOverHttp() as server, fake_model(place, *script), acp(place) as client:
         web = {"type": "http", "name": "web", "url": server.url, "headers": [{"name": "x-team", "value": "core"}]}
         client.prompt(client.open(place, mcpServers=[web]), "go")
 
@@ -236,7 +236,7 @@ def test_a_server_over_http_is_reached_with_the_clients_headers(place: Place) ->
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_session_that_cannot_be_is_refused_by_name(place: Place, wrong: Json) -> None:
-    with FakeResponses() as model, acp(use(place, model)) as client, pytest.raises(Refused) as refused:
+    with fake_model(place), acp(place) as client, pytest.raises(Refused) as refused:
         client.open(place, **wrong)
 
     assert refused.value.code == -32602
@@ -259,7 +259,7 @@ def test_a_directory_beside_the_project_is_writable_too(place: Place) -> None:
     beside = place.home / "beside"
     beside.mkdir()
     script = ([call("c1", "exec_command", {"cmd": f"touch {beside}/made"})], [say("done")])
-    with FakeResponses(*script) as model, acp(use(place, model, 'sandbox_mode = "workspace-write"')) as client:
+    with fake_model(place, *script, top='sandbox_mode = "workspace-write"'), acp(place) as client:
         client.prompt(client.open(place, additionalDirectories=[str(beside)]), "go")
 
     assert (beside / "made").exists()
@@ -298,7 +298,7 @@ def test_hooks_fire_as_everywhere(place: Place) -> None:
         SessionEnd=[entry(noting(place))],
     )
     script = ([call("c1", "exec_command", {"cmd": "git push"}), call("c2", "exec_command", OUTSIDE)], [say("done")])
-    with FakeResponses(*script) as model, acp(use(place, model), decide=choose("once")) as client:
+    with fake_model(place, *script) as model, acp(place, decide=choose("once")) as client:
         session = client.open(place)
         client.prompt(session, "push it")
         assert "SessionEnd" not in [one["hook_event_name"] for one in told(place)]
@@ -316,7 +316,7 @@ def test_hooks_fire_as_everywhere(place: Place) -> None:
 def test_a_prompt_that_a_hook_blocks_is_a_refusal(place: Place) -> None:
     refuses = """grep -q password && { echo 'no secrets, please' >&2; exit 2; }; exit 0"""
     use_hooks(place, UserPromptSubmit=[entry(refuses)])
-    with FakeResponses([say("done")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [say("done")]), acp(place) as client:
         session = client.open(place)
         ended = client.prompt(session, "the password is swordfish")
         said = client.said()
@@ -331,7 +331,7 @@ def test_what_an_untrusted_project_brings_does_not_act(place: Place) -> None:
     marks = place.home / "acted"
     use_project_hooks(place, SessionStart=[entry(f"touch {marks}")])
     place.write(".codex/config.toml", f'[mcp_servers.own]\ncommand = "touch"\nargs = ["{marks}"]\n')
-    with FakeResponses([say("done")]) as model, acp(use(place, model)) as client:
+    with fake_model(place, [say("done")]), acp(place) as client:
         client.prompt(client.open(place), "go")
         client.close()
 
@@ -384,7 +384,7 @@ def test_no_secret_reaches_the_client(place: Place) -> None:
     script = ([call("c1", "exec_command", {"cmd": "echo $GIVEN; cat key.txt"})], [say("it is hunter2hunter2")])
     place.write("key.txt", "hunter2hunter2\n")
     server = given("s", *odd_words("good"), API_TOKEN="hunter2hunter2")
-    with FakeResponses(*script) as model, acp(use(place, model)) as client:
+    with fake_model(place, *script), acp(place) as client:
         client.prompt(client.open(place, mcpServers=[server]), "go")
         finished = client.close()
 
@@ -413,7 +413,7 @@ def test_a_form_of_a_server_is_the_clients_form(place: Place) -> None:
         return {"outcome": {"outcome": "selected", "optionId": "once"}}
 
     script = ([call("c1", "mcp__everything__trigger-elicitation-request", {})], [say("done")])
-    with FakeResponses(*script) as model, acp(use(place, model), decide=decide, elicitation={"form": {}}) as client:
+    with fake_model(place, *script) as model, acp(place, decide=decide, elicitation={"form": {}}) as client:
         client.prompt(client.open(place, mcpServers=[EVERYTHING]), "go")
 
     [form] = [one["params"] for one in client.asked if one["method"] == "elicitation/create"]
@@ -429,7 +429,7 @@ def test_a_form_that_is_declined_is_declined_as_a_whole(place: Place) -> None:
         return {"outcome": {"outcome": "selected", "optionId": "once"}}
 
     script = ([call("c1", "mcp__everything__trigger-elicitation-request", {})], [say("done")])
-    with FakeResponses(*script) as model, acp(use(place, model), decide=decide, elicitation={"form": {}}) as client:
+    with fake_model(place, *script) as model, acp(place, decide=decide, elicitation={"form": {}}) as client:
         client.prompt(client.open(place, mcpServers=[EVERYTHING]), "go")
 
     assert len([one for one in client.asked if one["method"] == "elicitation/create"]) == 1
@@ -443,7 +443,7 @@ def test_a_client_without_forms_can_decline_what_it_cannot_fill_in(place: Place)
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
 
     script = ([call("c1", "mcp__everything__trigger-elicitation-request", {})], [say("done")])
-    with FakeResponses(*script) as model, acp(use(place, model), decide=decide) as client:
+    with fake_model(place, *script) as model, acp(place, decide=decide) as client:
         client.prompt(client.open(place, mcpServers=[EVERYTHING]), "go")
 
     assert "decline" in str(model.requests[1].input[-1])
@@ -451,7 +451,7 @@ def test_a_client_without_forms_can_decline_what_it_cannot_fill_in(place: Place)
 
 def test_the_prompts_of_a_server_are_commands(place: Place) -> None:
     script = ([say("one")], [call("c1", "mcp__everything__echo", {"message": "x"})], [say("two")], [say("three")])
-    with FakeResponses(*script) as model, acp(use(place, model), decide=choose("once")) as client:
+    with fake_model(place, *script) as model, acp(place, decide=choose("once")) as client:
         session = client.open(place, mcpServers=[EVERYTHING])
         client.prompt(session, "go")
         client.prompt(session, "go on")
@@ -467,7 +467,7 @@ def test_a_projects_server_is_started_after_a_yes(place: Place) -> None:
     command, *arguments = odd_words("good", f"log={log}")
     place.write(".codex/config.toml", server("theirs", command=command, args=arguments))
     trusted = f'[projects.{toml_value(str(place.repo))}]\ntrust_level = "trusted"\n'
-    with FakeResponses([say("one")]) as model, acp(use(place, model, trusted), decide=choose("yes")) as client:
+    with fake_model(place, [say("one")], top=trusted), acp(place, decide=choose("yes")) as client:
         client.prompt(client.open(place), "go")
 
     [asked] = client.questions
@@ -486,7 +486,7 @@ def test_a_projects_server_is_started_after_a_yes(place: Place) -> None:
 def test_undo_brings_back_the_files_and_the_conversation(place: Place) -> None:
     script = ([call("c1", "exec_command", {"cmd": "echo one > one.txt"})], [say("one")], [say("two")])
     top = 'sandbox_mode = "workspace-write"'
-    with FakeResponses(*script, excuse={"threads", "prefix", "replay"}) as model, acp(use(place, model, top)) as client:
+    with fake_model(place, *script, excuse={"threads", "prefix", "replay"}, top=top) as model, acp(place) as client:
         session = client.open(place)
         client.prompt(session, "first")
         assert (place.repo / "one.txt").exists()

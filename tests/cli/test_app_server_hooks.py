@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import app_server, deciding
-from tests.support.fake_responses import call, fake_model, say
+from tests.support.fake_responses import fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import NO_PUSH, entry, noting, saying, told, use_hooks, write_script
+from tests.support.script import shell
 
 BLOCKED = "blocked by a PreToolUse hook: BLOCKED: git push is not allowed"
-
-
-def run(call_id: str, cmd: str, **arguments: Any) -> Any:
-    return call(call_id, "exec_command", {"cmd": cmd, "login": False, **arguments})
 
 
 def test_a_hook_blocks_a_push_wherever_a_command_has_it(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")])
     parts = {
         "go": [
-            [run("c1", "git push")],
-            [run("c2", "cd . && bash -c \"bash -c 'git push origin'\"")],
+            [shell("c1", "git push")],
+            [shell("c2", "cd . && bash -c \"bash -c 'git push origin'\"")],
             [spawn("s1", "push it")],
             [wait("w1", "agent-1")],
             [say("done")],
         ],
-        "push it": [[run("c3", "git push --force")], [say("could not")]],
+        "push it": [[shell("c3", "git push --force")], [say("could not")]],
     }
     with cast(parts) as model:
         place.use_model(model.base_url)
@@ -77,7 +72,7 @@ def test_a_hook_decides_before_the_client_is_asked(place: Place) -> None:
     mark = place.home / "mark"
     outside = {"sandbox_permissions": "require_escalated", "justification": "it must"}
     with (
-        fake_model(place, [run("c1", f"touch {mark}", **outside)], [say("done")]),
+        fake_model(place, [shell("c1", f"touch {mark}", **outside)], [say("done")]),
         app_server(place, decide=deciding(requestApproval={"decision": "decline"})) as client,
     ):
         client.turn(client.open(place, sandbox="read-only", approvalPolicy="on-request"), "go")

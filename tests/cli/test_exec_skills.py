@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,13 +12,9 @@ from tests.support.bodies import developer, injected, said, skill_list, user, wh
 from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, Running, run
-from tests.support.skills import NO_BUNDLED, add_skill, own_root, repo_root, root_of_known_length, skill_text
+from tests.support.skills import NO_BUNDLED, add_skill, line, own_root, repo_root, root_of_known_length, skill_text
 
 FULL_ACCESS = 'sandbox_mode = "danger-full-access"\n'
-
-
-def line(path: Path) -> str:
-    return f"- {path.parent.name}: does things (file: {path})"
 
 
 def test_what_is_wrong_with_skills_and_mentions_is_told_in_lines_and_the_turn_goes_on(place: Place) -> None:

@@ -15,6 +15,7 @@ from tests.support.fake_responses import Request, call, fake_model, repeat, say
 from tests.support.home import Place
 from tests.support.hooks import entry, noting, told, use_hooks
 from tests.support.process import run
+from tests.support.script import shell
 
 PROMPT = "use $alpha"
 ASKING = {"sandbox": "workspace-write", "approvalPolicy": "on-request"}
@@ -26,20 +27,16 @@ model_auto_compact_token_limit = 9000
 DONE = {"plan": [{"step": "write it", "status": "completed"}]}
 
 
-def command(call_id: str, cmd: str, **arguments: Any) -> Any:
-    return call(call_id, "exec_command", {"cmd": cmd, "login": False, **arguments})
-
-
 def one_after_the_other() -> Any:
     """A turn that uses a skill, fails, asks, has an agent work, ends a step of the plan, and outgrows its window."""
     script = [
-        [command("c1", "true")],
+        [shell("c1", "true")],
         [call("c2", "view_image", {"path": "missing.png"})],
-        [command("c3", "touch ../mark", sandbox_permissions="require_escalated", justification="so")],
+        [shell("c3", "touch ../mark", sandbox_permissions="require_escalated", justification="so")],
         [spawn("s1", "help")],
         [wait("w1", "agent-1")],
         [call("u1", "update_plan", DONE)],
-        [command("c4", "head -c 60000 /dev/zero | tr '\\0' x", max_output_tokens=20_000)],
+        [shell("c4", "head -c 60000 /dev/zero | tr '\\0' x", max_output_tokens=20_000)],
         [say("the summary")],
         [say("done")],
     ]

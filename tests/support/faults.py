@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from codex_py.protocol import events
-from tests.support.fake_responses import FakeResponses, Request, call, say
+from tests.support.fake_responses import FakeResponses, Request, say
 from tests.support.home import Place
 from tests.support.session import watched_session
 
@@ -62,8 +62,3 @@ def in_words(item: dict[str, Any]) -> str:
 def is_back_off(delays: list[float]) -> bool:
     """0.2 s and twice as long each time, a tenth more or less."""
     return all(0.9 <= delay / (0.2 * 2**n) <= 1.1 for n, delay in enumerate(delays))
-
-
-def shell(call_id: str, command: str) -> dict[str, Any]:
-    """A call of a command."""
-    return call(call_id, "exec_command", {"cmd": command, "login": False})

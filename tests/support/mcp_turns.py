@@ -15,7 +15,7 @@ from tests.support.session import Watched
 
 def warnings(watched: Watched) -> list[str]:
     """What the user was warned of, but for the wait for a server that was never met."""
-    return [one.message for one in watched.of(events.Warned) if not one.message.startswith("waiting for the MCP")]
+    return [one for one in watched.warnings if not one.startswith("waiting for the MCP")]
 
 
 def answers(watched: Watched, reply: Callable[[Question], str | None]) -> list[Question]:

@@ -97,6 +97,11 @@ def call(call_id: str, name: str, arguments: Json | str) -> Json:
     return item({"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": name, "arguments": text})
 
 
+def shell(call_id: str, command: str, **arguments: Any) -> Json:
+    """A call of a command, run as it is."""
+    return call(call_id, "exec_command", {"cmd": command, "login": False, **arguments})
+
+
 def custom_call(call_id: str, name: str, text: str) -> Json:
     return item({"type": "custom_tool_call", "id": f"ctc_{call_id}", "call_id": call_id, "name": name, "input": text})
 

@@ -36,6 +36,10 @@ class Watched:
         await self.session.submit(UserTurn((TextInput(text),)))
         return self.seen[-1]
 
+    @property
+    def warnings(self) -> list[str]:
+        return [event.message for event in self.of(events.Warned)]
+
     def of(self, kind: type[E]) -> list[E]:
         return [event for event in self.seen if isinstance(event, kind)]
 

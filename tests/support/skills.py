@@ -42,7 +42,7 @@ async def talk(place: Place, *moves: Move, top: str = "", bundled: str = NO_BUND
                 else:
                     given = (TextInput(move),) if isinstance(move, str) else tuple(move)
                     await watched.session.submit(UserTurn(given))
-    warnings = [warned.message for warned in watched.of(events.Warned)]
+    warnings = watched.warnings
     return Talk(model.requests, warnings, watched.of(events.SkillUsed))
 
 
@@ -79,3 +79,8 @@ def own_root(place: Place) -> Path:
 def root_of_known_length(place: Place) -> Path:
     """A root for `[skills] roots`, of 240 characters: what is left for the list depends on the length of its roots."""
     return place.home / "x".ljust(240 - len(f"{place.home}/"), "x")
+
+
+def line(path: Path, description: str = "does things") -> str:
+    """The line of a skill in the list that the model gets."""
+    return f"- {path.parent.name}: {description} (file: {path})"

@@ -131,7 +131,7 @@ async def test_roles_come_from_the_users_directory_and_from_a_trusted_projects(p
         async with watched_session(place, model, trust) as watched:
             await watched.say("go")
             assert [state[:2] for state in standing(watched)] == [(f"{name}-1", "completed") for name in names]
-    [warned] = [event.message for event in watched.of(events.Warned)]
+    [warned] = watched.warnings
     assert warned.endswith("broken.md` is left out: no frontmatter between two lines of `---`")
     [shown] = [tool for tool in model.of("go")[0].body["tools"] if tool.get("name") == "spawn_agent"]
     assert shown["parameters"]["properties"]["agent_type"]["description"].splitlines()[1:] == [
@@ -217,9 +217,7 @@ async def test_a_skill_that_a_role_names_and_nobody_has_costs_a_line(place: Plac
         async with watched_session(place, model, NO_BUNDLED) as watched:
             await watched.say("go")
     assert model.of("look")[0].input[-2:] == [injected(lint), user("look")]
-    assert [event.message for event in watched.of(events.Warned)] == [
-        "the agent role `linter`: there is no skill `nope`; there are `lint`"
-    ]
+    assert watched.warnings == ["the agent role `linter`: there is no skill `nope`; there are `lint`"]
 
 
 async def test_without_the_feature_no_tool_for_agents_is_shown(place: Place) -> None:

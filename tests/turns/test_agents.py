@@ -570,7 +570,7 @@ async def test_agents_still_at_work_when_the_session_ends_are_stopped_and_named(
             pid = int(await asyncio.to_thread(started.read_text))
             await watched.session.submit(OverrideTurnContext(plan=True))
     assert not is_running(pid)
-    assert [event.message for event in watched.of(events.Warned)] == [
+    assert watched.warnings == [
         "plan mode is not for agents that are at work already: agent-1",
         "1 agent was still at work and stopped: agent-1",
     ]

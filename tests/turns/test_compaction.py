@@ -29,16 +29,13 @@ from tests.support.fake_responses import (
 )
 from tests.support.home import Place
 from tests.support.rollout import read_rollout
+from tests.support.script import shell
 from tests.support.session import Watched, scripted_session, watched_session
 
 PATCH = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** End Patch\n"
 PLAN = {"plan": [{"step": "Read the code", "status": "completed"}, {"step": "Fix it", "status": "in_progress"}]}
 COMPACTION = {"type": "compaction", "id": "cmp_1", "encrypted_content": "SEALED"}
 FULL = completed(tokens(300_000, 10))
-
-
-def shell(call_id: str, command: str) -> dict[str, Any]:
-    return call(call_id, "exec_command", {"cmd": command, "login": False})
 
 
 def kinds(request: Request) -> list[str]:

@@ -28,15 +28,11 @@ from tests.support.fake_responses import (
     tokens,
 )
 from tests.support.home import Place
-from tests.support.script import Answer
+from tests.support.script import Answer, shell
 from tests.support.session import scripted_session, watched_session
 
 FULL = completed(tokens(300_000, 10))
 COMPACTION = {"type": "compaction", "encrypted_content": "SEALED"}
-
-
-def shell(call_id: str, command: str) -> dict[str, Any]:
-    return call(call_id, "exec_command", {"cmd": command, "login": False})
 
 
 def model_with_window(request: Request) -> Stream | Answer:
@@ -95,7 +91,7 @@ async def test_an_output_that_is_too_long_by_itself_is_summed_up_from_its_ends(p
     assert summed_up.compacts
     assert "tokens truncated" in summed_up.output_of("c1")
     assert model.requests[-1].texts("user")[-1].startswith("<conversation_summary>")
-    [told] = [event.message for event in watched.of(events.Warned) if "too long to be summed up" in event.message]
+    [told] = [event for event in watched.warnings if "too long to be summed up" in event]
     assert told.endswith("its texts were cut")
 
 
@@ -192,7 +188,7 @@ async def test_a_session_goes_on_when_the_model_writes_no_summary(place: Place, 
     assert not (place.repo / "called").exists()
     [cut] = watched.of(events.ContextCompacted)
     assert (cut.how, cut.reason) == ("cut", "context_limit")
-    [warning] = [event.message for event in watched.of(events.Warned) if "no summary" in event.message]
+    [warning] = [event for event in watched.warnings if "no summary" in event]
     assert "left out instead" in warning
     own = [text for text in model.requests[4].texts("user") if not text.startswith("<")]
     assert own == ["first", "second"]

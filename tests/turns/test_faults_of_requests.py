@@ -9,8 +9,9 @@ import pytest
 
 from codex_py.protocol import events
 from tests.support.fake_responses import FakeResponses, api_error, failed, redirect, repeat, say
-from tests.support.faults import check_gaps, is_back_off, meet, sent_after, shell
+from tests.support.faults import check_gaps, is_back_off, meet, sent_after
 from tests.support.home import Place
+from tests.support.script import shell
 from tests.support.session import scripted_session, watched_session
 
 RATE = "Rate limit reached, please try again in {}."

@@ -21,8 +21,9 @@ from tests.support.fake_responses import (
     reasoning,
     say,
 )
-from tests.support.faults import is_back_off, meet, sent_after, shell
+from tests.support.faults import is_back_off, meet, sent_after
 from tests.support.home import Place
+from tests.support.script import shell
 from tests.support.session import Watched, watched_session
 
 

@@ -15,19 +15,12 @@ from tests.support.agents import cast, spawn, standing, wait
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import CONTEXT, FORMAT, NO_PUSH, entry, noting, saying, told, use_hooks, write_script
-from tests.support.session import Watched, scripted_session, watched_session
-
-
-def run(call_id: str, cmd: str, **arguments: Any) -> Any:
-    return call(call_id, "exec_command", {"cmd": cmd, "login": False, **arguments})
+from tests.support.script import shell
+from tests.support.session import scripted_session, watched_session
 
 
 def patch_call(call_id: str, text: str) -> Any:
     return custom_call(call_id, "apply_patch", text)
-
-
-def warnings(watched: Watched) -> list[str]:
-    return [event.message for event in watched.of(events.Warned)]
 
 
 def texts(request: Request, role: str) -> list[str]:
@@ -53,14 +46,14 @@ BLOCKED = "blocked by a PreToolUse hook: BLOCKED: git push is not allowed"
 )
 async def test_a_published_hook_blocks_git_push_wherever_a_command_has_it(place: Place, cmd: str) -> None:
     use_hooks(place, PreToolUse=[entry(write_script(place, "no-push.sh", NO_PUSH), "Bash")])
-    async with scripted_session(place, [run("c1", cmd)], [say("done")]) as (model, watched):
+    async with scripted_session(place, [shell("c1", cmd)], [say("done")]) as (model, watched):
         ended = await watched.say("push it")
 
     assert isinstance(ended, events.TurnCompleted)
     assert model.requests[1].output_of("c1") == BLOCKED
     [finished] = watched.of(events.CommandFinished)
     assert (finished.status, finished.exit_code) == ("declined", None)
-    assert warnings(watched) == [
+    assert watched.warnings == [
         f"a PreToolUse hook blocked `{cmd}`: BLOCKED: git push is not allowed".replace("  ", " ")
     ]
 
@@ -69,7 +62,7 @@ async def test_a_hook_for_the_beginning_of_a_command_sees_the_scripts_inside_it_
     only_at_the_start = 'read -r told; case "$told" in *\'"command":"git push\'*) echo no >&2; exit 2;; esac'
     use_hooks(place, PreToolUse=[entry(only_at_the_start, "Bash")])
     async with scripted_session(
-        place, [run("c1", "sudo bash -c 'git push --force'")], [run("c2", "echo git push")], [say("done")]
+        place, [shell("c1", "sudo bash -c 'git push --force'")], [shell("c2", "echo git push")], [say("done")]
     ) as (model, watched):
         await watched.say("push it")
 
@@ -91,7 +84,7 @@ async def test_what_is_typed_into_a_running_shell_is_a_command_to_hooks(place: P
 
     async with scripted_session(
         place,
-        [run("c1", "bash --norc", tty=True, yield_time_ms=250)],
+        [shell("c1", "bash --norc", tty=True, yield_time_ms=250)],
         typed("c2", "git pu"),
         typed("c3", "sh origin\n"),
         [say("done")],
@@ -115,7 +108,7 @@ async def test_a_formatter_runs_on_each_file_of_a_patch(place: Place) -> None:
     assert (place.repo / "new.py").read_text() == "b = 2\n"
     assert (place.repo / "old.py").read_text() == "a = 3\n"
     assert (place.repo / "new.txt").read_text() == "c   \n"
-    assert warnings(watched) == []
+    assert watched.warnings == []
 
 
 async def test_a_hook_adds_context_behind_what_the_user_says(place: Place) -> None:
@@ -133,7 +126,7 @@ async def test_a_hook_adds_context_behind_what_the_user_says(place: Place) -> No
 
 async def test_a_hook_is_told_in_the_words_of_other_tools(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(noting(place), "")], PostToolUse=[entry(noting(place), "Bash")])
-    async with scripted_session(place, [run("c1", "echo hi", yield_time_ms=9000)], [say("done")]) as (_, watched):
+    async with scripted_session(place, [shell("c1", "echo hi", yield_time_ms=9000)], [say("done")]) as (_, watched):
         await watched.say("go")
         turn = watched.of(events.TurnStarted)[0].turn_id
 
@@ -168,7 +161,7 @@ async def test_every_tool_has_hooks(place: Place) -> None:
         place,
         [call("c1", "update_plan", {"plan": [{"step": "a", "status": "pending"}]})],
         [patch_call("c2", text)],
-        [run("c3", f"apply_patch <<'EOF'\n{text.replace('x.txt', 'y.txt')}EOF\n")],
+        [shell("c3", f"apply_patch <<'EOF'\n{text.replace('x.txt', 'y.txt')}EOF\n")],
         [call("c4", "view_image", {"path": "none.png"})],
         [call("c5", "shell", {"command": ["bash", "-c", "echo hi"]})],
         [say("done")],
@@ -189,7 +182,7 @@ async def test_every_tool_has_hooks(place: Place) -> None:
 async def test_a_patch_in_a_command_is_an_edit_to_hooks(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry("echo 'keep out' >&2; exit 2", "Edit|Write")])
     patch = "*** Begin Patch\n*** Add File: y.txt\n+x\n*** End Patch\n"
-    with FakeResponses([run("c1", f"apply_patch <<'EOF'\n{patch}EOF\n")], [say("done")]) as model:
+    with FakeResponses([shell("c1", f"apply_patch <<'EOF'\n{patch}EOF\n")], [say("done")]) as model:
         async with watched_session(place, model) as watched:
             await watched.say("go")
 
@@ -202,7 +195,7 @@ async def test_the_strictest_answer_counts(place: Place) -> None:
     allow = saying(specific("PreToolUse", permissionDecision="allow", permissionDecisionReason="fine"))
     deny = saying(specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="not today"))
     use_hooks(place, PreToolUse=[entry(allow), entry(deny, "Bash"), entry(allow + " ")])
-    async with scripted_session(place, [run("c1", "touch made")], [say("done")]) as (model, watched):
+    async with scripted_session(place, [shell("c1", "touch made")], [say("done")]) as (model, watched):
         await watched.say("go")
 
     assert model.requests[1].output_of("c1") == "blocked by a PreToolUse hook: not today"
@@ -218,12 +211,12 @@ async def test_a_hook_changes_what_is_run(place: Place) -> None:
             entry(saying(specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "echo second"}))),
         ],
     )
-    async with scripted_session(place, [run("c1", "echo mine")], [say("done")]) as (model, watched):
+    async with scripted_session(place, [shell("c1", "echo mine")], [say("done")]) as (model, watched):
         await watched.say("go")
 
     assert model.requests[1].output_of("c1").endswith("\nfirst\n")
-    assert [line for line in warnings(watched) if "the first one counts" in line] == warnings(watched)
-    assert len(warnings(watched)) == 1
+    assert [line for line in watched.warnings if "the first one counts" in line] == watched.warnings
+    assert len(watched.warnings) == 1
 
 
 async def test_a_patch_is_changed_as_a_whole_or_not_at_all(place: Place) -> None:
@@ -233,7 +226,7 @@ async def test_a_patch_is_changed_as_a_whole_or_not_at_all(place: Place) -> None
         await watched.say("go")
 
     assert (place.repo / "a.txt").read_text() == "wild\n"
-    assert warnings(watched) == ["what a PreToolUse hook changes is no part of `apply_patch`: it runs as it is"]
+    assert watched.warnings == ["what a PreToolUse hook changes is no part of `apply_patch`: it runs as it is"]
 
 
 async def test_a_hooks_allow_saves_the_question_and_lifts_no_sandbox(place: Place) -> None:
@@ -241,8 +234,8 @@ async def test_a_hooks_allow_saves_the_question_and_lifts_no_sandbox(place: Plac
     outside = place.home / "outside"
     async with scripted_session(
         place,
-        [run("c1", "touch made")],
-        [run("c2", f"touch {outside}")],
+        [shell("c1", "touch made")],
+        [shell("c2", f"touch {outside}")],
         [say("done")],
         top="sandbox_workspace_write.exclude_slash_tmp = true\n",
         sandbox="workspace-write",
@@ -259,7 +252,7 @@ async def test_a_hooks_allow_saves_the_question_and_lifts_no_sandbox(place: Plac
 async def test_a_hook_has_the_user_asked(place: Place) -> None:
     ask = saying(specific("PreToolUse", permissionDecision="ask", permissionDecisionReason="it costs money"))
     use_hooks(place, PreToolUse=[entry(ask, "Bash")])
-    async with scripted_session(place, [run("c1", "echo hi")], [say("done")], can_ask=True) as (model, watched):
+    async with scripted_session(place, [shell("c1", "echo hi")], [say("done")], can_ask=True) as (model, watched):
         watched.session.subscribe(watched.agree)
         await watched.say("go")
 
@@ -270,7 +263,7 @@ async def test_a_hook_has_the_user_asked(place: Place) -> None:
 
 async def test_where_nobody_can_be_asked_a_hooks_ask_is_a_no(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(saying(specific("PreToolUse", permissionDecision="ask")), "Bash")])
-    async with scripted_session(place, [run("c1", "touch made")], [say("done")]) as (model, watched):
+    async with scripted_session(place, [shell("c1", "touch made")], [say("done")]) as (model, watched):
         await watched.say("go")
 
     said = model.requests[1].output_of("c1")
@@ -287,7 +280,7 @@ async def test_a_hook_answers_for_the_user(place: Place, can_ask: bool) -> None:
     use_hooks(place, PermissionRequest=[entry(allow, "Bash")])
     async with scripted_session(
         place,
-        [run("c1", "touch made")],
+        [shell("c1", "touch made")],
         [say("done")],
         sandbox="workspace-write",
         approval="untrusted",
@@ -303,12 +296,12 @@ async def test_a_hook_says_no_for_the_user(place: Place) -> None:
     deny = saying(specific("PermissionRequest", decision={"behavior": "deny", "message": "not on a Friday"}))
     use_hooks(place, PermissionRequest=[entry(deny)])
     async with scripted_session(
-        place, [run("c1", "touch made")], [say("done")], sandbox="workspace-write", approval="untrusted", can_ask=True
+        place, [shell("c1", "touch made")], [say("done")], sandbox="workspace-write", approval="untrusted", can_ask=True
     ) as (model, watched):
         await watched.say("go")
 
     assert model.requests[1].output_of("c1") == "command declined by a PermissionRequest hook: not on a Friday"
-    assert warnings(watched) == ["a PermissionRequest hook said no: not on a Friday"]
+    assert watched.warnings == ["a PermissionRequest hook said no: not on a Friday"]
 
 
 async def test_what_hooks_say_has_no_secret_of_the_session_for_the_model(place: Place) -> None:
@@ -319,7 +312,7 @@ async def test_what_hooks_say_has_no_secret_of_the_session_for_the_model(place: 
         PreToolUse=[entry(f"echo 'not with {key}' >&2; exit 2")],
         Stop=[entry(f'read -r told; case "$told" in *"active\\":false"*) echo "use {key}" >&2; exit 2;; esac')],
     )
-    with FakeResponses([run("c1", "true")], [say("done")], [say("done again")]) as model:
+    with FakeResponses([shell("c1", "true")], [say("done")], [say("done again")]) as model:
         async with watched_session(keyed, model, env_key="FAKE_KEY") as watched:
             await watched.say("go")
 
@@ -331,17 +324,17 @@ async def test_what_hooks_say_has_no_secret_of_the_session_for_the_model(place: 
 
 async def test_feedback_stands_behind_the_output(place: Place) -> None:
     use_hooks(place, PostToolUse=[entry(saying({"decision": "block", "reason": "run the linter"}), "Bash")])
-    async with scripted_session(place, [run("c1", "echo hi")], [say("done")]) as (model, watched):
+    async with scripted_session(place, [shell("c1", "echo hi")], [say("done")]) as (model, watched):
         await watched.say("go")
 
     expected = "hi\n\n<hook_feedback>\nrun the linter\n</hook_feedback>"
     assert model.requests[1].output_of("c1").endswith(expected)
-    assert warnings(watched) == ["a PostToolUse hook has told the model: run the linter"]
+    assert watched.warnings == ["a PostToolUse hook has told the model: run the linter"]
 
 
 async def test_a_tool_that_fails_has_hooks_of_its_own(place: Place) -> None:
     use_hooks(place, PostToolUse=[entry(noting(place))], PostToolUseFailure=[entry(noting(place))])
-    async with scripted_session(place, [run("c1", "echo no; exit 3")], [say("done")]) as (_, watched):
+    async with scripted_session(place, [shell("c1", "echo no; exit 3")], [say("done")]) as (_, watched):
         await watched.say("go")
 
     [one] = told(place)
@@ -357,7 +350,7 @@ async def test_a_tool_that_fails_has_hooks_of_its_own(place: Place) -> None:
 async def test_context_of_a_call_comes_after_its_output(place: Place) -> None:
     say_more = saying(specific("PostToolUse", additionalContext="the build is red"))
     use_hooks(place, PostToolUse=[entry(say_more)])
-    async with scripted_session(place, [run("c1", "true")], [say("done")]) as (model, watched):
+    async with scripted_session(place, [shell("c1", "true")], [say("done")]) as (model, watched):
         await watched.say("go")
 
     kinds = [one["type"] for one in model.requests[1].input[-2:]]
@@ -407,16 +400,16 @@ async def test_a_stop_hook_that_never_lets_go_does_so_in_the_end(place: Place) -
 
     assert isinstance(ended, events.TurnCompleted)
     assert len(model.requests) == 9
-    assert warnings(watched)[-1] == "the turn ends: Stop hooks have sent the model back 8 times"
+    assert watched.warnings[-1] == "the turn ends: Stop hooks have sent the model back 8 times"
 
 
 async def test_a_hook_ends_all_work(place: Place) -> None:
     use_hooks(place, PostToolUse=[entry(saying({"continue": False, "stopReason": "out of budget"}))])
-    async with scripted_session(place, [run("c1", "true")]) as (_, watched):
+    async with scripted_session(place, [shell("c1", "true")]) as (_, watched):
         ended = await watched.say("go")
 
     assert isinstance(ended, events.TurnCompleted)
-    assert warnings(watched) == ["a PostToolUse hook ends the turn: out of budget"]
+    assert watched.warnings == ["a PostToolUse hook ends the turn: out of budget"]
     assert watched.session.history.items[-1].type == "function_call_output"
 
 
@@ -436,22 +429,22 @@ async def test_a_hook_gone_wrong_costs_a_warning_and_never_the_turn(place: Place
     # The flood must be cut off for its size, not for its time.
     timeout = 60 if command == "yes" else 0.3 if "sleep" in command else 30
     use_hooks(place, PreToolUse=[entry(command, "Bash", timeout=timeout)])
-    async with scripted_session(place, [run("c1", "echo hi")], [say("done")]) as (model, watched):
+    async with scripted_session(place, [shell("c1", "echo hi")], [say("done")]) as (model, watched):
         ended = await watched.say("go")
 
     assert isinstance(ended, events.TurnCompleted)
     assert model.requests[1].output_of("c1").endswith("hi\n")
-    [line] = warnings(watched)
+    [line] = watched.warnings
     assert line.startswith(f"the PreToolUse hook `{' '.join(command.split())}` ")
     assert complaint in line
 
 
 async def test_what_a_hook_says_to_the_user_is_told(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(saying({"systemMessage": "the tests are slow today"}), "Bash")])
-    async with scripted_session(place, [run("c1", "echo hi")], [say("done")]) as (_, watched):
+    async with scripted_session(place, [shell("c1", "echo hi")], [say("done")]) as (_, watched):
         await watched.say("go")
 
-    assert warnings(watched) == ["PreToolUse hook: the tests are slow today"]
+    assert watched.warnings == ["PreToolUse hook: the tests are slow today"]
 
 
 async def test_a_session_has_a_beginning_and_an_end(place: Place) -> None:
@@ -518,7 +511,7 @@ async def test_a_step_of_the_plan_is_done_when_hooks_agree(place: Place) -> None
 
     assert model.requests[1].output_of("c1") == "Plan updated"
     assert "a hook does not count `run the tests` as done: they fail" in model.requests[2].output_of("c2")
-    assert warnings(watched) == ["a TaskCompleted hook does not count `run the tests` as done: they fail"]
+    assert watched.warnings == ["a TaskCompleted hook does not count `run the tests` as done: they fail"]
     assert [one["task_subject"] for one in told(place)] == ["write it", "run the tests"]
     assert len(watched.of(events.PlanUpdated)) == 1
 
@@ -539,7 +532,7 @@ async def test_a_skill_that_is_used_is_told(place: Place) -> None:
 async def test_the_user_who_is_waited_for_is_notified(place: Place) -> None:
     use_hooks(place, Notification=[entry(noting(place), "permission_prompt")])
     async with scripted_session(
-        place, [run("c1", "touch made")], [say("done")], sandbox="workspace-write", approval="untrusted", can_ask=True
+        place, [shell("c1", "touch made")], [say("done")], sandbox="workspace-write", approval="untrusted", can_ask=True
     ) as (_, watched):
         watched.session.subscribe(watched.agree)
         await watched.say("go")
@@ -553,7 +546,7 @@ async def test_a_hook_in_the_background_is_not_waited_for(place: Place) -> None:
     os.mkfifo(pipe)
     slow = f"cat {pipe}; exit 2"
     use_hooks(place, PreToolUse=[entry(slow, "Bash", **{"async": True})])
-    async with scripted_session(place, [run("c1", "echo hi")], [say("done")]) as (model, watched):
+    async with scripted_session(place, [shell("c1", "echo hi")], [say("done")]) as (model, watched):
         ended = await watched.say("go")
         # It waits for this; had the turn waited for it, neither would have ended.
         await asyncio.to_thread(pipe.write_text, "go on\n")
@@ -567,22 +560,22 @@ async def test_hooks_of_both_forms_and_of_all_layers_add_up(place: Place) -> Non
     use_hooks(place, PreToolUse=[entry(noting(place, "echo one"), "Bash")])
     command = json.dumps(noting(place, "echo two"))
     top = f'[[hooks.PreToolUse]]\nmatcher = "Bash"\ncommand = {command}\ntimeout = 5\n'
-    with fake_model(place, [run("c1", "true")], [say("done")]) as model:
+    with fake_model(place, [shell("c1", "true")], [say("done")]) as model:
         async with watched_session(place, model, top) as watched:
             await watched.say("go")
 
     assert [one["tool_use_id"] for one in told(place)] == ["c1", "c1"]
-    assert warnings(watched) == []
+    assert watched.warnings == []
 
 
 async def test_hooks_can_be_switched_off(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry("exit 2", "Bash")])
-    with FakeResponses([run("c1", "echo hi")], [say("done")]) as model:
+    with FakeResponses([shell("c1", "echo hi")], [say("done")]) as model:
         async with watched_session(place, model, "features.hooks = false\n") as watched:
             await watched.say("go")
 
     assert model.requests[1].output_of("c1").endswith("hi\n")
-    assert warnings(watched) == []
+    assert watched.warnings == []
 
 
 async def test_hooks_hold_for_agents_too(place: Place) -> None:
@@ -600,7 +593,7 @@ async def test_hooks_hold_for_agents_too(place: Place) -> None:
         calls = [one.get("name") for one in request.input if one["type"] == "function_call"]
         if "push it yourself" in texts(request, "user"):
             if not calls:
-                return [run("p1", "git push")]
+                return [shell("p1", "git push")]
             outputs.append(request.output_of("p1"))
             outputs.append(texts(request, "developer")[-1])
             return [say("it did not work")]
@@ -662,7 +655,7 @@ async def test_an_interrupt_stops_a_hook_and_answers_the_call(place: Place) -> N
     pipe = place.home / "pipe"
     os.mkfifo(pipe)
     use_hooks(place, PreToolUse=[entry(f"echo on > {pipe}; sleep 300", "Bash")])
-    async with scripted_session(place, [run("c1", "touch made")]) as (model, watched):
+    async with scripted_session(place, [shell("c1", "touch made")]) as (model, watched):
         turn = asyncio.create_task(watched.say("go"))
         await asyncio.to_thread(pipe.read_text)
         watched.session.interrupt()
@@ -677,7 +670,7 @@ async def test_an_interrupt_stops_a_hook_and_answers_the_call(place: Place) -> N
 async def test_what_is_said_to_a_running_turn_goes_through_hooks(place: Place) -> None:
     refuse = "read -r told; case \"$told\" in *swordfish*) echo 'a secret' >&2; exit 2;; *) echo noted;; esac"
     use_hooks(place, UserPromptSubmit=[entry(refuse)])
-    async with scripted_session(place, [run("c1", "true")], [say("done")]) as (model, watched):
+    async with scripted_session(place, [shell("c1", "true")], [say("done")]) as (model, watched):
 
         def steer(event: events.Event) -> None:
             if isinstance(event, events.CommandStarted):
@@ -692,6 +685,6 @@ async def test_what_is_said_to_a_running_turn_goes_through_hooks(place: Place) -
     assert texts(model.requests[1], "user")[-1] == "and quick"
     context = "<hook_context>\nnoted\n</hook_context>"
     assert texts(model.requests[1], "developer").count(context) == 2
-    assert warnings(watched) == [
+    assert watched.warnings == [
         "the prompt was blocked by a UserPromptSubmit hook and is dropped: a secret",
     ]

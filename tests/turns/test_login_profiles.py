@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 
-from codex_py.protocol import events
 from tests.support.fake_responses import call, say
 from tests.support.home import Place
 from tests.support.session import scripted_session
@@ -73,7 +72,7 @@ async def outputs(
     calls = [[call(f"c{n}", "exec_command", {"cmd": cmd, "shell": shell})] for n, cmd in enumerate(commands)]
     async with scripted_session(place, *calls, [say("done")], sandbox=sandbox) as (model, watched):
         await watched.say("go")
-        warnings = [warned.message for warned in watched.of(events.Warned) if "profile" in warned.message]
+        warnings = [warned for warned in watched.warnings if "profile" in warned]
     return [output_of(model.requests[-1].output_of(f"c{n}")) for n in range(len(commands))], warnings
 
 

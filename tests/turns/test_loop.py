@@ -25,12 +25,8 @@ from tests.support.fake_responses import (
 )
 from tests.support.home import MODEL, Place
 from tests.support.rollout import read_rollout, recorded_items
+from tests.support.script import shell
 from tests.support.session import scripted_session, watched_session
-
-
-def shell(call_id: str, command: str) -> dict[str, Any]:
-    return call(call_id, "exec_command", {"cmd": command, "login": False})
-
 
 LOCAL: Final = "unsupported call: local_shell"
 

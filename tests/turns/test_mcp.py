@@ -44,7 +44,7 @@ async def test_settings_that_name_no_tool_of_a_running_server_are_reported_once(
     async with scripted_session(place, repeat([say("done")]), top=table) as (_, watched):
         await watched.say("go")
         await watched.say("go on")
-    found = [event.message for event in watched.of(events.Warned) if "no such tool" in event.message]
+    found = [event for event in watched.warnings if "no such tool" in event]
     missing = "and the MCP server `everything` has no such tool"
     assert found == [
         f"`mcp_servers.everything.enabled_tools` names `get-sun`, {missing}; did you mean `get-sum`?",

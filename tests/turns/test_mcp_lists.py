@@ -61,9 +61,7 @@ async def test_the_first_request_waits_for_a_server_never_met_and_says_so(
     shown = [f"mcp__{name}__{tool}" for name in ("known", "new") for tool in ("destroys", "plain", "reads")]
     assert first[-6:] == shown
     assert second == first
-    assert [one.message for one in watched.of(events.Warned)] == [
-        "waiting for the MCP server `new`, not used before: 10 s at most"
-    ]
+    assert watched.warnings == ["waiting for the MCP server `new`, not used before: 10 s at most"]
 
 
 async def test_the_first_request_waits_ten_seconds_and_the_turn_goes_on(place: Place) -> None:

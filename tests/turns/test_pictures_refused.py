@@ -66,7 +66,7 @@ async def test_the_turn_goes_on_without_them(place: Place, wire: Dialect) -> Non
     assert shows_picture(model) == [False, True, False, False]
     assert "a picture that you cannot see" in json.dumps(model.requests[2].body)
     assert watched.of(events.Retrying) == []
-    [warning] = [event.message for event in watched.of(events.Warned) if "picture" in event.message]
+    [warning] = [event for event in watched.warnings if "picture" in event]
     assert words in warning
 
 
@@ -160,8 +160,8 @@ async def test_a_refused_picture_is_left_out_and_no_other_from_then_on(place: Pl
             await resumed.say("once more")
     sides = [shown_sides(request) for request in model.requests]
     assert sides == [[], [7], [7], [7, 9], [7], [7], [7], [7, 11], [7, 11]]
-    assert [event.message for event in resumed.of(events.Warned) if "picture" in event.message] == []
-    [warning] = [event.message for event in watched.of(events.Warned) if "picture" in event.message]
+    assert [event for event in resumed.warnings if "picture" in event] == []
+    [warning] = [event for event in watched.warnings if "picture" in event]
     assert words[:40] in warning
 
 

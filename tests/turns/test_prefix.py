@@ -101,7 +101,7 @@ async def test_the_user_hears_when_a_command_has_changed_what_the_model_follows(
         await watched.session.submit(OverrideTurnContext(cwd=place.repo / "docs"))
         await watched.say("4")
     assert "Obey." in "".join(model.requests[2].texts("user"))
-    notices = [event.message for event in watched.of(events.Warned) if "AGENTS.md" in event.message]
+    notices = [event for event in watched.warnings if "AGENTS.md" in event]
     assert notices == ["AGENTS.md has changed since the last turn, and the model follows it as it is now"]
 
 
@@ -118,7 +118,7 @@ async def test_the_user_hears_when_a_command_has_changed_a_skill(place: Place) -
     async with scripted_session(place, *answers, sandbox="danger-full-access") as (_, watched):
         for turn in range(4):
             await watched.say(f"{turn}")
-    notices = [event.message for event in watched.of(events.Warned) if "skill" in event.message]
+    notices = [event for event in watched.warnings if "skill" in event]
     assert notices == [
         f"the skill `lint` has changed since the last turn (`{changed}`); the model uses it as it is now",
         f"the skill `new` is new since the last turn (`{new}`)",

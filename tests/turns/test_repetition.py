@@ -10,8 +10,8 @@ import pytest
 
 from codex_py.protocol import events
 from tests.support.fake_responses import FakeResponses, added, arguments_delta, call, delta, hang, reasoning_delta, say
-from tests.support.faults import shell
 from tests.support.home import Place
+from tests.support.script import shell
 from tests.support.session import scripted_session, watched_session
 
 SENTENCE = "I should look at the parser again. "

@@ -51,10 +51,6 @@ def has_call(request: Request, call_id: str) -> bool:
     return any(one.get("call_id") == call_id for one in request.input)
 
 
-def warnings_of(watched: Watched) -> list[str]:
-    return [warned.message for warned in watched.of(events.Warned)]
-
-
 async def turns(place: Place, *messages: str, top: str = NO_BUNDLED, **session: Any) -> tuple[list[Request], Watched]:
     """Turns in each of which the model pushes."""
     answers = [answer for number in range(len(messages)) for answer in ([push(f"c{number}")], [say("done")])]
@@ -72,7 +68,7 @@ async def test_trusted_hooks_run_in_the_turn_that_uses_the_skill_and_in_no_other
     assert [output == DENIED for output in outputs] == [False, True, False]
     [used] = watched.of(events.SkillUsed)
     assert used.applied == (("hooks", "PreToolUse"),)
-    assert not any("hook" in warning and "not run" in warning for warning in warnings_of(watched))
+    assert not any("hook" in warning and "not run" in warning for warning in watched.warnings)
 
 
 @pytest.mark.parametrize("way", ["mention", "pick", "tool", "read", "words"])
@@ -95,7 +91,7 @@ async def test_untrusted_hooks_do_not_run_and_are_named_once_with_the_way_to_tru
     requests, watched = await turns(place, "$fix push", "$fix push")
     assert [requests[-1].output_of(name) == DENIED for name in ("c0", "c1")] == [False, False]
     assert [used.applied for used in watched.of(events.SkillUsed)] == [(), ()]
-    assert [warning for warning in warnings_of(watched) if "hook" in warning] == [
+    assert [warning for warning in watched.warnings if "hook" in warning] == [
         f"the skill `fix`: 1 hook in `{path}` is not run: what a skill brings runs only when you have agreed to it"
         " (`codex-py hooks trust --skill fix`, or `/hooks` in a session, shows it and asks)"
     ]
@@ -110,7 +106,7 @@ async def test_a_changed_hook_must_be_trusted_again(place: Place, change: str) -
     changed.write_text(f"{text}# more\n" if change == "script" else text.replace("check.sh", "check.sh --all"))
     requests, watched = await turns(place, "$fix push")
     assert requests[-1].output_of("c0") != DENIED
-    [warning] = [warning for warning in warnings_of(watched) if "hook" in warning]
+    [warning] = [warning for warning in watched.warnings if "hook" in warning]
     assert "is not run" in warning
     assert ("has changed since you trusted it" in warning) is (change == "script")
 
@@ -121,7 +117,7 @@ async def test_a_guard_that_changed_denies_when_it_is_fail_closed(place: Place) 
     (path.parent / "scripts/check.sh").write_text("#!/bin/sh\nexit 0\n")
     requests, watched = await turns(place, "$fix push")
     assert "has changed since you trusted it" in requests[-1].output_of("c0")
-    assert any("what it guards is denied" in warning for warning in warnings_of(watched))
+    assert any("what it guards is denied" in warning for warning in watched.warnings)
 
 
 async def test_trust_is_for_one_skill_and_can_be_taken_back(place: Place) -> None:
@@ -169,7 +165,7 @@ async def test_a_stop_hook_of_a_skill_sends_the_model_back(place: Place) -> None
     async with scripted_session(place, *answers, top=NO_BUNDLED, sandbox="workspace-write") as (model, watched):
         await watched.say("$fix")
     assert len(model.requests) == 3
-    assert any("a Stop hook sends the model back to work: not yet" in warning for warning in warnings_of(watched))
+    assert any("a Stop hook sends the model back to work: not yet" in warning for warning in watched.warnings)
 
 
 async def test_once_means_once_a_session(place: Place) -> None:
@@ -207,7 +203,7 @@ async def test_hooks_hold_for_the_subagents_of_the_turn(place: Place, fork: bool
     with FakeResponses(*[either] * (3 if fork else 5), excuse={"threads"}) as model:
         async with watched_session(place, model, NO_BUNDLED) as watched:
             await watched.say("$fix push it")
-    assert outputs == [DENIED], warnings_of(watched)
+    assert outputs == [DENIED], watched.warnings
 
 
 async def test_hooks_are_listed_with_their_skill_and_the_trust_is_shown(place: Place) -> None:
@@ -234,7 +230,7 @@ async def test_they_do_not_run_where_hooks_are_off(place: Place, off: str) -> No
         top = f'projects."{place.repo}".trust_level = "untrusted"\n'
     requests, watched = await turns(place, "$fix push", top=f"{top}{NO_BUNDLED}")
     assert requests[-1].output_of("c0") != DENIED
-    assert any("marked the project as untrusted" in warning for warning in warnings_of(watched)) is (
+    assert any("marked the project as untrusted" in warning for warning in watched.warnings) is (
         off == "untrusted project"
     )
 
@@ -242,6 +238,6 @@ async def test_they_do_not_run_where_hooks_are_off(place: Place, off: str) -> No
 async def test_what_cannot_be_used_is_named(place: Place) -> None:
     add(place, "hooks:\n  PreToolUs:\n    - command: x\n  Stop:\n    - {type: prompt, prompt: is it done}\n")
     _, watched = await turns(place, "$fix push")
-    text = "\n".join(warnings_of(watched))
+    text = "\n".join(watched.warnings)
     assert "did you mean `PreToolUse`?" in text
     assert "of the type `prompt`" in text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from codex_py.protocol.ops import OverrideTurnContext
@@ -15,6 +13,7 @@ from tests.support.skills import (
     NO_BUNDLED,
     add_metadata,
     add_skill,
+    line,
     own_root,
     repo_root,
     root_of_known_length,
@@ -31,10 +30,6 @@ RAISE = "raise `skills.max_context_tokens`"
 
 def set_budget(share: int) -> str:
     return f'set `skills.budget = "{share}%"`, the share of the context window that shows them all'
-
-
-def line(path: Path, description: str = "does things") -> str:
-    return f"- {path.parent.name}: {description} (file: {path})"
 
 
 async def test_without_a_skill_there_is_no_block(place: Place) -> None:

@@ -333,9 +333,7 @@ async def test_a_skill_that_cannot_be_read_any_more_costs_a_line(place: Place, w
     assert isinstance(ended, events.TurnCompleted)
     [request] = model.requests
     assert request.body == whole_body(place, request, injected(here), user("$gone $here"))
-    assert [warned.message for warned in watched.of(events.Warned)] == [
-        f"skill `gone` is left out: cannot read `{gone}`: {reason}"
-    ]
+    assert watched.warnings == [f"skill `gone` is left out: cannot read `{gone}`: {reason}"]
     assert watched.of(events.SkillUsed) == [events.SkillUsed("here", "repo", here, "explicit")]
 
 

@@ -17,7 +17,7 @@ from tests.support.fake_responses import FakeResponses, call, delta, reasoning, 
 from tests.support.home import Place
 from tests.support.mcp_turns import answers
 from tests.support.session import Watched, scripted_session, watched_session
-from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, repo_root, skill_text, talk
+from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, line, own_root, repo_root, skill_text, talk
 
 SECRET = "hush-hush-secret1"
 ABORTED = (
@@ -40,10 +40,6 @@ def run_command(command: str) -> dict[str, Any]:
     return call("c1", "exec_command", {"cmd": command})
 
 
-def line(path: Path) -> str:
-    return f"- {path.parent.name}: does things (file: {path})"
-
-
 def answer_secrets(watched: Watched, value: str | dict[str, str]) -> None:
     """Answer every question with the value, or that for its variable: by an op, while the turn waits."""
 
@@ -54,10 +50,6 @@ def answer_secrets(watched: Watched, value: str | dict[str, str]) -> None:
             watched.tasks.append(asyncio.ensure_future(answer))
 
     watched.session.subscribe(listen)
-
-
-def warnings(watched: Watched) -> list[str]:
-    return [warned.message for warned in watched.of(events.Warned)]
 
 
 async def test_a_missing_variable_is_one_warning_where_nobody_can_be_asked(place: Place) -> None:
@@ -85,7 +77,7 @@ async def test_what_a_skill_that_is_only_listed_or_read_by_the_way_needs_is_not_
     assert first.body == whole_body(place, first, user("deploy it"), skills=listed, can_ask=True)
     expected = [user("deploy it"), read["item"], second.output_item("c1")]
     assert second.body == whole_body(place, second, *expected, skills=listed, can_ask=True)
-    assert (watched.of(events.QuestionRaised), warnings(watched)) == ([], [])
+    assert (watched.of(events.QuestionRaised), watched.warnings) == ([], [])
 
 
 async def test_a_typed_secret_reaches_commands_and_nothing_else(place: Place) -> None:
@@ -165,7 +157,7 @@ async def test_a_short_secret_is_hidden_as_a_word_and_one_too_short_is_told(plac
         place, request, *given, skills=skill_list(line(deploy), line(unlock)), can_ask=True
     )
     assert watched.of(events.MessageDone) == [events.MessageDone("pin [redacted], not 14711; x9")]
-    assert warnings(watched) == ["`UNLOCK_PIN` is too short to be hidden in what commands and the model say"]
+    assert watched.warnings == ["`UNLOCK_PIN` is too short to be hidden in what commands and the model say"]
 
 
 async def test_a_variable_several_skills_need_is_asked_for_once_and_one_left_open_is_told(place: Place) -> None:
@@ -179,7 +171,7 @@ async def test_a_variable_several_skills_need_is_asked_for_once_and_one_left_ope
     given = [injected(one), injected(two), user("$one and $two")]
     assert request.body == whole_body(place, request, *given, skills=skill_list(line(one), line(two)), can_ask=True)
     assert len(watched.of(events.QuestionRaised)) == 1
-    assert warnings(watched) == [
+    assert watched.warnings == [
         "skill `one` needs `not a name`, which is not a valid variable name",
         "environment variable `SHARED` (deploys) is not set; skills `one`, `two` may not work without it",
     ]
@@ -242,7 +234,7 @@ async def test_a_variable_kept_from_commands_is_given_to_a_skill_of_the_users_ow
     assert output["output"].splitlines()[-1] == printed
     expected = [injected(path), user("use $deploy"), command["item"], output]
     assert last.body == whole_body(place, last, *expected, skills=skill_list(line(path)))
-    assert warnings(watched) == told
+    assert watched.warnings == told
 
 
 async def test_a_feature_switches_the_question_for_variables_off(place: Place) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,17 +11,13 @@ from tests.support.bodies import injected, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.session import watched_session
-from tests.support.skills import NO_BUNDLED, add_skill, own_root, repo_root, talk
+from tests.support.skills import NO_BUNDLED, add_skill, line, own_root, repo_root, talk
 
 OFF, ON = "enabled = false", "enabled = true"
 
 
 def rules(*entries: str) -> str:
     return "".join(f"[[skills.config]]\n{entry}\n" for entry in entries)
-
-
-def line(path: Path) -> str:
-    return f"- {path.parent.name}: does things (file: {path})"
 
 
 async def test_a_skill_switched_off_is_not_listed_not_mentionable_and_not_detected(place: Place) -> None:
@@ -37,7 +32,7 @@ async def test_a_skill_switched_off_is_not_listed_not_mentionable_and_not_detect
     assert first.body == whole_body(place, first, *expected, skills=skill_list(line(on)))
     expected += [read["item"], second.output_item("c1")]
     assert second.body == whole_body(place, second, *expected, skills=skill_list(line(on)))
-    assert [warned.message for warned in watched.of(events.Warned)] == [
+    assert watched.warnings == [
         f"the skill at `{off}` of `$x` is switched off; `codex-py skills enable off` switches it on",
         "the skill `off` is switched off; `codex-py skills enable off` switches it on",
     ]

@@ -43,10 +43,6 @@ def effort_of(request: Request) -> object:
     return (request.body.get("reasoning") or {}).get("effort")
 
 
-def warnings_of(watched: Watched) -> list[str]:
-    return [warned.message for warned in watched.of(events.Warned)]
-
-
 async def test_model_and_effort_hold_for_the_rest_of_the_turn(place: Place) -> None:
     add(place, "model: gpt-5.1-codex-mini\neffort: high\n")
     requests, watched = await using(place, run("c1", "true"))
@@ -90,7 +86,7 @@ async def test_every_way_of_using_a_skill_applies_them(place: Place, way: str) -
 async def test_a_refused_value_warns_and_changes_nothing(place: Place, line: str, warning: str) -> None:
     add(place, f"{line}\n")
     requests, watched = await using(place)
-    assert any(warned.startswith(warning) for warned in warnings_of(watched)), warnings_of(watched)
+    assert any(warned.startswith(warning) for warned in watched.warnings), watched.warnings
     assert requests[0].body["model"] == requests[1].body["model"]
     assert effort_of(requests[0]) == effort_of(requests[1])
     assert [used.applied for used in watched.of(events.SkillUsed)] == [()]
@@ -100,7 +96,7 @@ async def test_a_refused_value_warns_and_changes_nothing(place: Place, line: str
 async def test_a_field_of_the_wrong_type_costs_only_itself(place: Place, line: str) -> None:
     add(place, f"{line}\nargument-hint: x\n")
     _, watched = await using(place)
-    assert any(f"ignored `{line.partition(':')[0]}`" in warned for warned in warnings_of(watched))
+    assert any(f"ignored `{line.partition(':')[0]}`" in warned for warned in watched.warnings)
     assert [used.name for used in watched.of(events.SkillUsed)] == ["fix"]
 
 
@@ -112,9 +108,7 @@ async def test_a_model_that_the_provider_refuses_is_given_up(place: Place) -> No
     assert isinstance(last, events.TurnCompleted)
     assert model.requests[0].body["model"] == "no-such-model"
     assert model.requests[1].body["model"] != "no-such-model"
-    assert any(
-        "the model `no-such-model` that a skill asks for is refused" in warned for warned in warnings_of(watched)
-    )
+    assert any("the model `no-such-model` that a skill asks for is refused" in warned for warned in watched.warnings)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.support.bodies import skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, Request, call, say
 from tests.support.home import Place
 from tests.support.session import Watched, scripted_session, watched_session
-from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, repo_root, skill_text
+from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, line, repo_root, skill_text
 
 TOOL = f"[skills]\ntool = true\n{NO_BUNDLED}"
 NO_SHELL = f"[features]\nshell_tool = false\n{NO_BUNDLED}"
@@ -23,10 +23,6 @@ NO_SHELL = f"[features]\nshell_tool = false\n{NO_BUNDLED}"
 
 def load(name: str, args: str | None = None, *, call_id: str = "k1") -> dict[str, Any]:
     return call(call_id, "skill", {"name": name} if args is None else {"name": name, "args": args})
-
-
-def line(path: Path) -> str:
-    return f"- {path.parent.name}: does things (file: {path})"
 
 
 def loaded(path: Path, name: str = "", then: str = "Follow these instructions now.") -> str:
@@ -159,7 +155,7 @@ async def test_what_a_loaded_skill_needs_and_has_not_is_told(place: Place) -> No
     needs = "dependencies:\n  tools:\n    - {type: env_var, value: DEPLOY_TOKEN, description: deploys}\n"
     add_skill(repo_root(place), "deploy", skill_text("deploy", more=needs))
     _, watched = await loading(place, load("deploy"))
-    [warned] = [event.message for event in watched.of(events.Warned)]
+    [warned] = watched.warnings
     assert "`DEPLOY_TOKEN`" in warned
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from tests.support.bodies import injected, skill_list, user, whole_body
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.session import scripted_session, watched_session
-from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, own_root, repo_root, talk
+from tests.support.skills import NO_BUNDLED, add_metadata, add_skill, line, own_root, repo_root, talk
 
 
 def commands(*lines: str) -> list[dict[str, Any]]:
@@ -29,10 +28,6 @@ def lines_of(place: Place) -> list[dict[str, Any]]:
 def ledger(place: Place) -> list[dict[str, Any]]:
     """The uses on record, without the ends of turns."""
     return [entry for entry in lines_of(place) if entry["kind"] != "turn"]
-
-
-def line(path: Path) -> str:
-    return f"- {path.parent.name}: does things (file: {path})"
 
 
 @pytest.mark.parametrize(

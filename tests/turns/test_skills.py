@@ -10,13 +10,9 @@ from tests.support.bodies import GOLDEN, developer, injected, references, said, 
 from tests.support.fake_responses import say
 from tests.support.home import Place
 from tests.support.session import scripted_session
-from tests.support.skills import NO_BUNDLED, add_skill, own_root, repo_root, skill_text, talk
+from tests.support.skills import NO_BUNDLED, add_skill, line, own_root, repo_root, skill_text, talk
 
 BUNDLED = (GOLDEN / "bundled_skills.md").read_text("utf-8").splitlines()
-
-
-def line(path: Path, description: str = "does things") -> str:
-    return f"- {path.parent.name}: {description} (file: {path})"
 
 
 def everything_in(directory: Path) -> dict[str, bytes]:

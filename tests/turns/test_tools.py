@@ -330,7 +330,7 @@ async def test_a_credential_in_a_variables_value_reaches_no_command_and_is_named
     assert "SITE=https://example.com/" in outputs[0]
     assert "DATABASE_URL" not in outputs[0]
     assert "url = [redacted]" in outputs[1]
-    assert [warned.message for warned in watched.of(events.Warned)] == [
+    assert watched.warnings == [
         "`DATABASE_URL` holds a credential and is not passed to commands;"
         ' to pass one on: `shell_environment_policy.allow = ["DATABASE_URL"]`'
     ]
@@ -371,7 +371,7 @@ async def test_an_allowance_that_opens_nothing_is_warned_of_once(place: Place) -
         async with watched_session(place, model, top) as watched:
             await watched.say("go")
     ssh = place.home / ".ssh"
-    assert [warned.message for warned in watched.of(events.Warned)] == [
+    assert watched.warnings == [
         f"`~/.ssh/config` in `sandbox.allow_read` opens nothing: `{ssh}` stays denied; allow that directory instead"
     ]
 

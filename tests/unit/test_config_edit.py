@@ -11,14 +11,9 @@ import pytest
 from codex_py.config.edit import set_value, trust_project
 from codex_py.config.entries import put_mcp_server
 from codex_py.errors import UserError
-from tests.unit.config_builders import Machine, make_machine, write
+from tests.unit.config_builders import Machine, write
 
 KEYS = ("projects", "/a b", "trust_level")
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,9 @@ from codex_py.config.model_sections import ModelEntry, ProviderConfig
 from codex_py.config.schema import Config
 from codex_py.config.sections import ProjectTrustConfig, SkillRuleConfig
 from codex_py.config.value_types import REQUIRED, ConfigRecord, RecordSection, settings_of
-from tests.unit.config_builders import Machine, make_machine
+from tests.unit.config_builders import Machine
 
 RECORDS = (Config, ProviderConfig, ModelEntry, ProjectTrustConfig, SkillRuleConfig)
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
 
 
 def test_the_file_in_the_repository_is_up_to_date() -> None:

@@ -13,12 +13,7 @@ from codex_py.config.schema import Config
 from codex_py.config.sections import SkillRuleConfig
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.policy import GranularApproval
-from tests.unit.config_builders import Machine, make_machine, write
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
+from tests.unit.config_builders import Machine, write
 
 
 def test_without_any_file_everything_is_a_default(machine: Machine) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.unit.config_builders import Machine, make_machine, write
+from tests.unit.config_builders import Machine, write
 
 RUNNING = """
 model = "m"
@@ -19,11 +17,6 @@ Stop = []
 base_url = "http://127.0.0.1:1"
 auth = { command = "run" }
 """
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
 
 
 def test_a_private_file_may_run_things(machine: Machine) -> None:

@@ -9,14 +9,9 @@ import pytest
 
 from codex_py.config.layers import Layer
 from codex_py.errors import UserError
-from tests.unit.config_builders import Machine, make_machine, write
+from tests.unit.config_builders import Machine, write
 
 ASKING = "approval_policy = { granular = { sandbox_approval = true, rules = true, mcp_elicitations = false } }"
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
 
 
 def test_an_untrusted_project_is_ignored_with_one_warning(machine: Machine) -> None:

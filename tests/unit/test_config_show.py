@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from contextlib import redirect_stdout
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +12,9 @@ from codex_py.cli.config import show_config
 from codex_py.config.effective import effective_values
 from codex_py.config.load import LoadedConfig
 from codex_py.config.secret_values import secret_values
-from tests.unit.config_builders import Machine, make_machine
+from tests.unit.config_builders import Machine
 
 SECRET = "hunter2"
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
 
 
 def shown(loaded: LoadedConfig, *, as_json: bool = False, everything: bool = True) -> str:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from codex_py.config.sections import SandboxWorkspaceWrite
 from codex_py.errors import UserError
-from tests.unit.config_builders import Machine, make_machine
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
+from tests.unit.config_builders import Machine
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,7 @@ from codex_py.config.schema import Config
 from codex_py.config.sections import HistoryConfig
 from codex_py.errors import UserError
 from tests.support.work import within
-from tests.unit.config_builders import Machine, make_machine
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
+from tests.unit.config_builders import Machine
 
 
 def refusal(machine: Machine, *overrides: str, strict: bool = False) -> str:

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from codex_py.services.skill_admin import SkillWatch
-from tests.unit.config_builders import Machine, make_machine, write
+from tests.unit.config_builders import Machine, write
 
 SKILL = "---\nname: lint\ndescription: checks style\n---\nbody\n"
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
 
 
 def test_a_file_written_again_with_the_same_words_is_no_change(machine: Machine) -> None:
