@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from codex_py.context.compaction import handoff_request, is_users_own, summary_item, work_notes
-from codex_py.core.compact import paired, with_short_texts, without_oldest
+from codex_py.context.compaction import is_users_own, summary_item, work_notes
+from codex_py.core.compact import with_short_texts, without_oldest
 from codex_py.core.compact_survivors import retain_skills, retain_user_messages, user_budget, work_state_of
 from codex_py.core.history import History
 from codex_py.core.token_usage import ContextMeter, Fill, compaction_limit, is_too_full
@@ -173,15 +173,6 @@ def test_dropping_the_oldest_keeps_calls_and_outputs_together() -> None:
     assert without_oldest([], 0.5) == []
 
 
-def test_a_call_goes_without_its_output_and_an_output_without_its_call() -> None:
-    x = message("user", "x")
-    assert paired([answered("a"), made("a"), x, answered("a"), made("b"), answered("a")]) == [
-        made("a"),
-        x,
-        answered("a"),
-    ]
-
-
 def test_long_texts_keep_their_ends_and_stay_what_they_are() -> None:
     long, picture = "x" * 40_000, {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 40_000}
     items = [
@@ -205,15 +196,6 @@ def test_long_texts_keep_their_ends_and_stay_what_they_are() -> None:
     assert short[1].decode()["content"][1] == {"type": "input_text", "text": "[a picture was here]"}
     assert list(json.loads(short[2].decode()["arguments"])) == ["shortened"]
     assert short[3].decode()["output"].endswith("x" * 4_000)
-
-
-def test_the_summary_is_asked_for_in_the_users_words_where_there_are_any() -> None:
-    assert texts([handoff_request("Sum up.", "")]) == ["Sum up."]
-    assert texts([handoff_request("Sum up.", " the API ")]) == [
-        "Sum up.\n\nThe user asks you to dwell on this: the API"
-    ]
-    [own] = texts([handoff_request(None, "")])
-    assert own.startswith("The conversation above")
 
 
 def test_the_work_so_far_is_followed_through_events() -> None:
@@ -269,17 +251,6 @@ def test_the_note_on_the_work_names_the_newest_files_and_nothing_hidden() -> Non
     assert "- (50 earlier ones are not named)\n- `/f50` (update)" in text
     assert "/f49" not in text
     assert work_notes([], {}, {}) == []
-
-
-def test_a_history_that_begins_anew_counts_its_windows_and_tells_nobody() -> None:
-    seen: list[ResponseItem] = []
-    history = History(seen.append)
-    history.append(message("user", "x"), made("c"))
-    history.replace([message("user", "y"), answered("c")])
-    assert texts(list(history.items)) == ["y"]
-    assert (len(history), history.window, len(seen)) == (1, 1, 2)
-    history.close_open_calls()
-    assert len(history) == 1
 
 
 def replayed(*records: tuple[str, Any]) -> Replay:

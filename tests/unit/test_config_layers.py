@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from codex_py.config.layers import Layer
-from codex_py.config.model_sections import ModelEntry, ProviderConfig
 from codex_py.config.schema import Config
-from codex_py.config.sections import SkillRuleConfig
 from codex_py.errors import UsageError, UserError
 from codex_py.protocol.policy import GranularApproval
 from tests.unit.config_builders import Machine, write
@@ -205,56 +203,6 @@ def test_paths_start_at_the_directory_of_their_file_or_at_the_working_directory(
     assert config.model_instructions_file == Path("/abs/x.md")
     assert config.sandbox_workspace_write.writable_roots == (machine.system / "data", machine.root / "user")
     assert config.model_catalog_json == machine.repo / "models.json"
-
-
-def test_providers_and_models_become_records(machine: Machine) -> None:
-    machine.user(
-        """
-        model_provider = "azure"
-        [model_providers.azure]
-        name = "Azure"
-        base_url = "https://x.openai.azure.com/openai"
-        env_key = "AZURE_KEY"
-        query_params = { api-version = "2026-01-01" }
-        http_headers = { "X-Team" = "core" }
-        env_http_headers = { "X-Org" = "ORG" }
-        request_max_retries = 0
-        connect_retry_seconds = 5
-        auth = { command = "print-token", args = ["-n"] }
-        [models."my model"]
-        context_window = 1000
-        """
-    )
-    config = machine.load("model_providers.azure.stream_max_retries=2").config
-
-    assert config.model_providers == {
-        "azure": ProviderConfig(
-            name="Azure",
-            base_url="https://x.openai.azure.com/openai",
-            env_key="AZURE_KEY",
-            query_params={"api-version": "2026-01-01"},
-            http_headers={"X-Team": "core"},
-            env_http_headers={"X-Org": "ORG"},
-            request_max_retries=0,
-            stream_max_retries=2,
-            connect_retry_seconds=5.0,
-            auth={"command": "print-token", "args": ("-n",)},
-        )
-    }
-    assert config.models == {"my model": ModelEntry(context_window=1000)}
-
-
-def test_skill_rules_of_all_layers_count_in_their_order(machine: Machine) -> None:
-    machine.user(
-        '[[skills.config]]\nname = "a"\nenabled = false\n[[skills.config]]\npath = "s/SKILL.md"\nenabled = true\n'
-    )
-    config = machine.load('skills.config=[{name="a", enabled=true}]').config
-
-    assert config.skills.config == (
-        SkillRuleConfig(name="a", enabled=False),
-        SkillRuleConfig(path=machine.home / "s/SKILL.md", enabled=True),
-        SkillRuleConfig(name="a", enabled=True),
-    )
 
 
 def test_an_administrator_s_requirements_beat_everything(machine: Machine) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from codex_py.config.layers import Layer
-from codex_py.errors import UserError
 from tests.unit.config_builders import Machine, write
 
 ASKING = "approval_policy = { granular = { sandbox_approval = true, rules = true, mcp_elicitations = false } }"
@@ -344,16 +343,6 @@ def test_servers_and_hooks_of_a_project_are_kept_apart(machine: Machine) -> None
     assert loaded.project_mcp_servers == {"a": {"command": "inner"}, "b": {"url": "http://b"}}
     assert loaded.project_hooks == {"Stop": [1]}
     assert loaded.warnings == ()
-
-
-def test_a_wrong_value_or_broken_file_of_a_trusted_project_is_told(machine: Machine) -> None:
-    machine.trusted()
-    file = machine.project('model_verbosity = "loud"\n')
-    with pytest.raises(UserError, match=f"`{file}` line 1: allowed are"):
-        machine.load()
-    machine.project("model = \n")
-    with pytest.raises(UserError, match=f"cannot read `{file}` line 1 column 9"):
-        machine.load()
 
 
 def test_a_file_that_leads_out_of_the_project_is_ignored(machine: Machine) -> None:

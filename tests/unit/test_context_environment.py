@@ -52,31 +52,9 @@ def test_the_filesystem_says_what_the_policy_allows(policy: SandboxPolicy, expec
     assert render_filesystem(Path("/repo"), policy) == expected
 
 
-def test_temporary_directories_that_are_excluded_are_not_listed() -> None:
-    policy = WorkspaceWrite(exclude_tmpdir_env_var=True, exclude_slash_tmp=True)
-    assert ":tmpdir" not in render_filesystem(Path("/repo"), policy)
-    assert ":slash_tmp" not in render_filesystem(Path("/repo"), policy)
-
-
 def test_very_many_roots_are_cut() -> None:
     policy = WorkspaceWrite(tuple(Path(f"/root/{number}") for number in range(5000)))
     assert render_filesystem(Path("/repo"), policy).count("<root>") == 32
-
-
-def test_the_whole_block() -> None:
-    assert render_environment(HERE) == (
-        "<environment_context>\n"
-        "  <cwd>/repo</cwd>\n"
-        "  <shell>bash</shell>\n"
-        "  <current_date>2026-11-21</current_date>\n"
-        "  <timezone>Etc/UTC</timezone>\n"
-        f"  {READ_ONLY}\n"
-        "</environment_context>"
-    )
-
-
-def test_nothing_new_is_no_block() -> None:
-    assert render_environment(HERE, HERE.replace()) == ""
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ import pytest
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.items import message
 from codex_py.rollout.files import files_of_thread
-from codex_py.rollout.listing import SessionQuery, list_sessions, matching, read_index, save_name
+from codex_py.rollout.listing import SessionQuery, list_sessions, matching, read_index
 from codex_py.rollout.summary import SessionSummary, read_summary
-from tests.unit.rollout_builders import STAMP, append, meta, raw_line, written
+from tests.unit.rollout_builders import append, meta, raw_line, written
 from tests.unit.session_builders import session, turn_lines
 
 CACHE = "cache/sessions.json"
@@ -23,29 +23,6 @@ CACHE = "cache/sessions.json"
 
 def prompts(home: Path, query: SessionQuery | None = None) -> list[str]:
     return [one.first_prompt for one in list_sessions(home, query or SessionQuery())]
-
-
-def test_a_summary_tells_both_ends_of_a_session(tmp_path: Path) -> None:
-    stamp = "2026-11-22T08:00:00.000Z"
-    path = session(tmp_path, "first $HOME\nline", "second", cwd="/moved", stamp=stamp)
-
-    assert read_summary(path) == SessionSummary(
-        file=str(path),
-        id=path.stem[-36:],
-        cwd="/moved",
-        created=STAMP,
-        updated=stamp,
-        first_prompt="first $HOME\nline",
-        tokens=222,
-        model="gpt-5.2",
-        provider="fake",
-        source="exec",
-        branch="",
-        forked_from="",
-        base="",
-        originator="codex_exec",
-        version="0.1.0",
-    )
 
 
 def test_a_session_of_codex_cli_tells_its_prompt_in_another_event(tmp_path: Path) -> None:
@@ -131,13 +108,6 @@ def test_a_session_is_found_by_its_whole_id_in_active_and_archived_files(tmp_pat
     assert list(files_of_thread(tmp_path, first[-12:])) == []
 
 
-def test_names_are_part_of_the_list(tmp_path: Path) -> None:
-    path = session(tmp_path, "a")
-    save_name(tmp_path, path.stem[-36:], "mine")
-
-    assert [one.name for one in list_sessions(tmp_path, SessionQuery(search="mine"))] == ["mine"]
-
-
 def test_what_did_not_change_is_taken_from_the_cache(tmp_path: Path) -> None:
     path = session(tmp_path, "before")
     assert prompts(tmp_path) == ["before"]
@@ -212,12 +182,3 @@ def test_a_long_turn_at_the_end_hides_neither_the_directory_nor_the_tokens(tmp_p
 
     assert summary is not None
     assert (summary.cwd, summary.tokens) == ("/moved", 110)
-
-
-def test_the_picker_offers_what_the_list_shows(tmp_path: Path) -> None:
-    session(tmp_path, "fix the login", cwd="/work", stamp="2025-11-22T08:00:00.000Z")
-    session(tmp_path, "fix the tests", cwd="/other", stamp="2025-11-22T09:00:00.000Z")
-
-    assert [one.first_prompt for one in list_sessions(tmp_path, SessionQuery())] == ["fix the tests", "fix the login"]
-    assert [one.first_prompt for one in list_sessions(tmp_path, SessionQuery(Path("/work")))] == ["fix the login"]
-    assert [one.first_prompt for one in list_sessions(tmp_path, SessionQuery(search="tests"))] == ["fix the tests"]

@@ -96,22 +96,6 @@ def test_files_from_before_ordinals_and_with_other_layouts_load(tmp_path: Path) 
     assert (session.next_ordinal, session.warnings) == (5, ())
 
 
-def test_a_compaction_replaces_what_came_before(tmp_path: Path) -> None:
-    kept = [message("user", "kept né"), message("user", "the summary")]
-    lines = [
-        raw_line("response_item", message("user", "gone").decode(), ordinal=1),
-        rollout_format.encode_line(
-            2, "compacted", rollout_format.compacted_payload("the summary", kept, window=1), timestamp=STAMP
-        ),
-        raw_line("response_item", message("user", "new").decode(), ordinal=3),
-    ]
-
-    session = load_session(written(tmp_path, lines))
-
-    assert session.items == (*kept, message("user", "new"))
-    assert session.window == 1
-
-
 def test_a_session_that_says_all_since_its_compaction_is_read_from_there(tmp_path: Path) -> None:
     path = stored(tmp_path, conversation(8))
     kept = [message("user", "näïve ␛ 🙂"), ResponseItem(b'{"type":"odd","number":1.50,"text":"\\u00e9 \\ud800"}')]
@@ -235,24 +219,6 @@ def test_a_session_is_found_by_its_id(tmp_path: Path) -> None:
 
     assert find_session(tmp_path, thread_id) == path
     assert find_session(tmp_path, f" {thread_id.upper()} ") == path
-
-
-@pytest.mark.parametrize("thread_id", ["../../../etc/passwd", "*", "x" * 10_000, "a\x1b[31m"])
-def test_what_is_neither_an_id_nor_a_name_is_named(tmp_path: Path, thread_id: str) -> None:
-    with pytest.raises(UserError) as raised:
-        find_session(tmp_path, thread_id)
-
-    assert str(raised.value).startswith("no session with the name or id ")
-    assert len(str(raised.value)) < 130
-    assert raised.value.status == 2
-    assert str(raised.value).isprintable()
-
-
-def test_an_unknown_id_is_named(tmp_path: Path) -> None:
-    thread_id = uuid7()
-
-    with pytest.raises(UserError, match=f"no session with id `{thread_id}`"):
-        find_session(tmp_path, thread_id)
 
 
 def test_an_archived_session_says_how_to_get_it_back(tmp_path: Path) -> None:

@@ -105,26 +105,6 @@ def test_an_error_in_the_stream_is_named_in_every_form(event: Any, words: str, f
     assert caught.value.failure == failure
 
 
-def test_a_pause_asks_on() -> None:
-    last = read(answer(says("x"), stop="pause_turn"))[-1]
-    assert isinstance(last, Completed)
-    assert last.end_turn is False
-
-
-@pytest.mark.parametrize(
-    ("stop", "code"),
-    [
-        ("max_tokens", "max_output_tokens"),
-        ("refusal", "refusal"),
-        ("model_context_window_exceeded", "context_length_exceeded"),
-    ],
-)
-def test_an_answer_that_is_not_whole_fails_and_asks_for_no_retry(stop: str, code: str) -> None:
-    with pytest.raises(ModelError) as caught:
-        read(answer(says("x"), stop=stop))
-    assert (caught.value.code, caught.value.retryable, caught.value.streaming) == (code, False, True)
-
-
 def test_an_answer_without_its_last_event_counts_when_it_has_said_why_it_stopped() -> None:
     assert isinstance(read(answer(says("x"))[:-1])[-1], Completed)
     assert not any(isinstance(event, Completed) for event in read(answer(says("x"))[:-2]))
