@@ -158,6 +158,7 @@ _TIGHTER: Final[Mapping[KeyPath, _Rule]] = {
     ("sandbox_workspace_write", "network_access"): _only(False),
     ("sandbox_workspace_write", "exclude_tmpdir_env_var"): _only(True),
     ("sandbox_workspace_write", "exclude_slash_tmp"): _only(True),
+    ("sandbox_workspace_write", "git"): _only(False),
     ("sandbox", "allow_partial"): _only(False),
     ("sandbox", "deny_read"): _added,
     ("sandbox", "protected"): _added,

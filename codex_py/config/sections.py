@@ -46,6 +46,11 @@ class SandboxWorkspaceWrite(ConfigRecord):
     )
     exclude_tmpdir_env_var: bool = setting(Flag(), "keep the directory named by TMPDIR read-only", default=False)
     exclude_slash_tmp: bool = setting(Flag(), "keep /tmp read-only", default=False)
+    git: bool = setting(
+        Flag(),
+        "let commands commit: they can write `.git`, but not its settings, hooks and what else makes git run programs",
+        default=False,
+    )
 
 
 PROTECTED: Final = (

@@ -80,7 +80,8 @@ def _permission_profile(policy: SandboxPolicy, roots: list[str]) -> str:
                 entries.append(_special("write", "slash_tmp"))
             if not policy.exclude_tmpdir_env_var:
                 entries.append(_special("write", "tmpdir"))
-            entries += [_path("read", f"{root.rstrip('/')}/{name}") for name in _PROTECTED for root in roots]
+            names = _PROTECTED[1:] if policy.git else _PROTECTED
+            entries += [_path("read", f"{root.rstrip('/')}/{name}") for name in names for root in roots]
     return (
         '<permission_profile type="managed"><file_system type="restricted">'
         f"{''.join(entries)}</file_system></permission_profile>"

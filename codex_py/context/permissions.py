@@ -45,9 +45,15 @@ def _filesystem(policy: SandboxPolicy) -> str:
         case ReadOnly():
             return "commands and patches can read files and cannot create, change or delete any."
         case WorkspaceWrite():
+            held = (
+                "`.codex` and `.agents` stay read-only, and so do the settings and hooks in `.git`: git can commit, "
+                "but cannot change its settings (`push -u`, `remote add`, `submodule add`)."
+            )
+            if not policy.git:
+                held = "`.git`, `.codex` and `.agents` stay read-only, so git cannot commit, stage or switch branches."
             return (
-                "commands and patches can read files, and can write below the writable roots only. Below a root, "
-                "`.git`, `.codex` and `.agents` stay read-only, so git cannot commit, stage or switch branches."
+                "commands and patches can read files, and can write below the writable roots only. "
+                f"Below a root, {held}"
             )
         case DangerFullAccess():
             return "there is no sandbox; commands act with all rights of the user, so weigh each before running it."

@@ -13,7 +13,7 @@ from codex_py.core.session_settings import denied_patterns
 from codex_py.errors import CodexError
 from codex_py.programs import ProbeResults
 from codex_py.protocol.command import PreparedCommand
-from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy
+from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.denials import own_secrets, still_denied
 from codex_py.sandbox.linux import BACKENDS, BackendName
@@ -63,7 +63,8 @@ def make_sandbox(
 
 class ProgramSandbox:
     """The sandbox of the programs that a project brings, for any thread. It is probed on first use, with what is
-    `known` to other sandboxes of the session."""
+    `known` to other sandboxes of the session. These programs run beside the user, so they cannot write `.git`: nothing
+    moves away what they would make in it."""
 
     def __init__(
         self, loaded: LoadedConfig, *, home: Path, env: Mapping[str, str], known: ProbeResults | None = None
@@ -84,6 +85,8 @@ class ProgramSandbox:
 
         Raises `CodexError`, also where the sandbox is incomplete and the user has not accepted that.
         """
+        if isinstance(policy, WorkspaceWrite):
+            policy = policy.replace(git=False)
         with self._lock:
             shortfall = None if self._allow_partial else self._sandbox.shortfall(policy, cwd)
             if shortfall is not None:

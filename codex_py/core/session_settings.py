@@ -47,6 +47,7 @@ def choose_policy(loaded: LoadedConfig, extra_roots: Sequence[Path] = ()) -> San
                 network_access=rules.network_access,
                 exclude_tmpdir_env_var=rules.exclude_tmpdir_env_var,
                 exclude_slash_tmp=rules.exclude_slash_tmp,
+                git=rules.git,
             )
 
 

@@ -46,6 +46,8 @@ class WorkspaceWrite(Value):
     network_access: NetworkAccess = False
     exclude_tmpdir_env_var: bool = False
     exclude_slash_tmp: bool = False
+    git: bool = False
+    """Whether they can commit: `.git` can be written too, except for what makes git run programs."""
 
 
 class DangerFullAccess(Value):
@@ -83,7 +85,8 @@ def describe_sandbox(policy: SandboxPolicy) -> str:
             extra += [] if policy.exclude_tmpdir_env_var else ["$TMPDIR"]
             writable = ", ".join(["workdir", *extra, *map(str, policy.writable_roots)])
             network = {True: " (network access enabled)", "loopback": " (network: loopback only)"}
-            return f"workspace-write [{writable}]{network.get(policy.network_access, '')}"
+            commits = " (commits allowed)" if policy.git else ""
+            return f"workspace-write [{writable}]{network.get(policy.network_access, '')}{commits}"
 
 
 def approval_name(policy: ApprovalPolicy) -> str:

@@ -346,6 +346,7 @@ def _sandbox_payload(sandbox: SandboxPolicy) -> dict[str, Any]:
         "network_access": sandbox.network_access is True,
         "exclude_tmpdir_env_var": sandbox.exclude_tmpdir_env_var,
         "exclude_slash_tmp": sandbox.exclude_slash_tmp,
+        **({"git": True} if sandbox.git else {}),
     }
 
 

@@ -6,17 +6,19 @@ Everything else there is data: objects, refs, the index, the state of an unfinis
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_directory
+from codex_py.paths import is_directory, is_file
+from codex_py.sandbox.git_settings import first_line, leads_to, own_settings
 
 # What git runs in a git directory, or takes settings and the addresses of other repositories from.
 RUN_BY_GIT: Final = ("config", "config.worktree", "hooks", "commondir", "remotes", "branches")
 # Where a git directory keeps those of its submodules and of its linked worktrees.
 _INNER: Final = ("modules", "worktrees")
 _MAX_DIRECTORIES: Final = 2_000
+_FALSE: Final = ("false", "no", "off", "0")
 
 
 def is_git_directory(path: Path) -> bool:
@@ -45,6 +47,47 @@ def git_directories_in(git: Path) -> Iterator[Path]:
 def run_by_git(git: Path) -> list[Path]:
     """The protected paths of a git directory and of those in it, there or not."""
     return [directory / name for directory in git_directories_in(git) for name in RUN_BY_GIT]
+
+
+def find_stores(dot_gits: Iterable[Path]) -> list[Path]:
+    """The git directories that commits write in the working trees of these `.git`, those in another one left out."""
+    found = list(dict.fromkeys(filter(None, map(_own_store, dot_gits))))
+    inner = {directory for store in found for directory in git_directories_in(store) if directory != store}
+    return [store for store in found if store not in inner]
+
+
+def _own_store(dot_git: Path) -> Path | None:
+    """The git directory behind a `.git`; that of the main repository for a linked worktree.
+
+    None where a `.git` file leads to the git directory of another working tree: such a file can come with any archive.
+    """
+    targets = find_targets(dot_git) or [dot_git]
+    if not all(map(is_git_directory, targets)):
+        return None
+    git, store = targets[0], targets[-1]
+    if git == dot_git:
+        return git
+    if git != store:
+        is_linked = git.parent == store / "worktrees"
+        return store if is_linked and leads_to(git / first_line(git / "gitdir")) == leads_to(dot_git) else None
+    settings = own_settings(git)
+    if "core.worktree" in settings:
+        return git if leads_to(git / settings["core.worktree"]) == leads_to(dot_git.parent) else None
+    return git if git.name != ".git" and settings.get("core.bare", "false").lower() in _FALSE else None
+
+
+def find_targets(path: Path) -> list[Path]:
+    """Where a protected path leads: through a symbolic link, or from a `.git` file to the repository it stands for."""
+    if os.path.islink(path):  # noqa: PTH114
+        return leads_to(path)
+    if path.name != ".git" or not is_file(path):
+        return []
+    pointer = first_line(path)
+    if not pointer.startswith("gitdir:"):
+        return []
+    targets = leads_to(path.parent / pointer.removeprefix("gitdir:").strip())
+    shared = first_line(targets[0] / "commondir") if targets else ""
+    return [*targets, *leads_to(targets[0] / shared)] if shared else targets
 
 
 def _directories_in(directory: Path) -> list[Path]:

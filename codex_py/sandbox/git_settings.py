@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from codex_py.paths import real_path
 from codex_py.sandbox.denials import expand_home
 
 _SIGNATURE: Final = b"DIRC"
@@ -67,6 +68,9 @@ def _offset(index: bytes, start: int) -> tuple[int, int]:
     return number, start + 1
 
 
+_POINTER_BYTES: Final = 4096
+_PATH_BYTES: Final = 4096
+_NAME_BYTES: Final = 255
 _MAX_BYTES: Final = 1 << 20
 _MAX_INDEX_BYTES: Final = 64 << 20
 _MAX_INCLUDED: Final = 200
@@ -120,9 +124,13 @@ def has_tracked_files(git: Path, directory: bytes) -> bool:
     return False
 
 
+def own_settings(git: Path) -> Mapping[str, str]:
+    """The last value of each setting in the `config` of a git directory, without included files."""
+    return dict(parse_settings(_text(git / "config")))
+
+
 def _hash_bytes(git: Path) -> int:
-    own = dict(parse_settings(_text(git / "config")))
-    return 32 if own.get("extensions.objectformat") == "sha256" else 20
+    return 32 if own_settings(git).get("extensions.objectformat") == "sha256" else 20
 
 
 # Sections, and settings by name, by which git starts nothing. All others may, or lead to files in which some do.
@@ -248,5 +256,30 @@ def _read(path: Path, size: int) -> bytes:
         return os.read(fd, min(size, os.fstat(fd).st_size))
     except OSError:
         return b""
+    finally:
+        os.close(fd)
+
+
+def leads_to(path: Path) -> list[Path]:
+    """The real path, or nothing where no file can have it: what pointers and patterns say is anybody's text."""
+    try:
+        real = real_path(path)
+    except ValueError:  # a NUL
+        return []
+    content = os.fsencode(real)
+    fits = len(content) < _PATH_BYTES and max(map(len, content.split(b"/"))) <= _NAME_BYTES
+    return [Path(real)] if fits else []
+
+
+def first_line(path: Path) -> str:
+    """The first line of a small file, as far as it is needed; empty for what cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        return os.read(fd, _POINTER_BYTES).decode("utf-8", "replace").partition("\n")[0].strip()
+    except OSError:
+        return ""
     finally:
         os.close(fd)

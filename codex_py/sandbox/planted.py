@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.paths import is_lasting, opened_directory
+from codex_py.sandbox.git_directories import find_targets
 from codex_py.sandbox.git_settings import find_program_setting, has_tracked_files
-from codex_py.sandbox.policy import find_targets
 from codex_py.sandbox.protected_names import COARSE_NS
 
 _SECONDS: Final = 0.05

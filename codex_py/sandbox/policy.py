@@ -20,15 +20,24 @@ from codex_py.paths import is_directory, is_file, is_lasting, is_there, real_pat
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denials import expand_home
-from codex_py.sandbox.git_directories import git_directories_in, is_git_directory, run_by_git
-from codex_py.sandbox.git_settings import hook_directories, included_files, submodule_directories
+from codex_py.sandbox.git_directories import (
+    find_stores,
+    find_targets,
+    git_directories_in,
+    is_git_directory,
+    run_by_git,
+)
+from codex_py.sandbox.git_settings import (
+    first_line,
+    hook_directories,
+    included_files,
+    leads_to,
+    submodule_directories,
+)
 from codex_py.sandbox.protected_names import NestedNames, other_names
 
 PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
 
-_POINTER_BYTES: Final = 4096
-_PATH_BYTES: Final = 4096
-_NAME_BYTES: Final = 255
 # Protected where they are, and not kept from being made: Mercurial takes an empty one for a repository.
 _FOUND_ONLY: Final = (".hg",)
 
@@ -90,7 +99,8 @@ def writable_roots(
         case WorkspaceWrite():
             found = [directory for directory in _temporary(policy, env) if not _is_below(directory, unreadable)]
             worked_in = _directories([cwd, *(cwd / root for root in policy.writable_roots)])
-            return _workspace_roots(worked_in, Path(real_path(home)) if home else None, found, env, protected)
+            closed = unreadable if policy.git else None
+            return _workspace_roots(worked_in, Path(real_path(home)) if home else None, found, env, protected, closed)
 
 
 def is_writable(path: Path, roots: Sequence[WritableRoot]) -> bool:
@@ -125,7 +135,9 @@ def _workspace_roots(
     temporary: Sequence[Path],
     env: Mapping[str, str],
     protected: Sequence[str],
+    closed: Sequence[Path] | None,
 ) -> tuple[WritableRoot, ...]:
+    """The roots, with the git directories of their repositories unless they are `closed`: in these paths, or all."""
     worked_in = [directory for directory in worked_in if directory != home]
     further = tuple(name.lower() for name in protected if "/" not in name)
     names = [root / name for root in worked_in for name in PROTECTED_NAMES]
@@ -133,12 +145,14 @@ def _workspace_roots(
     spare = [directory for directory in temporary if directory != home and not _is_below(directory, shut)]
     roots = list(dict.fromkeys([*worked_in, *spare]))
     own = {root: [*(root / name for name in PROTECTED_NAMES), *_of_bare(root)] for root in roots}
-    nested = [path for root in worked_in for path in NestedNames(root, (*PROTECTED_NAMES, *further)).find()]
-    nested = [path for path in nested if path not in names]
-    above = [path for root in worked_in for path in _above(root, roots)]
-    found = [*nested, *above]
-    # A git directory that is a root itself can be written, and so can those of its submodules and linked worktrees.
-    stores = [root for root in worked_in if is_git_directory(root) and not os.path.lexists(root / ".git")]
+    searches = [NestedNames(root, (*PROTECTED_NAMES, *further)) for root in worked_in]
+    nested = [path for search in searches for path in search.find() if path not in names]
+    found = [*nested, *(path for root in worked_in for path in _above(root, roots))]
+    dot_gits = [*_around(worked_in), *(path for path in nested if path.name == ".git")]
+    # What lies in CODEX_HOME can be written only where it is worked in.
+    stores = _stores(worked_in, dot_gits, None if closed is None else [*closed, *([home] if home else [])])
+    roots = list(dict.fromkeys([*roots, *stores]))
+    own |= {store: run_by_git(store) for store in stores if store not in own}
     opened = {directory for store in stores for directory in git_directories_in(store)}
     named = [path for names in own.values() for path in names if path not in opened]
     extra = [*sorted(found), *(target for path in (*named, *found) for target in find_targets(path))]
@@ -149,27 +163,26 @@ def _workspace_roots(
     extra += [home] if home else []
     held = {*named, *extra}
     extra += [path for path in linked if held.isdisjoint(path.parents)]
-    reserved = [path for path in _reserved(worked_in, nested, env, unread) if not _is_below(path, held)]
+    reserved = [path for path in _reserved(dot_gits, env, unread) if not _is_below(path, held)]
     profiles = [path for path in _profiles(env, protected, worked_in) if not _is_below(path, held)]
-    included = [path for path in _included(worked_in, nested, env, unread) if not _is_below(path, held)]
+    included = [path for path in _included(dot_gits, env, unread) if not _is_below(path, held)]
     # A missing file in a missing directory is kept from being made with that.
-    read_as_files = [*included, *(path for path in profiles if path.name in _PROFILES)]
-    files = [path for path in read_as_files if _first_missing(path) == path]
+    files = [path for path in profiles if path.name in _PROFILES]
+    files = [path for path in (*included, *files) if _first_missing(path) == path]
     reserved += [root / name for root in worked_in for name in protected if "/" not in name and name not in _FOUND_ONLY]
     reserved += [_first_missing(path) for path in (*included, *profiles) if path not in files]
-    reserved = list(dict.fromkeys(reserved))
-    directories = dict.fromkeys([*roots, *(path.parent for path in above)])
-    runs = [path for store in stores for path in run_by_git(store)]
-    unheld = [path for directory in directories for path in _unheld(directory)]
-    extra += [*profiles, *reserved, *files, *(target for path in reserved for target in find_targets(path))]
+    runs = _run_by_git(stores)
+    directories = dict.fromkeys([*roots, *(path.parent for path in found if path not in nested)])
+    unheld = [*(path for directory in directories for path in _unheld(directory)), *filter(_is_missing, runs)]
+    extra += [*runs, *profiles, *reserved, *files, *(target for path in reserved for target in find_targets(path))]
     return tuple(
         WritableRoot(
             root,
             tuple(dict.fromkeys(path for path in (*own[root], *extra) if root in path.parents and path not in opened)),
             _ways(root, [*([home] if home else []), *roots, *reserved, *files, *profiles, *runs]),
-            tuple(path for path in reserved if root in path.parents),
+            tuple(dict.fromkeys(path for path in reserved if root in path.parents)),
             tuple(path for path in files if root in path.parents),
-            unheld=tuple(path for path in unheld if root in path.parents),
+            unheld=tuple(path for path in dict.fromkeys(unheld) if root in path.parents),
             names=(*PROTECTED_NAMES, *further),
             unread=tuple(dict.fromkeys(unread)),
             is_temporary=root not in worked_in,
@@ -178,11 +191,33 @@ def _workspace_roots(
     )
 
 
-def _repositories(worked_in: Iterable[Path], nested: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
+def _stores(worked_in: Sequence[Path], dot_gits: Sequence[Path], closed: Sequence[Path] | None) -> list[Path]:
+    """The git directories that can be written: those that are worked in, and those of repositories unless `closed`.
+
+    With them can be written those of their submodules and linked worktrees.
+    """
+    stores = [root for root in worked_in if is_git_directory(root) and not os.path.lexists(root / ".git")]
+    found = [] if closed is None else find_stores(dot_gits)
+    return stores + [store for store in found if not _is_closed(store, closed or (), worked_in)]
+
+
+def _run_by_git(stores: Iterable[Path]) -> list[Path]:
+    """The protected paths of git directories that can be written, there or not."""
+    runs = [path for store in stores for path in run_by_git(store)]
+    # Without its `HEAD` a `.git` is none, and git looks at the directory it is in.
+    return runs + [path for store in stores if store.name == ".git" for path in _bare_paths(store.parent)]
+
+
+def _around(worked_in: Iterable[Path]) -> list[Path]:
+    """The `.git` that git uses in each directory: its own, or the next one above it."""
+    found = (next(filter(os.path.lexists, (top / ".git" for top in (root, *root.parents))), None) for root in worked_in)
+    return [path for path in dict.fromkeys(found) if path is not None]
+
+
+def _repositories(dot_gits: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
     """The git directory and the top of every repository that is known."""
-    for path in (*(root / ".git" for root in worked_in), *nested):
-        if path.name == ".git":
-            yield from ((git, path.parent) for git in (find_targets(path) or [path]))
+    for path in dot_gits:
+        yield from ((git, path.parent) for git in (find_targets(path) or [path]))
 
 
 def _profiles(env: Mapping[str, str], protected: Sequence[str], worked_in: Sequence[Path]) -> list[Path]:
@@ -191,21 +226,17 @@ def _profiles(env: Mapping[str, str], protected: Sequence[str], worked_in: Seque
     return [path for path in paths if not _is_missing(path) or _is_below(path.parent, worked_in)]
 
 
-def _reserved(
-    worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str], unread: list[str]
-) -> list[Path]:
+def _reserved(dot_gits: Sequence[Path], env: Mapping[str, str], unread: list[str]) -> list[Path]:
     """Paths that must not be created either: directories of hooks, the `.git` of submodules."""
     reserved: list[Path] = []
-    for git, work in _repositories(worked_in, nested):
+    for git, work in _repositories(dot_gits):
         reserved += [_first_missing(directory) for directory in hook_directories(git, work, env)]
         reserved += [_first_missing(directory / ".git") for directory in submodule_directories(git, work, unread)]
     return list(dict.fromkeys(reserved))
 
 
-def _included(
-    worked_in: Sequence[Path], nested: Sequence[Path], env: Mapping[str, str], unread: list[str]
-) -> list[Path]:
-    files = [file for git, _ in _repositories(worked_in, nested) for file in included_files(git, env, unread)]
+def _included(dot_gits: Sequence[Path], env: Mapping[str, str], unread: list[str]) -> list[Path]:
+    files = [file for git, _ in _repositories(dot_gits) for file in included_files(git, env, unread)]
     return [path for file in files for path in dict.fromkeys([file, *leads_to(file)])]
 
 
@@ -225,6 +256,14 @@ def _ways(root: Path, paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(directory for path in paths for directory in path.parents if root in directory.parents))
 
 
+def _is_closed(store: Path, closed: Sequence[Path], worked_in: Sequence[Path]) -> bool:
+    """Whether a git directory lies in a closed path, and not in a directory below that which is worked in."""
+    return any(
+        store.is_relative_to(path) and not any(path in root.parents and root in store.parents for root in worked_in)
+        for path in closed
+    )
+
+
 def _is_below(directory: Path, paths: Iterable[Path]) -> bool:
     return any(directory.is_relative_to(path) for path in paths)
 
@@ -236,8 +275,12 @@ def _of_bare(directory: Path) -> list[Path]:
     """
     if is_file(directory / ".git") or os.path.lexists(directory / ".git" / "HEAD"):
         return []
+    return _bare_paths(directory)
+
+
+def _bare_paths(directory: Path) -> list[Path]:
     head = directory / "HEAD"
-    is_valid = os.path.islink(head) or (is_file(head) and re.match(_VALID_HEAD, _first_line(head)))  # noqa: PTH114
+    is_valid = os.path.islink(head) or (is_file(head) and re.match(_VALID_HEAD, first_line(head)))  # noqa: PTH114
     return run_by_git(directory) if is_valid else [head]
 
 
@@ -272,41 +315,3 @@ def _above(root: Path, roots: Sequence[Path]) -> Iterator[Path]:
                 directory / name for name in PROTECTED_NAMES if name == ".git" or os.path.lexists(directory / name)
             )
             yield from _of_bare(directory)
-
-
-def find_targets(path: Path) -> list[Path]:
-    """Where a protected path leads: through a symbolic link, or from a `.git` file to the repository it stands for."""
-    if os.path.islink(path):  # noqa: PTH114
-        return leads_to(path)
-    if path.name != ".git" or not is_file(path):
-        return []
-    pointer = _first_line(path)
-    if not pointer.startswith("gitdir:"):
-        return []
-    targets = leads_to(path.parent / pointer.removeprefix("gitdir:").strip())
-    shared = _first_line(targets[0] / "commondir") if targets else ""
-    return [*targets, *leads_to(targets[0] / shared)] if shared else targets
-
-
-def leads_to(path: Path) -> list[Path]:
-    """The real path, or nothing where no file can have it: what pointers and patterns say is anybody's text."""
-    try:
-        real = real_path(path)
-    except ValueError:  # a NUL
-        return []
-    content = os.fsencode(real)
-    fits = len(content) < _PATH_BYTES and max(map(len, content.split(b"/"))) <= _NAME_BYTES
-    return [Path(real)] if fits else []
-
-
-def _first_line(path: Path) -> str:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return ""
-    try:
-        return os.read(fd, _POINTER_BYTES).decode("utf-8", "replace").partition("\n")[0].strip()
-    except OSError:
-        return ""
-    finally:
-        os.close(fd)

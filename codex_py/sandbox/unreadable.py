@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from codex_py.errors import ToolError
 from codex_py.paths import real_path
 from codex_py.sandbox.denials import expand_home
-from codex_py.sandbox.policy import leads_to
+from codex_py.sandbox.git_settings import leads_to
 from codex_py.sandbox.protected_names import is_young
 
 # How far a pattern with wildcards is looked up below its fixed part, and how many paths a sandbox can hide.

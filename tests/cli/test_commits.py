@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
-from codex_py.sandbox.git_directories import RUN_BY_GIT
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.process import Finished, run
@@ -21,11 +20,13 @@ COMMIT: Final = "echo more >> file; git add -A . && git commit -qm more && git l
 
 
 class State(NamedTuple):
-    """A repository: where a session works, and the git directory that a commit there writes."""
+    """A repository, and how a command commits there."""
 
     cwd: Path
     git: Path
-    extra: tuple[Path, ...] = ()
+    """The git directory that is written, the main one for a linked worktree."""
+    cmd: str = COMMIT
+    options: tuple[str | Path, ...] = ()
 
 
 def git(place: Place, *words: str | Path, cwd: Path | None = None) -> str:
@@ -70,44 +71,166 @@ def submodule(place: Place) -> State:
     return State(module, place.repo / ".git" / "modules" / "libs" / "one")
 
 
-def commit(place: Place, state: State, *options: str | Path, top: str = "", cmd: str = COMMIT) -> tuple[str, Finished]:
-    """What the model reads of the command, and the run."""
+def commit(
+    place: Place, state: State, *options: str | Path, top: str = "", cmds: Sequence[str] = ()
+) -> tuple[list[str], Finished]:
+    """What the model reads of each command, and the run."""
     narrow = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
-    with FakeResponses([call("c", "exec_command", {"cmd": cmd, "login": False})], [say("done")]) as model:
+    cmds = cmds or [state.cmd]
+    calls = [[call(f"c{n}", "exec_command", {"cmd": cmd, "login": False})] for n, cmd in enumerate(cmds)]
+    options = ("--skip-git-repo-check", "-C", state.cwd, *state.options, *options)
+    with FakeResponses(*calls, [say("done")]) as model:
         place.use_model(model.base_url, f"{narrow}{top}")
-        ended = run(place, "exec", "-s", "workspace-write", "--skip-git-repo-check", "-C", state.cwd, *options, "go")
+        ended = run(place, "exec", "-s", "workspace-write", *options, "go")
     assert ended.status == 0, ended.err
-    return model.requests[-1].output_of("c"), ended
+    return [model.requests[-1].output_of(f"c{n}") for n in range(len(cmds))], ended
+
+
+def package_below(place: Place) -> State:
+    place.write("services/api/file", "x\n")
+    return State(place.repo / "services" / "api", place.repo / ".git")
+
+
+def separate_directory(place: Place) -> State:
+    store = place.repo.parent / "store"
+    git(place, "init", "-q", "--separate-git-dir", store)
+    return State(place.repo, store)
+
+
+def unborn_branch(place: Place) -> State:
+    git(place, "checkout", "-q", "--orphan", "new")
+    return plain(place)
+
+
+def hooks_inside(place: Place) -> State:
+    (place.repo / ".git" / "own").mkdir()
+    git(place, "config", "core.hooksPath", ".git/own")
+    return plain(place)
+
+
+def included_inside(place: Place) -> State:
+    (place.repo / ".git" / "more").write_text("[alias]\n\tst = status\n")
+    git(place, "config", "include.path", "more")
+    return plain(place)
+
+
+def own_worktree_settings(place: Place) -> State:
+    git(place, "config", "extensions.worktreeConfig", "true")
+    git(place, "config", "--worktree", "core.abbrev", "12")
+    return linked_worktree(place)
+
+
+def with_submodule(place: Place) -> State:
+    submodule(place)
+    git(place, "commit", "-qm", "module")
+    return plain(place)
+
+
+def nested_clone(place: Place) -> State:
+    git(place, "clone", "-q", ".", "vendor/one")
+    for name, value in (("name", "Tester"), ("email", "tester@example.invalid")):
+        git(place, "config", f"user.{name}", value, cwd=place.repo / "vendor" / "one")
+    return State(place.repo, place.repo / "vendor" / "one" / ".git", f"cd vendor/one; {COMMIT}")
+
+
+def bare(place: Place) -> State:
+    state = worktree_of_bare(place)
+    update = "git update-ref HEAD $(git commit-tree -m more -p HEAD HEAD^{tree}) && git log -1 --format=%s"
+    return State(state.git, state.git, update)
+
+
+def another_repository(place: Place) -> State:
+    other = place.repo.parent / "other"
+    git(place, "clone", "-q", ".", other)
+    for name, value in (("name", "Tester"), ("email", "tester@example.invalid")):
+        git(place, "config", f"user.{name}", value, cwd=other)
+    return State(place.repo, other / ".git", f"cd {other}; {COMMIT}", ("--add-dir", other))
 
 
 Builder = Callable[[Place], State]
-ADDED: Final[tuple[Builder, ...]] = (plain, linked_worktree, worktree_below, worktree_of_bare)
+ADDED: Final[tuple[Builder, ...]] = (plain, linked_worktree, worktree_below, worktree_of_bare, submodule)
+STATES: Final[tuple[Builder, ...]] = (
+    *(*ADDED, package_below, separate_directory, unborn_branch, hooks_inside, included_inside, own_worktree_settings),
+    *(with_submodule, nested_clone, bare, another_repository),
+)
+COMMITS: Final = "git = true\n"
 
 
-@pytest.mark.parametrize("build", [*ADDED, submodule])
+def top_store(place: Place, state: State) -> Path:
+    """The directory that the user adds: that of the main repository."""
+    return place.repo / ".git" if state.git.is_relative_to(place.repo) else state.git
+
+
+@pytest.mark.parametrize("build", ADDED)
 def test_a_commit_works_where_the_git_directory_is_added(place: Place, build: Builder) -> None:
     state = build(place)
-    top = place.repo / ".git" if build is submodule else state.git
-    output, _ = commit(place, state, "--add-dir", top)
+    (output,), _ = commit(place, state, "--add-dir", top_store(place, state))
     assert output.strip().endswith("more"), output
     assert git(place, "log", "-1", "--format=%s", cwd=state.cwd) == "more"
 
 
-@pytest.mark.parametrize("name", RUN_BY_GIT)
-@pytest.mark.parametrize("build", [*ADDED, submodule])
-def test_what_makes_git_run_programs_stays_where_the_git_directory_is_added(
-    place: Place, build: Builder, name: str
-) -> None:
+@pytest.mark.parametrize("build", STATES)
+def test_a_commit_works_where_the_setting_allows_it(place: Place, build: Builder) -> None:
     state = build(place)
-    top = place.repo / ".git" if build is submodule else state.git
+    (output,), _ = commit(place, state, top=COMMITS)
+    assert output.strip().endswith("more"), output
+    assert git(place, "log", "-1", "--format=%s", "--all", cwd=state.git) == "more"
+
+
+@pytest.mark.parametrize(
+    ("build", "added"), [*((build, False) for build in STATES), *((build, True) for build in ADDED)]
+)
+def test_no_program_is_planted_for_git(place: Place, build: Builder, added: bool) -> None:
+    state = build(place)
+    ran, canary = place.home / "ran", place.home / "canary"
+    canary.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    canary.chmod(0o755)
     own = Path(git(place, "rev-parse", "--absolute-git-dir", cwd=state.cwd))
-    before = {directory: content(directory / name) for directory in (own, top)}
-    attempts = "; ".join(f"echo x > {path}/{name}; echo x > {path}/{name}/x; mv {path} {path}2" for path in before)
-    commit(place, state, "--add-dir", top, cmd=attempts)
-    assert {directory: content(directory / name) for directory in before} == before
+    inner = (own, state.git, state.git / "modules/libs/one", state.git / "worktrees/linked")
+    without_head = f"cd {state.git.parent}; {repository_with(canary)}; rm -f {state.git}/HEAD; cp -r evil/* ."
+    for attempts in (
+        [cmd for git_directory in dict.fromkeys(inner) for cmd in planting(git_directory, canary)],
+        [without_head],
+    ):
+        if added:
+            commit(place, state, "--add-dir", top_store(place, state), cmds=attempts)
+        else:
+            commit(place, state, top=COMMITS, cmds=attempts)
+        for directory in (place.repo, state.cwd, state.git):
+            for words in (("status",), ("commit", "--allow-empty", "-m", "x"), ("fetch",), ("gc",), ("push",)):
+                subprocess.run(["git", *words], cwd=directory, env=place.env, capture_output=True, check=False)
+        assert not ran.exists()
 
 
-def content(path: Path) -> object:
-    if path.is_dir():
-        return sorted(file.name for file in path.iterdir())
-    return path.read_text() if path.is_file() else None
+def setting_of(canary: Path) -> str:
+    return f"[core]\\n\\tfsmonitor = {canary}\\n\\teditor = {canary}\\n"
+
+
+def repository_with(canary: Path) -> str:
+    """Shell code that makes the repository `evil`."""
+    return (
+        f"git init -q --bare evil; printf '{setting_of(canary)}' >> evil/config; "
+        f"cp {canary} evil/hooks/pre-commit; cp {canary} evil/hooks/pre-receive"
+    )
+
+
+def planting(git_directory: Path, canary: Path) -> list[str]:
+    """Attempts to make git run the canary, each of them a command."""
+    g, parent, evil = git_directory, git_directory.parent, repository_with(canary)
+    add = f"printf '{setting_of(canary)}' >>"
+    return [
+        *(f"{add} {g}/{name}" for name in ("config", "config.worktree", "more")),
+        f"git --git-dir={g} config core.fsmonitor {canary}",
+        f"git --git-dir={g} config core.hooksPath {canary.parent}",
+        *(f"mkdir -p {g}/{name}; cp {canary} {g}/{name}/pre-commit" for name in ("hooks", "own")),
+        f"mv {g}/hooks {g}/h && mkdir {g}/hooks && cp {canary} {g}/hooks/pre-commit",
+        f"{evil}; echo $PWD/evil > {g}/commondir",
+        f"{evil}; rm {g}/commondir && echo $PWD/evil > {g}/commondir",
+        f"{evil}; ln -sf $PWD/evil/config {g}/config",
+        f"{evil}; mv evil/config {g}/config",
+        f"ln {g}/config other; {add} other",
+        f'{evil}; mkdir -p {g}/remotes; printf "URL: $PWD/evil\\nPush: HEAD:x\\n" > {g}/remotes/origin',
+        f"{evil}; mkdir -p {g}/branches; echo $PWD/evil > {g}/branches/origin",
+        f"mv {g} {g}.old && cp -r {g}.old {g} && {add} {g}/config",
+        f"mv {parent} {parent}.old && cp -r {parent}.old {parent} && {add} {g}/config",
+    ]

@@ -213,6 +213,8 @@ def test_a_strange_git_file_does_no_harm(machine: Machine, pointer: bytes) -> No
         ("sandbox_workspace_write.network_access = true", 'sandbox_workspace_write.network_access = "loopback"', False),
         ("", "sandbox_workspace_write.network_access = true", False),
         ("", "sandbox_workspace_write.exclude_slash_tmp = true", True),
+        ("", "sandbox_workspace_write.git = true", False),
+        ("sandbox_workspace_write.git = true", "sandbox_workspace_write.git = false", True),
         (
             "sandbox_workspace_write.exclude_tmpdir_env_var = true",
             "sandbox_workspace_write.exclude_tmpdir_env_var = false",

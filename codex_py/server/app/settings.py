@@ -57,6 +57,7 @@ def read_sandbox(params: Params) -> SandboxPolicy | None:
                 network_access=policy.flag("networkAccess"),
                 exclude_tmpdir_env_var=policy.flag("excludeTmpdirEnvVar"),
                 exclude_slash_tmp=policy.flag("excludeSlashTmp"),
+                git=policy.flag("git"),
             )
         case "dangerFullAccess" | "externalSandbox":
             # The client has a sandbox of its own, so commands get no second one.
@@ -71,7 +72,7 @@ def sandbox_payload(policy: SandboxPolicy) -> dict[str, Any]:
             return {"type": "readOnly", "networkAccess": False}
         case DangerFullAccess():
             return {"type": "dangerFullAccess"}
-        case WorkspaceWrite(roots, network, no_tmpdir, no_tmp):
+        case WorkspaceWrite(roots, network, no_tmpdir, no_tmp, commits):
             return {
                 "type": "workspaceWrite",
                 "writableRoots": [str(root) for root in roots],
@@ -79,6 +80,8 @@ def sandbox_payload(policy: SandboxPolicy) -> dict[str, Any]:
                 "networkAccess": network is True,
                 "excludeTmpdirEnvVar": no_tmpdir,
                 "excludeSlashTmp": no_tmp,
+                # The protocol has no such field.
+                **({"git": True} if commits else {}),
             }
 
 
