@@ -73,10 +73,10 @@ class ConfigRequest(ConfigRecord):
 class LoadedConfig(ConfigRecord):
     """The effective configuration. `origins` names the layer of every key, the defaults included.
 
-    `layers` are those that were read, highest first. `project_mcp_servers` and `project_hooks` are what a trusted
-    project asks to run: it may only start after the user has agreed to exactly that. `hooks` are those of every other
-    layer, highest first; all of them run. `skill_layers` are the tables `[skills]` of all layers that have rules for
-    skills, lowest first. `system` is the directory of the machine's own files.
+    `layers` are those that were read, highest first. `project_mcp_servers` are what a trusted project asks to
+    run: they may only start after the user has agreed to exactly that. `hooks` are those of every layer but a
+    project's, highest first; all of them run. `skill_layers` are the tables `[skills]` of all layers that have rules
+    for skills, lowest first. `system` is the directory of the machine's own files.
     """
 
     config: Config
@@ -87,7 +87,6 @@ class LoadedConfig(ConfigRecord):
     project_root: Path | None
     requirements: Requirements
     project_mcp_servers: Mapping[str, Any]
-    project_hooks: Mapping[str, Any]
     hooks: tuple[tuple[Layer, Mapping[str, Any]], ...]
     skill_layers: tuple[tuple[Layer, Mapping[str, Any]], ...]
     system: Path
@@ -229,7 +228,6 @@ def load_config(request: ConfigRequest) -> LoadedConfig:
         project_root=project_context.root,
         requirements=requirements,
         project_mcp_servers=project.mcp_servers,
-        project_hooks=project.hooks,
         hooks=_hook_layers(layers[1:]),
         skill_layers=_skill_layers(layers[1:]),
         system=request.system,

@@ -112,14 +112,6 @@ def restrict(tree: Mapping[str, Any], below: Mapping[str, Any]) -> tuple[dict[st
     return accepted, refused
 
 
-def merge_pinned(layers: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
-    """`mcp_servers` or `hooks` of all project layers, the nearest on top."""
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        merged.update(layer.get(name, {}))
-    return merged
-
-
 # A rule gives the value to take, or None to refuse it.
 _Rule = Callable[[Any, Any], Any]
 
@@ -184,11 +176,10 @@ def _put(tree: dict[str, Any], path: KeyPath, value: Any) -> None:
 
 
 class Project(Value):
-    """What a project's files add: layers (lowest first), and what they ask to run."""
+    """What a project's files add: layers (lowest first), and the servers of all, the nearest on top."""
 
     layers: list[Checked]
     mcp_servers: dict[str, Any]
-    hooks: dict[str, Any]
 
 
 class ProjectContext(Value):
@@ -211,7 +202,7 @@ def read_project(
     `below` are the layers under the project's, the defaults included: what tightening is measured against.
     """
     layers: list[Checked] = []
-    pinned: list[dict[str, Any]] = []
+    servers: dict[str, Any] = {}
     ignored: list[Path] = []
     for path in project_files(project.cwd, project.root, project.home):
         if trusts.of(path.parent.parent, project.root) != "trusted":
@@ -224,13 +215,14 @@ def read_project(
         checked = _read(reader, path)
         if checked is None:
             continue
-        pinned.append({name: checked.tree.pop(name) for name in PINNED if name in checked.tree})
+        servers |= checked.tree.pop("mcp_servers", {})
+        checked.tree.pop("hooks", None)  # the user is asked about them when they are read
         accepted, refused = restrict(checked.tree, merge([*below, *layers]))
         _warn_refused(reader, refused, checked.source)
         layers.append(Checked(checked.source, accepted))
     if ignored:
         reader.warn(_not_trusted(ignored, project, trusts.of(project.cwd, project.root)))
-    return Project(layers, merge_pinned(pinned, "mcp_servers"), merge_pinned(pinned, "hooks"))
+    return Project(layers, servers)
 
 
 def _read(reader: LayerReader, path: Path) -> Checked | None:

@@ -306,7 +306,7 @@ class Sampler(Value):
                 self.emit(events.Warned(text))
             case ItemDone(item):
                 self._record(item, batch, answer)
-            case Completed(_, usage, end_turn, cost):
+            case Completed(usage, end_turn, cost):
                 if text := "".join(answer.open_text):
                     # Some servers stream a message and never send it as an item: what was read counts as the message.
                     part = {"type": "output_text", "text": text}

@@ -70,7 +70,7 @@ class Prompt(Value):
 
 
 class Created(Value):
-    response_id: str
+    """The server has begun to answer."""
 
 
 class StreamTextDelta(Value):
@@ -109,7 +109,6 @@ class Completed(Value):
     `cost` is there where somebody counts it.
     """
 
-    response_id: str
     usage: TokenUsage | None
     end_turn: bool | None
     cost: RequestCost | None = None

@@ -152,8 +152,8 @@ def damaged_sessions(home: Path, cwd: Path | None, *, archived: bool = False) ->
 def _damaged(home: Path, entries: Mapping[str, _Entry], cwd: Path | None) -> list[DamagedSession]:
     unread = [name for name, entry in entries.items() if entry[2] is None]
     found = [damaged for name in unread if (damaged := read_damaged(home / name)) is not None]
-    wanted = "" if cwd is None else _real(str(cwd))
-    return [damaged for damaged in found if not (wanted and damaged.cwd) or _real(damaged.cwd) == wanted]
+    wanted = "" if cwd is None else real_directory(str(cwd))
+    return [damaged for damaged in found if not (wanted and damaged.cwd) or real_directory(damaged.cwd) == wanted]
 
 
 def describe_damaged(home: Path, cwd: Path | None, *, archived: bool = False) -> str:
@@ -298,12 +298,13 @@ def _in_directory(sessions: Iterable[SessionSummary], cwd: Path | None) -> Itera
     is_wanted: dict[str, bool] = {}
     for session in sessions:
         if session.cwd not in is_wanted:
-            is_wanted[session.cwd] = _real(session.cwd) == wanted
+            is_wanted[session.cwd] = real_directory(session.cwd) == wanted
         if is_wanted[session.cwd]:
             yield session
 
 
-def _real(directory: str) -> str:
+def real_directory(directory: str) -> str:
+    """The real path of a directory; the path itself where it has none."""
     try:
         return os.path.realpath(directory)
     except (OSError, ValueError):

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 from codex_py.errors import UserError
 from codex_py.paths import lock, make_private_dir, open_private, sync_directory
 from codex_py.protocol.encoding import encode_json, timestamp
-from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.value import Value
 from codex_py.rollout.files import ThreadLock, active_writer, home_of, open_rollout
 from codex_py.rollout.format import SessionMeta, StoredSession, encode_line, rollout_path
@@ -77,10 +76,6 @@ class RolloutRecorder:
             recorder.close()
             raise
         return recorder
-
-    def record_item(self, item: ResponseItem) -> None:
-        """Append an item of the history."""
-        self.record("response_item", item.encoded)
 
     def record(self, record_type: str, payload: dict[str, Any] | bytes) -> None:
         """Append a record; bytes must be an encoded JSON object. Never raises for what the disk does."""
@@ -207,8 +202,6 @@ class NullRecorder:
     """Records nothing, for ephemeral sessions."""
 
     path = None
-
-    def record_item(self, item: ResponseItem) -> None: ...
 
     def record(self, record_type: str, payload: dict[str, Any] | bytes) -> None: ...
 

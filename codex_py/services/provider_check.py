@@ -182,7 +182,7 @@ async def _answer_to(client: ModelClient, prompt: Prompt, patience: float) -> _A
                         view = item.view()
                         answer.thinking = answer.thinking or item.type == "reasoning"
                         answer.calls += [view] if isinstance(view, ToolCall) else []
-                    case Completed(_, usage):
+                    case Completed(usage):
                         answer.usage = usage
                     case _:
                         pass

@@ -73,18 +73,9 @@ def sync_bundled(home: Path, *, enabled: bool, source: Path | None = None) -> st
     return None
 
 
-def installed_directory(home: Path) -> Path | None:
-    """The directory below a CODEX_HOME that holds our copy, None when there is none."""
-    return next((directory for directory in _install_directories(home / "skills") if _is_ours(directory)), None)
-
-
-def _install_directories(skills: Path) -> list[Path]:
-    return [skills / name for name in SYSTEM_DIRECTORIES]
-
-
 def _keep_single_copy(skills: Path, source: Path | None) -> None:
     """Have one current copy, in the first place that is ours or free; raises `OSError`."""
-    directories = _install_directories(skills)
+    directories = [skills / name for name in SYSTEM_DIRECTORIES]
     ours = [path for path in directories if _is_ours(path)]
     free = [path for path in directories if not os.path.lexists(path)]
     for directory in ours[1:]:
@@ -97,7 +88,7 @@ def _keep_single_copy(skills: Path, source: Path | None) -> None:
 
 
 def _remove_all(skills: Path) -> None:
-    for directory in _install_directories(skills):
+    for directory in (skills / name for name in SYSTEM_DIRECTORIES):
         if _is_ours(directory):
             _remove(directory)
 

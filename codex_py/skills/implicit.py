@@ -66,7 +66,7 @@ class SkillIndex:
 
     def document(self, path: str) -> Skill | None:
         """The skill whose `SKILL.md` is at an absolute path, links followed."""
-        return self._documents.get(_real(path))
+        return self._documents.get(real_path(path))
 
     def documents_matching(self, pattern: str) -> Iterator[Skill]:
         """The skills whose `SKILL.md`, as reached or canonical, an absolute pattern of the shell matches."""
@@ -80,7 +80,7 @@ class SkillIndex:
     def owner(self, path: str) -> Skill | None:
         """The skill whose `scripts` directory holds an absolute path, links followed; the innermost of nested ones."""
         directories = self._script_directories()
-        real = _real(path)
+        real = real_path(path)
         while (cut := real.rfind("/")) > 0:
             real = real[:cut]
             if skill := directories.get(real):
@@ -92,7 +92,7 @@ class SkillIndex:
             self._scripts = {}
             for skill in self._skills:
                 directory = skill.directory / "scripts"
-                real = _real(str(directory)) if directory.is_symlink() else str(directory)
+                real = real_path(str(directory)) if directory.is_symlink() else str(directory)
                 self._scripts.setdefault(real, skill)
         return self._scripts
 
@@ -181,7 +181,3 @@ def _matches(path: tuple[str, ...], pattern: list[str]) -> bool:
         fnmatchcase(name, pattern_part) and (not name.startswith(".") or pattern_part.startswith("."))
         for name, pattern_part in zip(reversed(path[1:]), reversed(pattern[1:]), strict=True)
     )
-
-
-def _real(path: str) -> str:
-    return real_path(path)

@@ -138,7 +138,7 @@ def test_a_session_we_compacted_goes_on_there(shared: Place) -> None:
         [path] = shared.rollouts()
         recorder = RolloutRecorder.resume(load_session(path), warn=pytest.fail)
         recorder.record("compacted", compacted_payload("", kept, window=1))
-        recorder.record_item(last)
+        recorder.record("response_item", last.encoded)
         recorder.close()
         theirs(shared, "exec", "resume", path.stem[-36:], "next")
         ours(shared, "exec", "resume", path.stem[-36:], "again")

@@ -47,7 +47,7 @@ def stored(home: Path, items: list[ResponseItem], header: SessionMeta | None = N
     """A session written by the recorder."""
     recorder = RolloutRecorder.create(home, header or meta(), warn=no_warning)
     for item in items:
-        recorder.record_item(item)
+        recorder.record("response_item", item.encoded)
     recorder.close()
     return recorder.path
 
@@ -56,7 +56,7 @@ def append(path: Path, *items: ResponseItem) -> None:
     """What a resumed session does."""
     recorder = RolloutRecorder.resume(load_session(path), warn=no_warning)
     for item in items:
-        recorder.record_item(item)
+        recorder.record("response_item", item.encoded)
     recorder.close()
 
 

@@ -343,7 +343,6 @@ def test_servers_and_hooks_of_a_project_are_kept_apart(machine: Machine) -> None
     assert dict(loaded.config.mcp_servers) == {"mine": {"command": "mine"}}
     assert loaded.config.hooks == {}
     assert loaded.project_mcp_servers == {"a": {"command": "inner"}, "b": {"url": "http://b"}}
-    assert loaded.project_hooks == {"Stop": [1]}
     assert loaded.warnings == ()
 
 

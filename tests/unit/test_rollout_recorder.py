@@ -88,15 +88,15 @@ def test_resuming_alone_changes_nothing(tmp_path: Path) -> None:
 async def test_sync_waits_for_the_disk_and_lets_others_run(tmp_path: Path) -> None:
     recorder = RolloutRecorder.create(tmp_path, meta(), warn=no_warning)
     await recorder.sync()
-    recorder.record_item(message("user", "hi"))
+    recorder.record("response_item", message("user", "hi").encoded)
 
     await asyncio.gather(recorder.sync(), recorder.sync())
-    recorder.record_item(message("user", "ho"))
+    recorder.record("response_item", message("user", "ho").encoded)
     await recorder.sync()
     recorder.close()
     recorder.close()
     await recorder.sync()
-    recorder.record_item(message("user", "too late"))
+    recorder.record("response_item", message("user", "too late").encoded)
 
     assert load_session(recorder.path).items == (message("user", "hi"), message("user", "ho"))
 
@@ -117,7 +117,7 @@ def test_a_home_that_cannot_be_written_costs_one_warning(tmp_path: Path) -> None
     recorder = RolloutRecorder.create(tmp_path, meta(), warn=warnings.append)
 
     for item in conversation(8):
-        recorder.record_item(item)
+        recorder.record("response_item", item.encoded)
     asyncio.run(recorder.sync())
     recorder.close()
 
@@ -132,7 +132,7 @@ def test_a_session_that_vanished_costs_one_warning(tmp_path: Path) -> None:
     warnings: list[str] = []
 
     recorder = RolloutRecorder.resume(session, warn=warnings.append)
-    recorder.record_item(message("user", "hi"))
+    recorder.record("response_item", message("user", "hi").encoded)
     recorder.close()
 
     assert warnings == [f"not saved: cannot write `{path}`: no such file or directory"]
@@ -147,7 +147,7 @@ def test_a_link_planted_where_the_file_belongs_is_not_followed(tmp_path: Path) -
     recorder.path.parent.mkdir(parents=True)
     recorder.path.symlink_to(target)
 
-    recorder.record_item(message("user", "hi"))
+    recorder.record("response_item", message("user", "hi").encoded)
 
     assert len(warnings) == 1
     assert target.read_text() == "precious"
@@ -162,7 +162,7 @@ def test_a_full_disk_costs_one_warning_and_leaves_a_whole_file(tmp_path: Path, l
         "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
         "warnings = []\n"
         "recorder = RolloutRecorder.create(Path(sys.argv[1]), meta(), warn=warnings.append)\n"
-        "for n in range(100): recorder.record_item(message('user', f'{n} ' * 20))\n"
+        "for n in range(100): recorder.record('response_item', message('user', f'{n} ' * 20).encoded)\n"
         "recorder.close()\n"
         "print(json.dumps([str(recorder.path), warnings]))\n",
         tmp_path,
@@ -191,7 +191,7 @@ def test_a_full_disk_after_a_torn_line_leaves_the_file_as_it_was(tmp_path: Path)
         "recorder = RolloutRecorder.resume(load_session(Path(sys.argv[1])), warn=print)\n"
         "limit = int(sys.argv[2])\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
-        "recorder.record_item(message('user', 'hi'))\n",
+        "recorder.record('response_item', message('user', 'hi').encoded)\n",
         path,
         str(len(before) + 30),
     )
@@ -206,7 +206,7 @@ def test_a_killed_process_loses_no_finished_item(tmp_path: Path) -> None:
         "recorder = RolloutRecorder.create(Path(sys.argv[1]), meta(), warn=print)\n"
         "n = 0\n"
         "while True:\n"
-        "    recorder.record_item(message('user', f'{n} ' * 2000))\n"
+        "    recorder.record('response_item', message('user', f'{n} ' * 2000).encoded)\n"
         "    print(n, flush=True)\n"
         "    n += 1\n",
         tmp_path,

@@ -117,7 +117,7 @@ def test_a_directory_for_locks_that_cannot_be_made_keeps_nobody_from_working(tmp
     path = session(tmp_path, "a")
     (tmp_path / "thread-writer-locks").write_text("in the way")
     recorder = RolloutRecorder.resume(load_session(path), warn=no_warning)
-    recorder.record_item(message("user", "more"))
+    recorder.record("response_item", message("user", "more").encoded)
     recorder.close()
 
     assert load_session(path).items[-1] == message("user", "more")

@@ -73,7 +73,7 @@ def test_a_fork_holds_a_copy_of_what_it_takes_over(tmp_path: Path) -> None:
     recorder = RolloutRecorder.create(tmp_path, header, warn=no_warning, inherited=inherited)
     assert not recorder.path.exists()
 
-    recorder.record_item(message("user", "another way"))
+    recorder.record("response_item", message("user", "another way").encoded)
     recorder.close()
 
     parent.unlink()
@@ -92,8 +92,8 @@ def test_a_fork_whose_parent_is_gone_before_its_first_record_goes_on_unsaved(tmp
     )
     parent.unlink()
 
-    recorder.record_item(message("user", "first"))
-    recorder.record_item(message("user", "second"))
+    recorder.record("response_item", message("user", "first").encoded)
+    recorder.record("response_item", message("user", "second").encoded)
     recorder.close()
 
     reason = f"cannot read session `{parent}`: no such file or directory"

@@ -45,7 +45,7 @@ def test_every_block_is_an_item_in_its_order() -> None:
     found = read(
         answer(thinks("hm", signature="s"), says("one", "o", "ne"), redacts("d"), uses("t1", "run", {"a": [1, "é"]}))
     )
-    assert found[0] == Created("msg_1")
+    assert found[0] == Created()
     assert [event for event in found if isinstance(event, StreamTextDelta)] == [
         StreamTextDelta("o"),
         StreamTextDelta("ne"),
@@ -57,7 +57,7 @@ def test_every_block_is_an_item_in_its_order() -> None:
         {"type": "reasoning", "summary": [], "encrypted_content": "d", "redacted": True},
         call("t1", '{"a": [1, "é"]}'),
     ]
-    assert found[-1] == Completed("msg_1", TokenUsage(3, 0, 5, 0, 8, 0), None)
+    assert found[-1] == Completed(TokenUsage(3, 0, 5, 0, 8, 0), None)
 
 
 @pytest.mark.parametrize("stop", ["end_turn", "tool_use", "stop_sequence", "not_known_yet"])

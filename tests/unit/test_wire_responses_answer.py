@@ -45,8 +45,8 @@ CALL = {"type": "function_call", "call_id": "c", "name": "exec_command", "argume
 @pytest.mark.parametrize(
     ("value", "event"),
     [
-        ({"type": "response.created", "response": {"id": "r"}}, Created("r")),
-        ({"type": "response.created"}, Created("")),
+        ({"type": "response.created", "response": {"id": "r"}}, Created()),
+        ({"type": "response.created"}, Created()),
         ({"type": "response.output_text.delta", "delta": "hi"}, StreamTextDelta("hi")),
         (
             {"type": "response.reasoning_summary_text.delta", "delta": "h", "summary_index": 0},
@@ -58,12 +58,12 @@ CALL = {"type": "function_call", "call_id": "c", "name": "exec_command", "argume
         ({"type": "response.output_item.added", "item": {"type": "custom_tool_call"}}, ToolCallStarted()),
         (
             {"type": "response.completed", "response": {"id": "r", "usage": USAGE, "end_turn": False}},
-            Completed("r", TokenUsage(10, 4, 3, 1, 13), False),
+            Completed(TokenUsage(10, 4, 3, 1, 13), False),
         ),
-        ({"type": "response.completed", "response": {"id": "r", "end_turn": True}}, Completed("r", None, True)),
-        ({"type": "response.completed", "response": {"id": "r", "usage": None}}, Completed("r", None, None)),
-        ({"type": "response.completed", "response": {"id": 7, "usage": [], "end_turn": 1}}, Completed("", None, None)),
-        ({"type": "response.completed"}, Completed("", None, None)),
+        ({"type": "response.completed", "response": {"id": "r", "end_turn": True}}, Completed(None, True)),
+        ({"type": "response.completed", "response": {"id": "r", "usage": None}}, Completed(None, None)),
+        ({"type": "response.completed", "response": {"id": 7, "usage": [], "end_turn": 1}}, Completed(None, None)),
+        ({"type": "response.completed"}, Completed(None, None)),
     ],
 )
 def test_an_event_that_matters(value: dict[str, Any], event: ResponseEvent) -> None:

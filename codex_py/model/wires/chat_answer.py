@@ -12,7 +12,6 @@ from codex_py.model.client import (
     AnswerNote,
     ArgumentsDelta,
     Completed,
-    Created,
     ItemDone,
     ResponseEvent,
     StreamReasoningDelta,
@@ -104,7 +103,6 @@ class ChatDecoder:
         self._reasoning_field = ""
         # With the pieces of their texts, which are joined once.
         self._details: list[tuple[dict[str, Any], list[str]]] = []
-        self._id = ""
         self._finish = ""
         self._usage: TokenUsage | None = None
         self._failure: IncompleteAnswer | None = None
@@ -146,9 +144,6 @@ class ChatDecoder:
         if ("error" in value or "choices" not in value) and (failure := sent_error(value, now=time.time())):
             raise self._failure or failure
         events: list[ResponseEvent] = []
-        if not self._id and isinstance(response_id := value.get("id"), str) and response_id:
-            self._id = response_id
-            events.append(Created(response_id))
         usage = value.get("usage") or as_object(value.get("x_groq")).get("usage")
         if usage := as_object(usage):
             self._usage = _read_usage(usage)
@@ -271,7 +266,7 @@ class ChatDecoder:
             events.append(_done({**fields, "arguments": call.arguments or "{}", "call_id": call.id}))
         if not calls and not self._refusal and not "".join(self._text).strip():
             events.append(AnswerNote("the model has ended its answer without a message"))
-        return [*events, Completed(self._id, self._usage, None)]
+        return [*events, Completed(self._usage, None)]
 
     def _spoken_items(self, extras: dict[str, Any] | None = None) -> list[ResponseEvent]:
         """The items of the reasoning and the text so far."""

@@ -112,7 +112,6 @@ class MessagesDecoder:
     def __init__(self, tools: ToolTable, is_known: Callable[[str], bool]) -> None:
         self._tools = tools
         self._is_known = is_known
-        self._id = ""
         self._blocks: dict[int, _Block] = {}
         # A call whose arguments are no JSON object yet, though its block has ended.
         self._held: _Block | None = None
@@ -149,9 +148,8 @@ class MessagesDecoder:
         match event:
             case {"type": "message_start"}:
                 message = as_object(event.get("message"))
-                self._id = _text_of(message, "id")
                 self._note_usage(message.get("usage"))
-                return [Created(self._id)]
+                return [Created()]
             case {"type": "content_block_start"}:
                 return self._start(self._index_of(event, new=True), as_object(event.get("content_block")))
             case {"type": "content_block_delta"}:
@@ -256,7 +254,7 @@ class MessagesDecoder:
                 if is_paused and self._started and not self._calls:
                     # Stored, so that a resumed session sends the same messages.
                     rest.append(ItemDone(message_of_content("developer", [{"type": "input_text", "text": GO_ON}])))
-                return [*rest, Completed(self._id, self._usage(), False if is_paused else None)]
+                return [*rest, Completed(self._usage(), False if is_paused else None)]
 
     def _cut(self) -> IncompleteAnswer | None:
         return None if self._stop in _KNOWN_ENDS else cut_answer(self._stop)

@@ -144,7 +144,7 @@ class ResponsesDecoder:
         self._whole = response
         items = [item for item in map(as_object, response["output"]) if isinstance(item.get("type"), str)]
         done = [event for item in items if (event := _item_done(item)) is not None]
-        return [Created(_response_id(response)), *done]
+        return [Created(), *done]
 
     def finish(self) -> list[ResponseEvent]:
         whole, self._whole = self._whole, None
@@ -278,7 +278,7 @@ def _event(value: dict[str, Any]) -> ResponseEvent | None:
         case {"type": "response.output_item.added", "item": {"type": str(item_type)}} if item_type in _CALLS:
             return ToolCallStarted(str(value["item"].get("name") or ""))
         case {"type": "response.created"}:
-            return Created(_response_id(as_object(value.get("response"))))
+            return Created()
         case {"type": "response.completed"}:
             return _completed(as_object(value.get("response")))
         case {"type": "response.failed"}:
@@ -326,7 +326,7 @@ def _completed(response: dict[str, Any]) -> Completed:
         case _:
             end_turn = response.get("end_turn")
             end_turn = end_turn if isinstance(end_turn, bool) else None
-            return Completed(_response_id(response), _usage(response), end_turn)
+            return Completed(_usage(response), end_turn)
 
 
 def _incomplete(response: dict[str, Any]) -> IncompleteAnswer:
@@ -337,11 +337,6 @@ def _incomplete(response: dict[str, Any]) -> IncompleteAnswer:
 def _usage(response: dict[str, Any]) -> TokenUsage | None:
     usage = as_object(response.get("usage"))
     return TokenUsage.from_wire(usage) if usage else None
-
-
-def _response_id(response: dict[str, Any]) -> str:
-    value = response.get("id")
-    return value if isinstance(value, str) else ""
 
 
 def _top_level_error(event: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -21,6 +20,7 @@ from codex_py.rollout.listing import (
     find_exactly,
     list_sessions,
     load_summary,
+    real_directory,
     save_name,
 )
 from codex_py.rollout.stored_turns import past_turns
@@ -337,7 +337,7 @@ def _find_threads(context: ClientContext, params: Params) -> list[SessionSummary
     return [
         session
         for session in list_sessions(context.host.home, query)
-        if (directories is None or _real(session.cwd) in directories)
+        if (directories is None or real_directory(session.cwd) in directories)
         and (not providers or session.provider in providers)
         and (not originators or session.originator in originators)
         and (not source_types or not source_types.isdisjoint(_AGENTS if session.parent else (source_type(session),)))
@@ -350,14 +350,7 @@ def _directories(params: Params) -> Sequence[str] | None:
     if (value := params.raw("cwd")) is None:
         return None
     listed = (params.text("cwd"),) if isinstance(value, str) else params.texts("cwd") or ()
-    return [_real(directory) for directory in listed]
-
-
-def _real(directory: str) -> str:
-    try:
-        return os.path.realpath(directory)
-    except (OSError, ValueError):
-        return directory
+    return [real_directory(directory) for directory in listed]
 
 
 def _sort_key(session: SessionSummary, key: str) -> tuple[str, str]:
