@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from codex_py.process.sweep import MARKER, helper_prefix, kill_marked
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import uuid7
+from codex_py.text.overwriting import show_overwritten
 
 MAX_OUTPUT: Final = 1024 * 1024
 # After a command has ended, its pipes are read for so long: a program it left behind may keep them open.
@@ -65,11 +66,12 @@ async def _run(start: PreparedCommand, payload: bytes, seconds: float) -> HookRe
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             await _settled(process, mark)
+    stdout, stderr = show_overwritten(bytes(pipes.stdout)), show_overwritten(bytes(pipes.stderr))
     if problem:
-        return HookResult(None, bytes(pipes.stdout), bytes(pipes.stderr), problem)
+        return HookResult(None, stdout, stderr, problem)
     status = process.returncode
     code = 128 - status if status < 0 else status
-    return HookResult(code, bytes(pipes.stdout), bytes(pipes.stderr), never_began=start.never_began(code))
+    return HookResult(code, stdout, stderr, never_began=start.never_began(code))
 
 
 def _why_not(error: OSError | ValueError, cwd: Path) -> str:

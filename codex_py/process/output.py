@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from codex_py.protocol.value import Value
+from codex_py.text.overwriting import shorten_overwritten, show_overwritten
 
 HEAD_BYTES: Final = 512 * 1024
 TAIL_BYTES: Final = 512 * 1024
+# An unfinished line may be longer only when nothing on it was written over.
+_LINE_BYTES: Final = 64 * 1024
+_MAX_CHARACTER: Final = 4
 
 
 class Captured(Value):
@@ -31,17 +35,59 @@ class Captured(Value):
 
 
 class CappedOutput:
-    """A buffer that takes any amount and keeps its two ends; each byte costs one copy."""
+    """A buffer that takes any amount and keeps its two ends, with the lines that were written over as a terminal shows
+    them.
+    """
 
     def __init__(self) -> None:
+        self._line = bytearray()
+        self._clear()
+
+    def append(self, chunk: bytes | memoryview) -> None:
+        """Append what arrived."""
+        self._line += chunk
+        if ended := self._line.rfind(b"\n") + 1:
+            self._store(show_overwritten(bytes(self._line[:ended])))
+            del self._line[:ended]
+        if len(self._line) > _LINE_BYTES:
+            self._shorten_line()
+
+    def peek(self) -> Captured:
+        """The output kept so far."""
+        line = show_overwritten(bytes(self._line))
+        head = bytes(self._head) + line[: self._head_available]
+        tail = (self._ring[self._end :] + self._ring[: self._end] + line[self._head_available :])[-TAIL_BYTES:]
+        return Captured(head, bytes(tail), self._total + len(line) - len(head) - len(tail))
+
+    def take(self, *, final: bool = True) -> Captured:
+        """Return the kept output and start over; unless `final`, the next call gets an incomplete character and a
+        carriage return at the end, which may belong to the end of a line.
+        """
+        end = len(self._line) if final else len(self._line.rstrip(b"\r"))
+        if not final:
+            end -= incomplete_suffix(bytes(self._line[:end]))
+        rest = self._line[end:]
+        del self._line[end:]
+        captured = self.peek()
+        self._line = rest
+        self._clear()
+        return captured
+
+    def _clear(self) -> None:
         self._head = bytearray()
         self._head_available = HEAD_BYTES
         self._ring = bytearray()
         self._end = 0  # where the next byte goes once the ring is full
         self._total = 0
 
-    def append(self, chunk: bytes | memoryview) -> None:
-        """Append what arrived."""
+    def _shorten_line(self) -> None:
+        """Drop from an unfinished line what was written over; of a line that stays long, store all but the end."""
+        self._line[:] = shorten_overwritten(bytes(self._line))
+        if len(self._line) > _LINE_BYTES:
+            self._store(bytes(self._line[:-_MAX_CHARACTER]))
+            del self._line[:-_MAX_CHARACTER]
+
+    def _store(self, chunk: bytes) -> None:
         self._total += len(chunk)
         if self._head_available:
             first = chunk[: self._head_available]
@@ -53,30 +99,7 @@ class CappedOutput:
         if chunk:
             self._append_to_ring(chunk)
 
-    def peek(self) -> Captured:
-        """The output kept so far."""
-        omitted = self._total - len(self._head) - len(self._ring)
-        return Captured(bytes(self._head), bytes(self._ring[self._end :] + self._ring[: self._end]), omitted)
-
-    def take(self, *, final: bool = True) -> Captured:
-        """Return the kept output and start over; unless `final`, an incomplete character is kept for the next call."""
-        captured = self.peek()
-        self._head, self._head_available, self._ring, self._end, self._total = (
-            bytearray(),
-            HEAD_BYTES,
-            bytearray(),
-            0,
-            0,
-        )
-        held = 0 if final else incomplete_suffix(captured.tail or captured.head)
-        if not held:
-            return captured
-        self.append((captured.tail or captured.head)[-held:])
-        if captured.tail:
-            return captured.replace(tail=captured.tail[:-held])
-        return captured.replace(head=captured.head[:-held])
-
-    def _append_to_ring(self, chunk: bytes | memoryview) -> None:
+    def _append_to_ring(self, chunk: bytes) -> None:
         available = TAIL_BYTES - len(self._ring)
         if available:
             self._ring += chunk[:available]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from codex_py.process.output import HEAD_BYTES, TAIL_BYTES, CappedOutput, Captured, incomplete_suffix
+from codex_py.text.overwriting import show_overwritten
 
 
 def _captured(*chunks: bytes) -> Captured:
@@ -14,13 +15,18 @@ def _captured(*chunks: bytes) -> Captured:
     return buffer.take()
 
 
+def _noise(source: random.Random, size: int) -> bytes:
+    """Bytes without those that move on a line."""
+    return source.randbytes(size).translate(bytes(range(256)).translate(bytes.maketrans(b"\r\b\x1b", b"...")))
+
+
 def test_short_output_is_kept_whole() -> None:
     assert _captured(b"one\n", b"", b"two\n") == Captured(b"one\ntwo\n", b"")
     assert _captured(b"one\n", b"two\n").text() == "one\ntwo\n"
 
 
 def test_exactly_a_mebibyte_is_kept_whole() -> None:
-    raw = random.Random(1).randbytes(HEAD_BYTES + TAIL_BYTES)
+    raw = _noise(random.Random(1), HEAD_BYTES + TAIL_BYTES)
     captured = _captured(raw)
     assert captured.head + captured.tail == raw
     assert captured.omitted == 0
@@ -28,15 +34,28 @@ def test_exactly_a_mebibyte_is_kept_whole() -> None:
 
 def test_the_tail_survives_a_flood() -> None:
     source = random.Random(2)
-    chunks = [source.randbytes(source.choice([1, 7, 4096, 100_000, 700_000])) for _ in range(60)]
+    chunks = [_noise(source, source.choice([1, 7, 4096, 100_000, 700_000])) for _ in range(60)]
     whole = b"".join(chunks)
     captured = _captured(*chunks)
     assert captured == Captured(whole[:HEAD_BYTES], whole[-TAIL_BYTES:], len(whole) - HEAD_BYTES - TAIL_BYTES)
 
 
 def test_one_chunk_larger_than_everything_kept() -> None:
-    raw = random.Random(3).randbytes(3 * 1024 * 1024)
+    raw = _noise(random.Random(3), 3 * 1024 * 1024)
     assert _captured(raw) == Captured(raw[:HEAD_BYTES], raw[-TAIL_BYTES:], len(raw) - HEAD_BYTES - TAIL_BYTES)
+
+
+def test_an_unfinished_line_stays_short_however_often_and_with_what_it_is_written_over() -> None:
+    source = random.Random(4)
+    pieces = [b"a", b"bc", b"\r", b"\b", b"\n", b"\r\n", "é".encode(), b"\x1b[K", b"\x1b[5G", b"\x1b[2K", b"\x1b[32m"]
+    for size in [200] * 200 + [400_000]:
+        raw = b"\r\r" + b"".join(source.choices(pieces, [4, 4, 8, 2, 0.01, 0.01, 2, 1, 1, 1, 1], k=size))
+        buffer, start = CappedOutput(), 0
+        while start < len(raw):
+            end = start + source.choice([1, 7, 4096, 100_000])
+            buffer.append(memoryview(raw)[start:end])
+            start = end
+        assert buffer.take() == Captured(show_overwritten(raw), b"")
 
 
 def test_a_gap_is_marked_and_no_character_is_broken_beside_it() -> None:
