@@ -16,8 +16,9 @@ from codex_py.errors import ToolError
 from codex_py.process.output import CappedOutput, Captured
 from codex_py.process.spawn import Child, CommandSpec
 
-# After the exit, how long a grandchild that still holds the pipe is waited for.
+# After the exit, a process that holds the output open may write on: until none came for so long, and at most so long.
 GRACE_SECONDS: Final = 0.05
+_MAX_GRACE_SECONDS: Final = 0.3
 _KILL_SECONDS: Final = 2.0
 _SCRATCH_BYTES: Final = 512 * 1024
 _PENDING_BYTES: Final = 1024 * 1024
@@ -57,6 +58,7 @@ class RunningCommand:
         self._scratch = bytearray(_SCRATCH_BYTES)  # reused: a fresh one for each read would be mapped and unmapped
         self._unread = CappedOutput()
         self._taken = CappedOutput()
+        self._total = 0
         self._keeping = True
         self._pending = bytearray()
         self._reading = True
@@ -156,10 +158,17 @@ class RunningCommand:
         # Delayed until everything in the dying sandbox is killed: the files that are removed protected paths from it.
         self._loop.call_later(GRACE_SECONDS, self._clean_up)
         if self._reading:
-            self._loop.call_later(GRACE_SECONDS, self._finish_reading)
+            self._finish_when_quiet(-1, self._loop.time() + _MAX_GRACE_SECONDS)
         else:
             self._output.close()
             self._finish()
+
+    def _finish_when_quiet(self, size: int, deadline: float) -> None:
+        """Finish once nothing has been read since the total was `size` bytes."""
+        if self._total > size and self._loop.time() < deadline:
+            self._loop.call_later(GRACE_SECONDS, self._finish_when_quiet, self._total, deadline)
+        elif self._reading:
+            self._finish_reading()
 
     def _finish_reading(self) -> None:
         """Read the rest of the pipe, at most its capacity: a surviving process may print for ever."""
@@ -183,6 +192,7 @@ class RunningCommand:
     def _read(self) -> int:
         """Read what is there, at most half a MiB; return how many bytes that was."""
         piece, ended = self._fill_scratch()
+        self._total += len(piece)
         if self._keeping and piece:
             self._unread.append(piece)
             if self.on_output is not None:

@@ -28,8 +28,9 @@ class PreparedCommand(Value):
 
     Whoever starts it passes on `fds` under their own numbers, calls `close_fds` once it has started or failed to, and
     `cleanup` once it has ended; each exactly once. `sandboxed` says that the process is a sandbox whose death takes
-    everything inside along; under Landlock it is not, though restricted. `has_begun` says, from the end of the process
-    until `cleanup`, whether more than its sandbox has run.
+    everything inside along; under Landlock it is not, though restricted. Such a sandbox ends the output with a line
+    that names the processes it stops, which begins with `notice`; it prints none when that is empty. `has_begun` says,
+    from the end of the process until `cleanup`, whether more than its sandbox has run.
     """
 
     argv: tuple[str, ...]
@@ -39,6 +40,7 @@ class PreparedCommand(Value):
     cleanup: Callable[[], None] = _nothing
     has_begun: Callable[[], bool] = _always
     sandboxed: bool = False
+    notice: str = ""
 
     def close_fds(self) -> None:
         for fd in self.fds:

@@ -101,7 +101,6 @@ def _readable(directory: str, hidden: Sequence[str], screens: Mapping[str, froze
                 yield entry.path
 
 
-_MAX_PROCESSES: Final = 4096
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
@@ -134,7 +133,7 @@ def main(arguments: list[str]) -> NoReturn:
             kernel.drop_capabilities()
             restrict_files(mounts, whole_network=network == "all")
         os.chdir(workdir)
-        _limit(processes=way == "namespaces")
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a handler outside the sandbox would get the dumps
         kernel.drop_capabilities()
         kernel.apply_filter(program)
         if way == "namespaces":
@@ -158,19 +157,6 @@ def _start(command: list[str]) -> NoReturn:
         status, reason = _NOT_RUN, error.strerror or str(error)
     os.write(2, f"{command[0]}: {reason}\n".encode("utf-8", "surrogateescape"))
     os._exit(status)
-
-
-def _limit(*, processes: bool) -> None:
-    """No core dumps, which a handler outside the sandbox would get; and an end to fork bombs.
-
-    Without a user namespace all processes of the user count, and there may be many.
-    """
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if not processes:
-        return
-    _, most = resource.getrlimit(resource.RLIMIT_NPROC)
-    limit = _MAX_PROCESSES if most == resource.RLIM_INFINITY else min(most, _MAX_PROCESSES)
-    resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
 
 
 def _enter_namespaces(mounts: _Mounts, *, network: str, parent: int, status_fd: int) -> None:

@@ -21,8 +21,6 @@ from codex_py.sandbox.seccomp import build_filter, is_supported
 
 _PROBE_SECONDS: Final = 10
 _PROBE_WORD: Final = "held"
-# No core dumps, which a handler outside the sandbox would get; and an end to fork bombs. Shells differ in the letter.
-_LIMITS: Final = 'ulimit -c 0; ulimit -u 4096 2>/dev/null || ulimit -p 4096 2>/dev/null; exec "$@"'
 
 
 def bwrap_argv(
@@ -67,15 +65,14 @@ def bwrap_argv(
                 raise ValueError(f"bubblewrap cannot hold the link `{path}`")
     for path in sealed:
         argv += ("--remount-ro", path)
-    argv += ("--unshare-user", "--unshare-pid", "--unshare-ipc")
+    argv += ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--as-pid-1")
     if network is not True:
         argv.append("--unshare-net")
     argv += ("--proc", "/proc")
     if as_root:
         for path in KERNEL_SETTINGS:
             argv += ("--ro-bind-try", path, path)
-    argv += ("--cap-drop", "ALL", "--seccomp", str(seccomp_fd), "--chdir", str(workdir), "--")
-    return [*argv, "/bin/sh", "-c", _LIMITS, "sh"]
+    return [*argv, "--cap-drop", "ALL", "--seccomp", str(seccomp_fd), "--chdir", str(workdir), "--"]
 
 
 def _showing(mount: Mount) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeVar
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import NetworkAccess
 from codex_py.protocol.value import Value
+from codex_py.sandbox.first_process import first_process
 from codex_py.sandbox.linux import STARTED, Backend
 from codex_py.sandbox.mounts import Mount, open_copies
 
@@ -53,6 +54,7 @@ def wrap_command(
     if backend.copies:
         mounts = open_copies(mounts)
     fds = (*command.fds, filter_fd, *(mount.fd for mount in mounts if mount.fd is not None), os.dup(status.fd))
+    argv = first_process(command.argv, command.fds, command.notice) if backend.contains else command.argv
     options = backend.options(mounts, network=network, workdir=command.cwd, filter_fd=filter_fd, status_fd=fds[-1])
 
     def cleanup() -> None:
@@ -60,7 +62,7 @@ def wrap_command(
         command.cleanup()
 
     return command.replace(
-        argv=(*options, *command.argv),
+        argv=(*options, *argv),
         fds=fds,
         cleanup=cleanup,
         has_begun=status.has_begun,

@@ -39,6 +39,10 @@ _DEFAULT_TIMEOUT_MS: Final = 10_000
 _MAX_TIMEOUT_MS: Final = 24 * 3600 * 1000
 _TIMED_OUT: Final = 124
 _SHELLS: Final = ("bash", "zsh", "sh")
+_STOPPED: Final = (
+    "\nProcesses in the background are stopped with their command. To keep a process running, start it without `&` in "
+    "an `exec_command` of its own, which leaves it running as a session. Stopped: "
+)
 
 
 class CommandArguments(Value):
@@ -238,6 +242,7 @@ async def _prepare(arguments: CommandArguments, command: CommandToRun, context: 
         line=command.line,
         read_only=isinstance(context.sandbox_policy, ReadOnly),
         call_id=context.call_id,
+        notice=_STOPPED,
     )
 
     def wrap(spec: CommandSpec) -> CommandSpec:
@@ -247,7 +252,7 @@ async def _prepare(arguments: CommandArguments, command: CommandToRun, context: 
         context.emit(Warned(message))
 
     if arguments.login:
-        probe = spec.replace(cwd=context.cwd, tty=False, line="")
+        probe = spec.replace(cwd=context.cwd, tty=False, line="", notice="")
         profile = await context.processes.profiles.read(shell, probe, wrap, warn)
         spec = profile.apply(spec)
     try:

@@ -197,7 +197,7 @@ async def test_a_daemon_dies_with_its_command(session: Session) -> None:
     os.mkfifo(session.cwd / "held")
     held = os.open(session.cwd / "held", os.O_RDONLY | os.O_NONBLOCK)
     daemons = "(setsid sleep 1234 >/dev/null 2>&1 &); nohup sleep 1234 >/dev/null 2>&1 & echo started"
-    assert await _out(session, f"exec 9>held; {daemons}") == "started"
+    assert (await _out(session, f"exec 9>held; {daemons}")).startswith("started\n")
     # It has ended for the reader as soon as none of them holds it any more.
     assert await asyncio.to_thread(select.select, [held], [], [], 60) == ([held], [], [])
     assert os.read(held, 1) == b""
@@ -322,19 +322,16 @@ def test_the_command_line_is_as_measured(tmp_path: Path) -> None:
     mounts = plan_mounts([WritableRoot(tmp_path, protected)], hidden=[tmp_path / ".env", tmp_path / "gone"])
     argv = bwrap_argv("/b", mounts=mounts, network=False, seccomp_fd=9, workdir=tmp_path / "w", as_root=True)
     root, git, codex, env = str(tmp_path), *(str(tmp_path / name) for name in (".git", ".codex", ".env"))
-    stage = argv.index("--") + 1
-    assert argv[:stage] == [
+    assert argv == [
         *("/b", "--new-session", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"),
         *("--bind", root, root, "--perms", "555", "--tmpfs", codex, "--ro-bind", "/dev/null", env),
         *("--ro-bind", git, git),
-        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net", "--proc", "/proc"),
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--as-pid-1", "--unshare-net", "--proc", "/proc"),
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
         *("--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger"),
         *("--ro-bind-try", "/proc/mtrr", "/proc/mtrr"),
         *("--cap-drop", "ALL", "--seccomp", "9", "--chdir", f"{root}/w", "--"),
     ]
-    assert argv[stage : stage + 2] == ["/bin/sh", "-c"]
-    assert argv[stage + 3 :] == ["sh"]
 
 
 def test_the_roots_own_mounts_come_parents_first() -> None:
