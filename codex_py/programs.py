@@ -7,6 +7,7 @@ or from a command of the model, and must not run for us.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -74,6 +75,12 @@ class ProgramFinder:
 
     def _holds(self, real: str) -> bool:
         return any(real == directory or real.startswith(f"{directory}/") for directory in self.untrusted)
+
+
+def bundled_ripgrep() -> str | None:
+    """The full path of the `rg` that was installed with this program."""
+    program = Path(sys.executable).with_name("rg")
+    return str(program) if os.access(program, os.X_OK) else None
 
 
 class ProbeResults:

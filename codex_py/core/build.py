@@ -276,12 +276,13 @@ def _stored_session(request: SessionRequest) -> tuple[StoredSession | None, Inhe
 
 def _tool_env(request: SessionRequest, keys: frozenset[str], thread_id: str) -> dict[str, str]:
     ids = {"CODEX_THREAD_ID": thread_id, "CODEX_SESSION_ID": thread_id}
-    return command_env(request.loaded.config, request.env, keys, ids)
+    return command_env(request.loaded.config, request.env, keys, ids, request.home)
 
 
 def _users_env(request: SessionRequest, keys: frozenset[str]) -> dict[str, str]:
     """The environment of the user's own commands: everything except the keys of providers."""
-    return tool_environment(request.env, EnvironmentRules(ignore_default_excludes=True), secrets=keys)
+    rules = EnvironmentRules(ignore_default_excludes=True)
+    return tool_environment(request.env, rules, secrets=keys, home=request.home)
 
 
 def _session_skills(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from operator import is_
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from codex_py import __version__
@@ -204,10 +205,11 @@ def key_names(config: Config, provider: Provider | None = None) -> frozenset[str
 
 
 def command_env(
-    config: Config, env: Mapping[str, str], keys: frozenset[str], extra: Mapping[str, str]
+    config: Config, env: Mapping[str, str], keys: frozenset[str], extra: Mapping[str, str], home: Path
 ) -> dict[str, str]:
     """The environment of commands: the user's variables that the settings let through, and `extra`."""
-    return tool_environment(env, environment_rules(config), secrets=keys, extra={**extra, "CODEX_VERSION": __version__})
+    extra = {**extra, "CODEX_VERSION": __version__}
+    return tool_environment(env, environment_rules(config), secrets=keys, extra=extra, home=home)
 
 
 def environment_rules(config: Config) -> EnvironmentRules:

@@ -126,7 +126,7 @@ def load_tool_runtime(
     """Reads the `.rules` files; `ignore_rules` leaves them out. `known` is shared by the sandboxes of the session."""
     return ToolRuntime(
         sandbox=make_sandbox(loaded, home=home, env=env).with_results(known),
-        processes=ProcessManager(find_withheld_env(loaded.config, env)),
+        processes=ProcessManager(find_withheld_env(loaded.config, env), home),
         approvals=load_approvals(loaded, home=home, cwd=cwd, ignore_rules=ignore_rules),
         allow_partial=loaded.config.sandbox.allow_partial,
         warnings=tuple(allowances_without_effect(loaded, home=home, env=env)),

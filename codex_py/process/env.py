@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
 
+from codex_py.paths import make_private_dir
+from codex_py.programs import bundled_ripgrep
 from codex_py.protocol.value import Value
 from codex_py.text.credentials import has_credential
 
@@ -71,14 +72,15 @@ def tool_environment(
     *,
     secrets: Collection[str] = (),
     extra: Mapping[str, str] | None = None,
+    home: Path | None = None,
 ) -> dict[str, str]:
     """The variables of `env` that a tool process inherits under `rules`.
 
     A variable whose name looks like a secret is left out, and so is one whose value holds a credential of a known
     shape (see `withheld_by_value`). `secrets` are names that are never inherited whatever the rules say, such as the
     providers' key variables; only an explicit `set` brings one back. `extra` is what the session tells its commands
-    (`CODEX_THREAD_ID` and the like). Where there is a `PATH`, the directory of the bundled `rg` ends it unless `rg` is
-    found anyway.
+    (`CODEX_THREAD_ID` and the like). Where there is a `PATH`, a directory below `home` with the bundled `rg` ends it
+    unless `rg` is found anyway.
     """
     inherited = _inherited(env, rules, frozenset(secrets))
     inherited.update(rules.set)
@@ -87,7 +89,7 @@ def tool_environment(
     inherited.update(_FORCED)
     inherited.update(extra or {})
     if "PATH" in inherited:
-        inherited["PATH"] = with_bundled_tools(inherited["PATH"])
+        inherited["PATH"] = with_bundled_tools(inherited["PATH"], home)
     return inherited
 
 
@@ -110,16 +112,23 @@ def matches_glob(name: str, globs: Collection[str]) -> bool:
     return any(_is_match(name, glob.upper()) for glob in globs)
 
 
-def bundled_tools() -> Path | None:
-    """The directory beside this interpreter that holds the `rg` installed with it; None when there is none."""
-    directory = Path(sys.executable).parent
-    return directory if os.access(directory / "rg", os.X_OK) else None
+def with_bundled_tools(path: str, home: Path | None) -> str:
+    """A `PATH` through which `rg` is found, if `home` can be written; the user's comes before the bundled one.
 
-
-def with_bundled_tools(path: str) -> str:
-    """A `PATH` through which `rg` is found; what the user has wins over what came with us."""
-    directory = bundled_tools()
-    if directory is None or find_executable("rg", path):
+    The directory that is added, `bin` below `home`, holds nothing else: our own `python` and `pip`, which lie beside
+    the bundled `rg`, must not be found in place of the user's.
+    """
+    program = bundled_ripgrep()
+    if home is None or program is None or find_executable("rg", path):
+        return path
+    directory = home / "bin"
+    link, new = directory / "rg", directory / f".rg-{os.getpid()}"
+    try:
+        if not link.is_symlink() or str(link.readlink()) != program:
+            make_private_dir(directory)
+            new.symlink_to(program)
+            new.replace(link)
+    except OSError:
         return path
     return f"{path}{os.pathsep}{directory}" if path else str(directory)
 

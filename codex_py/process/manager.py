@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 
 from codex_py.errors import ToolError
 from codex_py.process.env import WithheldEnv
@@ -22,11 +23,13 @@ class ProcessManager:
     """The table of live commands of one session: at most 64, none outlives `kill_all`.
 
     `profiles` is what is known of the session's login shells, which bring back nothing that is `withheld`.
+    `home` is our own directory.
     """
 
-    def __init__(self, withheld: WithheldEnv | None = None) -> None:
-        self.profiles = LoginProfiles(self.run, withheld)
+    def __init__(self, withheld: WithheldEnv | None = None, home: Path | None = None) -> None:
+        self.profiles = LoginProfiles(self.run, withheld, home)
         self._withheld = withheld
+        self._home = home
         self._live: dict[int, RunningCommand] = {}
         self._straying: list[RunningCommand] = []
         self._mark = new_prefix()
@@ -36,7 +39,7 @@ class ProcessManager:
 
     def empty(self) -> ProcessManager:
         """A table for another session with the same settings."""
-        return ProcessManager(self._withheld)
+        return ProcessManager(self._withheld, self._home)
 
     async def start(self, spec: CommandSpec) -> RunningCommand:
         """Start a command and enter it in the table; raise `ToolError` when it cannot start.

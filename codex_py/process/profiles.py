@@ -63,13 +63,20 @@ class Profile(Value):
 
 
 class LoginProfiles:
-    """The profiles of a session's shells. Variables that are `withheld` from commands are taken from none of them."""
+    """The profiles of a session's shells. Variables that are `withheld` from commands are taken from none of them.
+
+    `home` is for `with_bundled_tools`.
+    """
 
     def __init__(
-        self, run: Callable[[CommandSpec, float], Awaitable[RunningCommand]], withheld: WithheldEnv | None = None
+        self,
+        run: Callable[[CommandSpec, float], Awaitable[RunningCommand]],
+        withheld: WithheldEnv | None = None,
+        home: Path | None = None,
     ) -> None:
         self._run = run
         self._withheld = withheld or WithheldEnv()
+        self._home = home
         self._profiles: dict[str, Profile] = {}
         self._reading = asyncio.Lock()
 
@@ -122,7 +129,7 @@ class LoginProfiles:
         entries = block.decode("utf-8", "surrogateescape").strip("\0").split("\0")
         after = dict(entry.split("=", 1) for entry in entries if "=" in entry)
         if "PATH" in after:
-            after["PATH"] = with_bundled_tools(front_activated(after["PATH"], before))
+            after["PATH"] = with_bundled_tools(front_activated(after["PATH"], before), self._home)
         changed = {
             name: value
             for name, value in after.items()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.config.load import LoadedConfig
-from codex_py.core.secrets import environment_rules
+from codex_py.core.secrets import command_env, key_names
 from codex_py.core.session_sandbox import ProgramSandbox
 from codex_py.core.session_settings import choose_policy
 from codex_py.core.tool_set import BUILT_IN
@@ -15,7 +15,6 @@ from codex_py.hooks.answer import HookVerdict, combine_answers
 from codex_py.hooks.engine import HookEngine, HookExecution, HookRun
 from codex_py.hooks.schema import HOOK_EVENTS
 from codex_py.hooks.sources import FoundHooks
-from codex_py.process.env import tool_environment
 from codex_py.protocol.encoding import decode_json
 from codex_py.subagents.tools import AGENT_TOOLS
 from codex_py.tools.hook_calls import HookToolCall, hook_calls_of, sample_call
@@ -100,7 +99,7 @@ async def try_hooks(
         },
         project=found.project,
         cwd=cwd,
-        env=_environment(loaded, env),
+        env=command_env(loaded.config, env, key_names(loaded.config), {}, home),
         policy=choose_policy(loaded),
         sandbox=ProgramSandbox(loaded, home=home, env=env),
     )
@@ -112,12 +111,3 @@ async def try_hooks(
 def _hook_calls(sample: HookSample, cwd: Path) -> Sequence[HookToolCall]:
     call, view = sample_call(sample.tool, (*BUILT_IN, *AGENT_TOOLS), command=sample.command, file=sample.file)
     return hook_calls_of(call, view, cwd)
-
-
-def _environment(loaded: LoadedConfig, env: Mapping[str, str]) -> dict[str, str]:
-    keys = [record.env_key for record in loaded.config.model_providers.values()]
-    return tool_environment(
-        env,
-        environment_rules(loaded.config),
-        secrets=frozenset(filter(None, ["OPENAI_API_KEY", "CODEX_API_KEY", *keys])),
-    )

@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 
 from codex_py.core.session_file import git_directories
 from codex_py.errors import UsageError, UserError
-from codex_py.process.env import find_executable, with_bundled_tools
+from codex_py.process.env import find_executable
+from codex_py.programs import bundled_ripgrep
 from codex_py.protocol import events
 from codex_py.rollout.listing import SessionQuery, list_sessions, newest_first
 from codex_py.rollout.stored_turns import PastUserMessage, past_items
@@ -80,7 +81,7 @@ def _with_words(
     words: Sequence[str], home: Path, sessions: Sequence[SessionSummary], env: Mapping[str, str]
 ) -> Iterator[SessionSummary]:
     """The sessions in whose files every word stands somewhere, in any case; they keep their order."""
-    ripgrep = find_executable("rg", with_bundled_tools(env.get("PATH", "")))
+    ripgrep = find_executable("rg", env.get("PATH", "")) or bundled_ripgrep()
     # The longest word stands in the fewest files.
     longest, *others = sorted(set(words), key=len, reverse=True)
     tops = [str(top) for top in (home / "sessions", home / "archived_sessions") if top.is_dir()]

@@ -92,7 +92,8 @@ class SingleCommand:
 
     async def run(self, home: Path, env: Mapping[str, str]) -> CommandResult:
         """Run it to its end. Raises `UserError` when it cannot be started."""
-        sandbox = make_sandbox(self._loaded, home=home, env=env)
+        config, sandbox = self._loaded.config, make_sandbox(self._loaded, home=home, env=env)
+        env = command_env(config, env, key_names(config), {}, home)
         starts = 0
         while True:
             starts += 1
@@ -122,10 +123,7 @@ class SingleCommand:
         request, loaded = self._request, self._loaded
         policy = choose_policy(loaded) if request.policy is None else request.policy
         try:
-            command = PreparedCommand(
-                tuple(request.argv), request.cwd, command_env(loaded.config, env, key_names(loaded.config), {})
-            )
-            return sandbox.wrap(command, policy=policy, cwd=request.cwd)
+            return sandbox.wrap(PreparedCommand(tuple(request.argv), request.cwd, env), policy=policy, cwd=request.cwd)
         except ToolError as error:
             raise UserError(str(error)) from error
 

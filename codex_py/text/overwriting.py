@@ -53,7 +53,7 @@ def _is_overwritten(line: bytes) -> bool:
 
 
 def _write_over(line: bytes) -> tuple[bytes, int]:
-    """What a terminal shows of a line, and the column of its cursor, from 0."""
+    """The line as a terminal shows it, and the column of its cursor, from 0."""
     cells: list[str] = []
     column = 0
     for token in _TOKEN.finditer(line.decode("utf-8", "surrogateescape")):

@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
-from codex_py.process.env import find_executable, with_bundled_tools
-from codex_py.programs import ProbeResults
+from codex_py.process.env import find_executable
+from codex_py.programs import ProbeResults, bundled_ripgrep
 from codex_py.sandbox.linux import find_bwrap
 from codex_py.shell.known_safe import is_known_safe
 from codex_py.shell.reading import read_command_line
@@ -124,7 +124,7 @@ def make_programs(directory: Path, log: Path) -> None:
     shim = directory / "shim"
     shim.write_text(SHIM.replace("LOG", str(log)))
     shim.chmod(0o755)
-    path = with_bundled_tools("/usr/local/bin:/usr/bin:/bin")
+    path = f"/usr/local/bin:/usr/bin:/bin:{Path(bundled_ripgrep() or '/').parent}"
     for name in ("bash", "timeout", *OPTIONS):
         found = find_executable(name, path)
         if found is not None:

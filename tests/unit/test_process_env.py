@@ -10,7 +10,6 @@ import pytest
 
 from codex_py.process.env import (
     EnvironmentRules,
-    bundled_tools,
     find_executable,
     matches_glob,
     tool_environment,
@@ -128,17 +127,24 @@ def test_no_path_is_made_up_when_nothing_is_inherited() -> None:
     assert "PATH" not in tool_environment(USER, EnvironmentRules(inherit="none"))
 
 
-def test_the_bundled_rg_is_found_last() -> None:
-    directory = bundled_tools()
-    assert directory is not None
-    path = tool_environment({"PATH": "/nowhere"}, EnvironmentRules())["PATH"]
-    assert path == f"/nowhere:{directory}"
-    assert find_executable("rg", path) == str(directory / "rg")
+def test_the_bundled_rg_is_found_last(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "rg").symlink_to("/of/another/installation")
+    for _ in range(2):
+        path = tool_environment({"PATH": "/nowhere"}, EnvironmentRules(), home=tmp_path)["PATH"]
+        assert path == f"/nowhere:{tmp_path}/bin"
+        assert find_executable("rg", path) == f"{tmp_path}/bin/rg"
 
 
 def test_a_path_that_has_rg_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "rg").touch(0o755)
-    assert tool_environment({"PATH": str(tmp_path)}, EnvironmentRules())["PATH"] == str(tmp_path)
+    assert tool_environment({"PATH": str(tmp_path)}, EnvironmentRules(), home=tmp_path)["PATH"] == str(tmp_path)
+    assert not (tmp_path / "bin").exists()
+
+
+def test_a_home_that_cannot_be_written_costs_only_the_bundled_rg(tmp_path: Path) -> None:
+    (tmp_path / "bin").touch()
+    assert tool_environment({"PATH": "/nowhere"}, EnvironmentRules(), home=tmp_path)["PATH"] == "/nowhere"
 
 
 def test_relative_directories_and_directories_are_not_executables(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import subprocess
-import sys
 import threading
 import time
 from bisect import bisect_right
@@ -15,7 +14,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final
 
-from codex_py.programs import ProgramFinder
+from codex_py.programs import ProgramFinder, bundled_ripgrep
 from codex_py.ui.repl.chips import PictureChip
 from codex_py.ui.repl.desktop import is_picture
 from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord, best, letters_in_order
@@ -211,8 +210,8 @@ def list_files(cwd: Path, programs: ProgramFinder, cancelled: threading.Event) -
     until it is cancelled.
     """
     # The user's, before the one that was installed with this program.
-    own = str(Path(sys.executable).parent)
-    ripgrep = ProgramFinder(os.pathsep.join([programs.path, own]), programs.untrusted).find("rg")
+    own = bundled_ripgrep()
+    ripgrep = programs.find("rg") or (own if own and not programs.is_untrusted(own) else None)
     if ripgrep is None:
         return list(_walk(cwd, cancelled))
     command = [ripgrep, "--files", "--hidden", "--no-messages", "--null", "--glob", "!.git", "--glob", "!.jj"]
