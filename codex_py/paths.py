@@ -205,28 +205,6 @@ def open_private(path: str | Path, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
-def replace_private(path: Path, content: bytes, *, sync: bool = False, mode: int = 0o600) -> None:
-    """Replace a file in one step by one that only the user can read. Raise `OSError`, and keep the old one, on failure.
-
-    A file of a project has another `mode`. With `sync` the new one is on the disk when this returns.
-    """
-    draft = draft_of(path, os.urandom(8).hex())
-    try:
-        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-            file.write(content)
-            if mode != 0o600:
-                os.fchmod(file.fileno(), mode)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-    if sync:
-        sync_directory(path.parent)
-
-
 def sync_directory(directory: Path) -> None:
     """Return when the names in a directory are on the disk."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -118,7 +118,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
 # The core knows these by the protocols of `core/ports.py`; the one module that imports them puts sessions together.
 FEATURES: Final = {"telemetry", "checkpoints", "hooks", "mcp", "offline", "services", "subagents"}
 COMPOSITION_ROOT: Final = "core/build.py"
-FREE: Final = {"errors", "paths", "programs", "log"}
+FREE: Final = {"errors", "paths", "programs", "log", "replace_file"}
 
 MAX_LINES: Final = 400
 MAX_LINES_OF_LISTED: Final = 500

@@ -18,8 +18,9 @@ from types import ModuleType
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 from codex_py.errors import UserError
-from codex_py.paths import make_private_dir, open_private, replace_private
+from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import as_object, decode_json
+from codex_py.replace_file import replace_file
 from codex_py.text.files import json_reason, os_reason
 
 StoreType: TypeAlias = Literal["file", "keyring", "auto", "ephemeral"]
@@ -168,7 +169,7 @@ class FileStore:
         target = Path(os.path.realpath(self._path))
         try:
             make_private_dir(target.parent)
-            replace_private(target, json.dumps(login, indent=2).encode() + b"\n", sync=True)
+            replace_file(target, json.dumps(login, indent=2).encode() + b"\n", sync=True)
         except OSError as error:
             raise UserError(f"cannot save the login in `{self._path}`: {os_reason(error)}") from error
 

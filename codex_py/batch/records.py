@@ -15,8 +15,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from codex_py.batch.tasks import Task
 from codex_py.errors import UsageError, UserError
-from codex_py.paths import lock, open_private, replace_private
+from codex_py.paths import lock, open_private
 from codex_py.protocol.encoding import as_list, as_object, decode_or_none, encode_json
+from codex_py.replace_file import replace_file
 from codex_py.text.files import os_reason
 
 RESULT: Final = "result.json"
@@ -92,7 +93,7 @@ class OutputDirectory:
 
     def write_record(self, task: Task, record: TaskRecord) -> None:
         """Replace the record of a task."""
-        replace_private(self.path / task.id / RECORD, encode_json({"id": task.id, **record._asdict()}) + b"\n")
+        replace_file(self.path / task.id / RECORD, encode_json({"id": task.id, **record._asdict()}) + b"\n")
 
     def read_result(self, task: Task) -> RunResult | None:
         """The result that the run of a task has left; None where there is none of its session."""
@@ -146,7 +147,7 @@ def _identified(path: Path, description: Sequence[str]) -> OutputDirectory:
         batch_id = ""
     if batch_id:
         if str(path) not in as_list(fields.get("paths")):
-            replace_private(file, encode_json({**fields, "paths": [*earlier, str(path)]}) + b"\n", sync=True)
+            replace_file(file, encode_json({**fields, "paths": [*earlier, str(path)]}) + b"\n", sync=True)
         return OutputDirectory(path, batch_id, earlier)
     if file.exists():
         raise UserError(f"`{file}` is damaged", hint="delete it to begin a new batch, or restore it")
@@ -158,7 +159,7 @@ def _identified(path: Path, description: Sequence[str]) -> OutputDirectory:
         )
     batch_id = str(uuid.uuid4())
     fields = {"batch_id": batch_id, "arguments": list(description), "paths": [str(path)]}
-    replace_private(file, encode_json(fields) + b"\n", sync=True)
+    replace_file(file, encode_json(fields) + b"\n", sync=True)
     return OutputDirectory(path, batch_id)
 
 

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.batch.records import LOG, OutputDirectory, TaskRecord
 from codex_py.batch.tasks import Task
-from codex_py.paths import replace_private
 from codex_py.protocol.encoding import encode_json
+from codex_py.replace_file import replace_file
 from codex_py.text.credentials import masked_url
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
@@ -84,7 +84,7 @@ def write_reports(out: OutputDirectory, tasks: Sequence[Task], records: Mapping[
     if any(task.is_evaluation for task in tasks):
         contents["predictions.jsonl"] = b"".join(_predictions(out, tasks, records))
     for name, content in contents.items():
-        replace_private(out.path / name, content)
+        replace_file(out.path / name, content)
     return [out.path / name for name in contents]
 
 

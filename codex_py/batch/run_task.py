@@ -15,9 +15,10 @@ from codex_py.batch.tasks import Task
 from codex_py.batch.upload import Uploader
 from codex_py.batch.workspace import TaskWorkspace, WorkspaceMaker
 from codex_py.errors import UserError
-from codex_py.paths import make_private_dir, replace_private
+from codex_py.paths import make_private_dir
 from codex_py.protocol.encoding import as_object, decode_json
 from codex_py.protocol.failures import FAILURES
+from codex_py.replace_file import replace_file
 from codex_py.text.display import first_words
 from codex_py.text.sanitize import sanitize_line
 
@@ -136,7 +137,7 @@ class TaskRunner:
         self, task: Task, workspace: TaskWorkspace, record: TaskRecord, limit_usd: float | None, on_activity: OnActivity
     ) -> TaskRecord:
         directory = self._out.task_directory(task)
-        replace_private(directory / PROMPT, task.prompt.encode())
+        replace_file(directory / PROMPT, task.prompt.encode())
         options = (*self._settings.defaults, *task.options)
         session = ("--session-id", self._out.session_id(task), "--artifacts", str(directory), "--json")
         if self._settings.sessions is not None:

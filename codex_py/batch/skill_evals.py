@@ -22,9 +22,9 @@ from codex_py.batch.records import read_object
 from codex_py.config.keys import toml_value
 from codex_py.config.load import ConfigRequest, load_config
 from codex_py.errors import CodexError, UserError
-from codex_py.paths import replace_private
 from codex_py.protocol.encoding import as_list, as_object, decode_or_none, encode_json
 from codex_py.protocol.value import Value
+from codex_py.replace_file import replace_file
 from codex_py.services.single_command import SandboxCommand, SingleCommand
 from codex_py.services.work_directory import work_directory
 from codex_py.skills.evals import ARMS, EVALS, Arm, Check, CheckResult, EvalCase, EvalRun
@@ -217,7 +217,7 @@ async def _run_exec(
     options += [f"--config={text}" for text in (*config.overrides, *flags)]
     # Commands of the run can write to the temporary directories.
     with work_directory(config.home / "cache" / "evals") as top:
-        replace_private(top / "prompt", prompt.encode())
+        replace_file(top / "prompt", prompt.encode())
         own = ("--ephemeral", "--skip-git-repo-check", "--artifacts", str(top), "-C", str(config.cwd))
         job = Job(("exec", *own, *options, "-"), config.cwd, top / "prompt", top / "log")
         status = await engine.run(job, None)
@@ -291,7 +291,7 @@ async def _judge_sentences(plan: EvalPlan, run: EvalRun, workspace: Path, usd: f
     config = plan.config.replace(flags={**plan.config.flags, **_QUIET, **flags}, cwd=directory)
     if load_config(config).config.model_provider == _OFFLINE:
         return run.replace(unjudged="the offline model cannot judge")
-    replace_private(directory / "schema", encode_json(_SCHEMA))
+    replace_file(directory / "schema", encode_json(_SCHEMA))
     # The second request is for an answer that does not fit the schema.
     limits = [f"--max-seconds={_JUDGE_SECONDS}", "--max-requests=2", f"--output-schema={directory / 'schema'}"]
     result = await _run_exec(plan.engine, "\n".join(_material(run, workspace)), config, limits, usd)

@@ -28,6 +28,7 @@ from codex_py.checkpoints.snapshot import Snapshot
 from codex_py.checkpoints.store import CheckpointStore, Missing
 from codex_py.checkpoints.trees import read_blobs
 from codex_py.errors import UserError
+from codex_py.replace_file import install, opened_like, replace_at
 from codex_py.services.git import GitReader
 
 CONFLICT_SUFFIX: Final = b".rewind-conflict"
@@ -264,20 +265,20 @@ class _Writer:
         content = self._contents.of(self._root, target)
         assert content is not None  # checked by the caller
         with parent_directory(self._directory, path, make=True) as (directory, name):
-            draft = self._rules.draft_prefix + os.urandom(8).hex().encode()
-            try:
-                if stat.S_ISLNK(target.mode):
-                    os.symlink(content, draft, dir_fd=directory)
-                else:
-                    _write_draft(directory, draft, content, stat.S_IMODE(target.mode))
-                with suppress(OSError):
-                    # Empty directories where the file was: these do not count.
-                    _remove_empty(directory, name)
-                os.rename(draft, name, src_dir_fd=directory, dst_dir_fd=directory)
-            except OSError:
-                with suppress(OSError):
-                    os.unlink(draft, dir_fd=directory)
-                raise
+            draft = os.fsdecode(self._rules.draft_prefix) + os.urandom(8).hex()
+            with suppress(OSError):
+                # Empty directories where the file was: these do not count.
+                _remove_empty(directory, name)
+            if stat.S_ISLNK(target.mode):
+                os.symlink(content, draft, dir_fd=directory)
+                install(directory, draft, os.fsdecode(name))
+            else:
+                mode = stat.S_IMODE(target.mode)
+                replace_at(directory, os.fsdecode(name), draft, content, mode=mode)
+                with opened_like(directory, os.fsdecode(name)) as written:
+                    # One that was rewritten in place has kept its own.
+                    if written is not None and stat.S_IMODE(os.fstat(written).st_mode) != mode:
+                        os.fchmod(written, mode)
 
     def _set_aside(self, path: bytes) -> None:
         with suppress(FileNotFoundError), parent_directory(self._directory, path) as (directory, name):
@@ -307,18 +308,6 @@ def _is_taken(directory: int, name: bytes) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _write_draft(directory: int, name: bytes, content: bytes, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, 0o600, dir_fd=directory)
-    try:
-        rest = memoryview(content)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        os.fchmod(descriptor, mode)
-    finally:
-        os.close(descriptor)
 
 
 def moved_heads(target: Snapshot, now: Snapshot) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from codex_py.errors import UserError
 from codex_py.paths import is_directory, is_there, make_private_dir, open_private
+from codex_py.replace_file import replace_file
 from codex_py.rollout.files import CHECKPOINTS, ThreadLock
 from codex_py.text.compression import COMPRESSION_ERRORS, pack, unpack
 
@@ -92,10 +93,10 @@ class CheckpointStore:
             size = self.size()
             packed = pack(content)
             try:
-                _write_whole(path, packed)
+                replace_file(path, packed)
             except FileNotFoundError:
                 make_private_dir(Path(path).parent)
-                _write_whole(path, packed)
+                replace_file(path, packed)
             self._size = size + len(packed)
         self._known.add(name)
         return name
@@ -159,7 +160,7 @@ class CheckpointStore:
     def write_note(self, name: str, content: bytes) -> None:
         """Keep a file beside the contents, whole or not at all."""
         make_private_dir(self.directory)
-        _write_whole(str(self.directory / name), content)
+        replace_file(self.directory / name, content)
 
     def read_note(self, name: str) -> bytes:
         """A file beside the contents; empty where there is none."""
@@ -208,7 +209,7 @@ class CheckpointStore:
         return dropped
 
     def _rewrite(self, records: Sequence[Checkpoint | FirstWrite]) -> None:
-        _write_whole(str(self.directory / _LOG), "".join(f"{_line_of(record)}\n" for record in records).encode())
+        replace_file(self.directory / _LOG, "".join(f"{_line_of(record)}\n" for record in records).encode())
 
     def _sweep(self, records: Sequence[Checkpoint | FirstWrite]) -> None:
         needed: set[str] = set()
@@ -260,7 +261,7 @@ def _empty(store: CheckpointStore) -> None:
     begun = [record for record in store.records() if isinstance(record, Checkpoint) and record.kind in _BEGINNINGS]
     dropped = [record._replace(kind="dropped", snapshot="") for record in begun]
     try:
-        _write_whole(str(store.directory / _LOG), "".join(f"{_line_of(record)}\n" for record in dropped).encode())
+        replace_file(store.directory / _LOG, "".join(f"{_line_of(record)}\n" for record in dropped).encode())
     except OSError:
         # No space for the record.
         shutil.rmtree(store.directory, ignore_errors=True)
@@ -298,24 +299,6 @@ def prune_stores(home: Path, limit: int, *, spare: str = "") -> list[str]:
         removed.append(path.name)
         writer.release()
     return removed
-
-
-def _write_whole(path: str, content: bytes) -> None:
-    directory, _, name = path.rpartition("/")
-    draft = f"{directory}/.{name[:40]}-{os.getpid()}-{os.urandom(4).hex()}"
-    try:
-        descriptor = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
-        try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-        finally:
-            os.close(descriptor)
-        os.rename(draft, path)  # noqa: PTH104
-    except OSError:
-        with suppress(OSError):
-            os.unlink(draft)  # noqa: PTH108
-        raise
 
 
 def _line_of(record: Checkpoint | FirstWrite) -> str:

@@ -34,10 +34,11 @@ from codex_py.exec.artifacts import (
 )
 from codex_py.exec.named_session import GO_ON, RUNS, NamedSession, named_session, task_key
 from codex_py.exec.run import ExecRequest, RunEnd, end_in_time, failed_start, failure_of, print_stored, run_exec
-from codex_py.paths import make_private_dir, replace_private
+from codex_py.paths import make_private_dir
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import TurnFailed
 from codex_py.protocol.failures import exit_status
+from codex_py.replace_file import replace_file
 from codex_py.rollout.listing import find_session, load_summary, read_names, save_name
 from codex_py.rollout.reader import load_session
 from codex_py.services.session_cleaning import session_cleaner
@@ -288,9 +289,9 @@ class _CollectedRun:
         if self._named is not None and end.code is None:
             # For the same command once more, with another directory; where this one was is not kept.
             stored = encode_result({**result, "cwd": None})
-            replace_private(self._named.directory / f"result-{self._task}.json", stored)
+            replace_file(self._named.directory / f"result-{self._task}.json", stored)
             if not isinstance(patch, str):
-                replace_private(self._named.directory / f"changes-{self._task}.patch", patch.patch)
+                replace_file(self._named.directory / f"changes-{self._task}.patch", patch.patch)
         files.directory.write(RESULT, encode_result(result))
 
     def _transcript(self, end: RunEnd) -> bytes:

@@ -15,7 +15,8 @@ from codex_py.config.keys import KeyPath, dotted
 from codex_py.config.layers import parse_toml
 from codex_py.config.trust import find_root, real_path
 from codex_py.errors import UserError
-from codex_py.paths import lock, make_private_dir, replace_private
+from codex_py.paths import lock, make_private_dir
+from codex_py.replace_file import replace_file
 
 # An edit takes some 30 ms.
 _LOCK_SECONDS: Final = 2.0
@@ -64,7 +65,7 @@ def edit_file(path: Path, keys: KeyPath, change: Change) -> None:
     try:
         make_private_dir(target.parent)
         with _alone(target.parent):
-            replace_private(target, _content_after(path, keys, change), sync=True)
+            replace_file(target, _content_after(path, keys, change), sync=True)
     except OSError as error:
         raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
 
@@ -78,7 +79,7 @@ def edit_text(path: Path, keys: KeyPath, change_text: Callable[[str], str], chan
             after, expected = change_text(before), parse_toml(before, path)
             if not change(expected, _plain_table) or parse_toml(after, path) != expected:
                 raise UserError(f"cannot change `{dotted(keys)}` in `{path}`: its tables are written in an unusual way")
-            replace_private(target, after.encode(), sync=True)
+            replace_file(target, after.encode(), sync=True)
     except OSError as error:
         raise UserError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
 

@@ -22,6 +22,7 @@ from codex_py.exec.run import RunEnd
 from codex_py.paths import is_directory, opened_directory, real_path
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_object, decode_json, decode_or_none, timestamp
+from codex_py.replace_file import install
 from codex_py.text.files import FileRefused, os_reason, read_inside
 
 RESULT: Final = "result.json"
@@ -75,10 +76,10 @@ class ArtifactDirectory:
                             (content,) if isinstance(content, bytes) else iter(lambda: content.read(1 << 20), b"")
                         ):
                             file.write(piece)
-                    os.rename(draft, name, src_dir_fd=directory, dst_dir_fd=directory)
                 except OSError:
                     os.unlink(draft, dir_fd=directory)
                     raise
+                install(directory, draft, name)
         except OSError as error:
             raise self._failure(name, error) from error
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.errors import UsageError, UserError
-from codex_py.paths import is_there, lock, make_private_dir, open_private, replace_private
+from codex_py.paths import is_there, lock, make_private_dir, open_private
 from codex_py.protocol.encoding import encode_json, is_uuid
 from codex_py.protocol.failures import exit_status
 from codex_py.protocol.value import Value
+from codex_py.replace_file import replace_file
 from codex_py.rollout.files import active_writer, files_of_thread
 from codex_py.rollout.listing import find_session
 from codex_py.rollout.records import read_records
@@ -92,7 +93,7 @@ class NamedSession(Value):
         """Note that a turn which the model completed does not count as success, such as without a sandbox."""
         mark = self.directory / f"{_FAILED}-{task}"
         if failed:
-            replace_private(mark, b"")
+            replace_file(mark, b"")
         else:
             mark.unlink(missing_ok=True)
 

@@ -21,10 +21,11 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.errors import CodexError, UserError
 from codex_py.hooks.schema import Hook
-from codex_py.paths import draft_of, make_private_dir, open_private
+from codex_py.paths import make_private_dir, open_private
 from codex_py.process.named_files import MAX_SCRIPT, hash_of, named_files, named_links
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json, uuid7
+from codex_py.replace_file import replace_file
 from codex_py.text.files import FileHead, FileRefused, read_trusted
 
 TRUST_FILE: Final = "trusted_hooks.json"
@@ -105,15 +106,11 @@ class TrustedHooks:
 
     def _write(self) -> None:
         make_private_dir(self._file.parent)
-        draft = draft_of(self._file, uuid7())
         document = {
             "version": 1,
             "projects": {name: list(fingerprints) for name, fingerprints in sorted(self._projects.items())},
         }
-        descriptor = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(encode_json(document) + b"\n")
-        draft.replace(self._file)
+        replace_file(self._file, encode_json(document) + b"\n")
 
 
 def _entry(hook: Hook) -> bytes:

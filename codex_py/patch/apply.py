@@ -1,26 +1,26 @@
 """Bringing a planned patch to disk: every file old or new at any moment, and all of them or none.
 
-All new contents are staged beside their targets first (temporary file, fsync); then each is renamed into place. A
-failure in between puts back what was already in place. Only a crash between two renames can leave some files new and
-others old; none is ever half written.
+All new contents are staged beside their targets first (temporary file, fsync); then each is renamed into place, or
+written into the file where a rename would not leave it the same file (`replace_file`). A failure in between puts back
+what was already in place. Only a kill between two files can leave some new and others old.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from codex_py.errors import ToolError
-from codex_py.patch.files import FileState, identity_of
+from codex_py.patch.files import identity_of
 from codex_py.patch.plan import FileWrite, PatchPlan, plan_patch
 from codex_py.paths import opened_directory
+from codex_py.replace_file import NotRestored, install, is_writable, opened_like, replace_at, rewrite, stage
 
 __all__ = ["ApplyError", "apply_plan", "plan_patch"]
 
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY: Final = ".codex-patch-"
 
 
@@ -39,6 +39,8 @@ def apply_plan(plan: PatchPlan, *, checkpoint: Callable[[], None] | None = None)
         transaction.run()
     except BaseException as error:
         unrestored = transaction.undo()
+        if isinstance(error, NotRestored):
+            unrestored.append(transaction.at)
         if not isinstance(error, OSError):
             raise
         raise ApplyError(_failure(transaction.at, error, unrestored, plan.writes)) from error
@@ -56,6 +58,10 @@ class _Step:
         self.write = write
         self.staged: str | None = None
         self.saved: str | None = None
+        self.rewritten: bytes | None = None
+        """The old content of a file that was rewritten in place."""
+        self.is_link = False
+        """Whether `staged` is another name of the file that is moved, and not a new file."""
         self.done = False
 
 
@@ -76,6 +82,12 @@ class _Transaction:
         self._replace(self._giving_way)
         self._stage_all(blocked)
         self._replace(step for step in self._steps if step not in self._giving_way)
+        for step in self._steps:
+            # Last, since the file that was moved is the same one until its old name is gone.
+            if step.is_link and step.rewritten is None and step.write.after is not None:
+                self._enter(step)
+                with opened_directory(step.write.path.parent) as directory:
+                    step.rewritten = rewrite(directory, step.write.path.name, step.write.after)
 
     def _stage_all(self, steps: Iterable[_Step]) -> None:
         for step in steps:
@@ -96,8 +108,10 @@ class _Transaction:
         """Make the new names durable and drop the old files."""
         self._sync_directories()
         for step in self._steps:
-            if step.saved is not None:
-                _remove(step.write.path.parent, step.saved)
+            # Renaming a file to another of its own names leaves both.
+            for name in (step.saved, step.staged if step.is_link else None):
+                if name is not None:
+                    _remove(step.write.path.parent, name)
 
     def undo(self) -> list[Path]:
         """Put back every file already replaced. Give back those that could not be."""
@@ -125,12 +139,15 @@ class _Transaction:
         self._checkpoint()
 
     def _stage(self, step: _Step, content: bytes) -> None:
-        before = step.write.before
-        with opened_directory(step.write.path.parent, self._made) as directory:
-            if before is not None and before.regular and not _is_open_to_writing(step.write.path.name, directory):
+        write, before = step.write, step.write.before
+        with opened_directory(write.path.parent, self._made) as directory:
+            if before is not None and before.regular and not is_writable(directory, write.path.name):
                 raise PermissionError(0, "the file is read-only")
-            step.staged = _temporary_name()
-            _write_file(directory, step.staged, content, step.write.mode, before)
+            draft = _temporary_name()
+            step.is_link = write.moved is not None and _link(write.moved, directory, draft)
+            with _opened(write.moved) if write.moved else opened_like(directory, write.path.name) as like:
+                if step.is_link or stage(directory, draft, content, mode=write.mode, like=like):
+                    step.staged = draft
 
     def _save(self, step: _Step, directory: int) -> bool:
         """Keep the old file under a second name until all is done."""
@@ -146,14 +163,15 @@ class _Transaction:
         return step.saved is not None
 
     def _install(self, step: _Step, directory: int) -> None:
-        name = step.write.path.name
-        if step.write.after is None:
+        name, after = step.write.path.name, step.write.after
+        if after is None:
             step.saved = _temporary_name()
-            step.done = True
             os.rename(name, step.saved, src_dir_fd=directory, dst_dir_fd=directory)
-        elif step.staged is not None:
-            step.done = True
-            os.rename(step.staged, name, src_dir_fd=directory, dst_dir_fd=directory)
+        elif step.staged is None:
+            step.rewritten = rewrite(directory, name, after)
+        else:
+            step.rewritten = install(directory, step.staged, name)
+        step.done = True
 
     def _sync_directories(self) -> None:
         for path in {step.write.path.parent for step in self._steps} | {made.parent for made in self._made}:
@@ -175,50 +193,42 @@ def _check_unchanged(write: FileWrite, directory: int) -> None:
 
 
 def _put_back(step: _Step) -> None:
-    """Undo one rename, which may not have happened yet."""
     path, before = step.write.path, step.write.before
     with opened_directory(path.parent) as directory:
+        if step.rewritten is not None:
+            rewrite(directory, path.name, step.rewritten)
+            if not step.is_link:
+                return
         if before is None:
-            if step.staged is not None and not _exists(step.staged, directory):
-                os.unlink(path.name, dir_fd=directory)
-            return
-        if step.saved is None:
-            if before.content is None:
-                raise FileNotFoundError(path)
-            step.saved = _temporary_name()
-            _write_file(directory, step.saved, before.content, before.mode, before)
-        if _exists(step.saved, directory):
+            os.unlink(path.name, dir_fd=directory)
+        elif step.saved is not None:
             os.rename(step.saved, path.name, src_dir_fd=directory, dst_dir_fd=directory)
+        elif before.content is None:
+            raise FileNotFoundError(path)
+        else:
+            replace_at(directory, path.name, _temporary_name(), before.content, mode=before.mode)
 
 
-def _write_file(directory: int, name: str, content: bytes, mode: int | None, before: FileState | None) -> None:
-    """Write a new file through to the disk; remove what there is of it when that fails."""
-    descriptor = os.open(name, _CREATE, 0o666 if mode is None else 0o600, dir_fd=directory)
+@contextmanager
+def _opened(file: Path) -> Generator[int | None, None, None]:
+    """`opened_like` for a path; None as well where an earlier write of the patch has taken its directory."""
+    with ExitStack() as stack:
+        try:
+            directory = stack.enter_context(opened_directory(file.parent))
+        except OSError:
+            yield None
+            return
+        yield stack.enter_context(opened_like(directory, file.name))
+
+
+def _link(file: Path, directory: int, name: str) -> bool:
+    """Give a file that has several names one more, so that it stays the same file when it is moved."""
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            own = os.fstat(descriptor)
-            if before is not None and before.owner != (own.st_uid, own.st_gid):
-                with suppress(OSError):
-                    os.fchown(descriptor, *before.owner)
-            if mode is not None:
-                os.fchmod(descriptor, mode)
-            os.fsync(descriptor)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name, dir_fd=directory)
-        raise
-
-
-def _is_open_to_writing(name: str, directory: int) -> bool:
-    return os.access(name, os.W_OK, dir_fd=directory, effective_ids=os.access in os.supports_effective_ids)
-
-
-def _exists(name: str, directory: int) -> bool:
-    try:
-        os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
+        with opened_directory(file.parent) as own:
+            if os.stat(file.name, dir_fd=own, follow_symlinks=False).st_nlink < 2:
+                return False
+            os.link(file.name, name, src_dir_fd=own, dst_dir_fd=directory, follow_symlinks=False)
+    except OSError:
         return False
     return True
 

@@ -45,13 +45,14 @@ class PlannedChange:
 class FileWrite:
     """One file's way from what it is (None: not there) to what it shall be (None: gone).
 
-    `mode` None leaves it to the umask.
+    `mode` None leaves it to the umask. `moved` is the file that it was before it was moved.
     """
 
     path: Path
     before: FileState | None
     after: bytes | None
     mode: int | None
+    moved: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class _Planner:
         self._before: dict[Path, FileState | None] = {}
         self._after: dict[Path, bytes | None] = {}
         self._modes: dict[Path, int | None] = {}
+        self._moved: dict[Path, Path] = {}
         self._directories: set[Path] = set()
         self._unlinked: set[Path] = set()
         self._changes: list[PlannedChange] = []
@@ -102,7 +104,7 @@ class _Planner:
 
     def plan(self) -> PatchPlan:
         writes = [
-            FileWrite(path, self._before[path], after, self._modes[path])
+            FileWrite(path, self._before[path], after, self._modes[path], self._moved.get(path))
             for path, after in self._after.items()
             if not self._is_unchanged(path, after)
         ]
@@ -145,8 +147,11 @@ class _Planner:
             self._allow(entry)
             if entry != file:
                 self._content(entry, failed)
+            origin = self._moved.pop(file, file)
             self._remove(entry)
-            self._put(destination, content, self._modes[file])
+            placed = self._put(destination, content, self._modes[file])
+            if entry == file and self._before[origin] is not None:
+                self._moved[placed] = origin
         self._changes.append(PlannedChange("update", hunk.path, target, old, edited.text, hunk.move_to, destination))
 
     def replace(self, hunk: TextReplacement) -> None:
@@ -208,7 +213,7 @@ class _Planner:
         # One file under two names that are not two links: a file system that ignores case.
         return bool(here and there and here.links == 1 and here.identity == there.identity)
 
-    def _put(self, target: Path, content: bytes, mode: int | None) -> None:
+    def _put(self, target: Path, content: bytes, mode: int | None) -> Path:
         failed = f"Failed to write file {target}"
         file = self._file(target)
         self._allow(file)
@@ -222,6 +227,8 @@ class _Planner:
         found = self._before[file]
         self._after[file] = content
         self._modes[file] = found.mode if mode is None and found is not None and found.regular else mode
+        self._moved.pop(file, None)
+        return file
 
     def _check_directories(self, file: Path, failed: str) -> None:
         if file in self._directories:

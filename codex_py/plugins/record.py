@@ -14,8 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import make_private_dir, replace_private
+from codex_py.paths import make_private_dir
 from codex_py.protocol.encoding import as_object, decode_json, encode_json
+from codex_py.replace_file import replace_file
 from codex_py.text.display import counted
 
 _RECORDS: Final = Path("plugins", "installed")
@@ -64,7 +65,7 @@ def record_plugin(home: Path, plugin_id: str, root: Path) -> None:
         stamp = _stamp(root)
         body = encode_json(_digests(root))
         make_private_dir(path.parent)
-        replace_private(path, f"{_version(root)} {stamp}\n".encode() + body)
+        replace_file(path, f"{_version(root)} {stamp}\n".encode() + body)
 
 
 def forget_record(home: Path, plugin_id: str) -> None:

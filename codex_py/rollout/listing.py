@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.errors import UsageError, UserError
-from codex_py.paths import open_private, replace_private
+from codex_py.paths import open_private
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, is_uuid, timestamp
 from codex_py.protocol.value import Value
+from codex_py.replace_file import replace_file
 from codex_py.rollout.files import (
     compressed_files,
     files_of_thread,
@@ -87,7 +88,7 @@ def forget_name(home: Path, thread_id: str) -> None:
     if not any(entry.get("id") == thread_id for _, entry in _entries(path)):
         return
     with _locked(home):
-        replace_private(path, b"".join(line for line, entry in _entries(path) if entry.get("id") != thread_id))
+        replace_file(path, b"".join(line for line, entry in _entries(path) if entry.get("id") != thread_id))
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any, Final
 
 from codex_py.errors import UserError
 from codex_py.model.prices import FORMAT
-from codex_py.paths import make_private_dir, open_private
-from codex_py.protocol.encoding import as_list, as_object, encode_json, uuid7
+from codex_py.paths import make_private_dir
+from codex_py.protocol.encoding import as_list, as_object, encode_json
+from codex_py.replace_file import replace_file
 from codex_py.text.files import os_reason
 
 USER_TABLE: Final = "prices.jsonl"
@@ -110,14 +110,10 @@ def _rule(clause: object) -> list[Any] | None:
 
 
 def _save(path: Path, table: bytes) -> Path:
-    draft = path.with_name(f".{path.name}.{uuid7()}")
     try:
         make_private_dir(path.parent)
-        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-            file.write(table)
-        draft.replace(path)
+        replace_file(path, table)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise UserError(f"cannot write `{path}`: {os_reason(error)}") from error
     return path
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from codex_py.errors import UsageError, UserError
 from codex_py.paths import draft_of, open_private
+from codex_py.replace_file import replace_with
 from codex_py.rollout.summary import SessionSummary
 from codex_py.services.session_cleaning import TextCleaner
 from codex_py.services.session_export import ExportChoice, ExportFormat, begin_of, export_json
@@ -58,7 +59,7 @@ def document_file(output: Path) -> Generator[Callable[[bytes], object], None, No
         try:
             with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW), "wb") as file:
                 yield file.write
-            draft.replace(output)
+            replace_with(draft, output)
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:

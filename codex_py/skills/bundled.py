@@ -18,6 +18,7 @@ from typing import Final
 from codex_py.paths import make_private_dir, open_private
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.value import Value
+from codex_py.replace_file import replace_file
 from codex_py.skills.roots import SYSTEM_DIRECTORIES
 from codex_py.text.files import FileRefused, read_trusted
 
@@ -122,7 +123,7 @@ def _install(source: Path, target: Path) -> None:
     if known and known.fingerprint == marker.fingerprint:
         # The same skills from another installation: only say so, to find out faster the next time.
         with suppress(OSError):
-            _replace_marker(target, marker)
+            replace_file(target / MARKER, _marker_text(marker))
         return
     make_private_dir(target.parent)
     _sweep(target.parent)
@@ -172,12 +173,6 @@ def _is_executable(file: _File) -> bool:
 
 def _marker_text(marker: _Marker) -> bytes:
     return f"{marker.fingerprint}\n{marker.stamp}\n".encode()
-
-
-def _replace_marker(target: Path, marker: _Marker) -> None:
-    draft = target / f".{uuid7()}"
-    _write_new(draft, _marker_text(marker), executable=False)
-    draft.replace(target / MARKER)
 
 
 def _draft(skills: Path) -> Path:

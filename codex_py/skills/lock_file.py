@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from codex_py.errors import UserError
-from codex_py.paths import replace_private
 from codex_py.protocol.encoding import as_object
+from codex_py.replace_file import replace_file
 from codex_py.skills.capabilities import Capabilities
 from codex_py.skills.records import SKILL_NAME, InstallRecord
 from codex_py.skills.tree import TreeRefused, list_tree, read_file
@@ -219,6 +219,6 @@ def _write(lock: LockFile, skills: Mapping[str, Any]) -> None:
     try:
         lock.path.parent.mkdir(parents=True, exist_ok=True)
         mode = lock.path.stat().st_mode & 0o777 if lock.path.exists() else 0o644
-        replace_private(lock.path, text.encode(), mode=mode)
+        replace_file(lock.path, text.encode(), mode=mode)
     except OSError as error:
         raise UserError(f"cannot write `{lock.path}`: {os_reason(error)}") from error

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.errors import CodexError
-from codex_py.paths import make_private_dir, replace_private
+from codex_py.paths import make_private_dir
 from codex_py.protocol.encoding import as_object
 from codex_py.protocol.value import Value
+from codex_py.replace_file import replace_file
 from codex_py.skills.capabilities import Capabilities, capabilities_from
 from codex_py.skills.service import OLD_LOCK, RECORDS
 from codex_py.text.files import FileRefused, read_trusted
@@ -110,7 +111,7 @@ def write_records(home: Path, root: Path, records: Mapping[str, InstallRecord]) 
     skills = {name: record.as_json() for name, record in records.items()}
     document = {"version": _VERSION, "root": os.path.realpath(root), "skills": skills}
     make_private_dir(file.parent)
-    replace_private(file, (json.dumps(document, indent=2, sort_keys=True) + "\n").encode(), sync=True)
+    replace_file(file, (json.dumps(document, indent=2, sort_keys=True) + "\n").encode(), sync=True)
 
 
 def _record(file: Path, name: str, value: object) -> InstallRecord:

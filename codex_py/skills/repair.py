@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from codex_py.replace_file import replace_file
 from codex_py.skills.lint_references import LintFinding
 from codex_py.skills.scan import SKILL_FILE
 from codex_py.text.frontmatter import YamlRefused, parse_yaml, repair_yaml, split_frontmatter
@@ -59,15 +59,8 @@ def plan_edits(findings: Iterable[LintFinding]) -> list[SkillEdit]:
 
 
 def apply_edit(edit: SkillEdit) -> None:
-    """Write the file beside itself, then put it in its place: a failure leaves the old text whole. Raises `OSError`."""
-    draft = edit.path.with_name(f".{edit.path.name}.{os.getpid()}.draft")
-    try:
-        with draft.open("x", encoding="utf-8", newline="") as file:
-            file.write(edit.text)
-        draft.chmod(edit.path.stat().st_mode & 0o777)
-        draft.replace(edit.path)
-    finally:
-        draft.unlink(missing_ok=True)
+    """Write the file, and rename it. A failure leaves the old text whole. Raises `OSError`."""
+    replace_file(edit.path, edit.text.encode(), mode=edit.path.stat().st_mode & 0o777)
     if edit.new_path != edit.path:
         edit.path.rename(edit.new_path)
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
 from codex_py.errors import CodexError
-from codex_py.paths import make_private_dir, real_path, replace_private
+from codex_py.paths import make_private_dir, real_path
+from codex_py.replace_file import replace_file
 
 _DIRECTORY: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _CHUNK_BYTES: Final = 1024 * 1024
@@ -125,7 +126,7 @@ def save_checked(path: Path, format_name: bytes, body: bytes, *, max_bytes: int)
         return
     with suppress(OSError):
         make_private_dir(path.parent)
-        replace_private(path, b"%s\n%s" % (header, body))
+        replace_file(path, b"%s\n%s" % (header, body))
 
 
 def _header(format_name: bytes, body: bytes) -> bytes:

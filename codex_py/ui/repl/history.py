@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import make_private_dir, open_private, real_path, replace_private
+from codex_py.paths import make_private_dir, open_private, real_path
 from codex_py.protocol.encoding import as_object, decode_or_none, encode_json
+from codex_py.replace_file import replace_file
 from codex_py.ui.repl.menu import MAX_OFFERS, MenuOffer, MenuWord, best
 
 FILE: Final = "history.jsonl"
@@ -155,7 +156,7 @@ def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
             os.ftruncate(descriptor, before)
         size = os.fstat(descriptor).st_size
         if max_bytes is not None and size > max_bytes:
-            replace_private(path, _newest_lines(descriptor, size, max_bytes))
+            replace_file(path, _newest_lines(descriptor, size, max_bytes))
     finally:
         os.close(descriptor)
 
