@@ -38,11 +38,18 @@ async def body_of(place: Place, message: str, body: str, more: str = "") -> str:
         ('$fix a "b c" d', "<$1> <$2> <$3> <$4>", "<a> <b c> <d> <>"),
         ("$fix a b", "awk '{print $1}' in $2, it's $1", "awk '{print $1}' in b, it's a"),
         ("$fix a b", "awk '\n  {print $1}\n' $1", "awk '\\n  {print $1}\\n' a"),
+        ("$fix a b", "awk -F'|' '{print $1}' $2", "awk -F'|' '{print $1}' b"),
+        ("$fix a b", "perl -pe's/(x)/$1/' $2", "perl -pe's/(x)/$1/' b"),
+        ("$fix a b", "awk '\n  BEGIN\n\n  {print $1}\n' $1", "awk '\\n  BEGIN\\n\\n  {print $1}\\n' a"),
+        ("$fix a b", "mysql -e 'SELECT `x` = $1' $2", "mysql -e 'SELECT `x` = $1' b"),
+        ("$fix a b", "the '90s $1 and '80s $2", "the '90s a and '80s b"),
         ("$fix a b", "the users' $1 and the files' $2", "the users' a and the files' b"),
         ("$fix a b", "sh -c '$1 $ARGUMENTS'", "sh -c '$1 a b'"),
         ("$fix a b", "$ARGUMENTS", "a b"),
         ("$fix: a", "$ARGUMENTS", "a"),
         ("  $fix a\nb", "$ARGUMENTS.", "a\\nb."),
+        ("$[fix](skill://fix) a", "$ARGUMENTS", "a"),
+        ("run $[fix](skill://fix) a $[lint](x)", "$ARGUMENTS", "a"),
         ("$fix it's", "$1", "it's"),
         ("$fix $2 b", "$1", "$2"),
         ("$fix a", "$10 $0 $$ ${HOME} $HOME $1", "$10 $0 $$ ${HOME} $HOME a"),
@@ -79,6 +86,13 @@ async def test_the_text_of_a_skill_without_arguments_is_sent_byte_for_byte(
     path = add_skill(repo_root(place), "fix", skill_text("fix", body=body))
     talked = await talk(place, message, top=UNLISTED)
     assert talked.requests[0].body["input"][-2:] == [injected(path), user(message)]
+
+
+async def test_single_quotes_that_a_shell_joins_are_one_text(place: Place) -> None:
+    path = add_skill(repo_root(place), "fix", skill_text("fix", more=HINT, body="""'it'\\''s $1' 'a'"'"'b $1' $1"""))
+    talked = await talk(place, "$fix x", top=UNLISTED)
+    sent = talked.requests[0].body["input"][-2]["content"][0]["text"]
+    assert sent.endswith("""---\n'it'\\''s $1' 'a'"'"'b $1' x\n\n</skill>"""), path
 
 
 async def test_declared_names_take_positions_in_order_and_an_absent_one_is_empty(place: Place) -> None:
