@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from codex_py.skills.mentions import NAME, lengths_of, longest_known
 
-_OPENING: Final = rf"\s*(?:\[\$({NAME})\][ \t\n\f\r]*\([^)]*\)|\$({NAME}))"
-_QUOTED_OR_MENTION: Final = rf"\"[^\"\n]*\"|'[^'\n]*'|\[?\${NAME}"
+_OPENING: Final = rf"\s*(?:(?:\[\$|\$\[)({NAME})\][ \t\n\f\r]*\([^)]*\)|\$({NAME}))"
+_QUOTED_OR_MENTION: Final = rf"\"[^\"\n]*\"|'[^'\n]*'|\[?\$\[?{NAME}"
 
 
 class SkillArguments(NamedTuple):
@@ -55,7 +55,7 @@ def _behind_opening(text: str, name: str) -> tuple[int, int] | None:
 
 def _behind_mention(text: str, name: str) -> tuple[int, int] | None:
     escaped = re.escape(name)
-    found = re.search(rf"\[\${escaped}\][ \t]*\([^)\n]*\)|\${escaped}(?![A-Za-z0-9_-])", text)
+    found = re.search(rf"(?:\[\$|\$\[){escaped}\][ \t]*\([^)\n]*\)|\${escaped}(?![A-Za-z0-9_-])", text)
     if found is None:
         return None
     line_end = text.find("\n", found.end())

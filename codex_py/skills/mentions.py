@@ -1,4 +1,4 @@
-"""Skill mentions in a prompt: `$name`, and `[$name](path)`; what they stand for is decided in `select`.
+"""Skill mentions in a prompt: `$name`, and `[$name](path)` or `$[name](path)`; what they stand for is decided in `select`.
 
 The text is read as characters, not as Markdown: a mention counts in a code fence too.
 """
@@ -25,7 +25,7 @@ _SPACED_HEAD: Final = re.compile("[\0-\u0dff]+")
 _PLAIN: Final = re.compile(rf"\$({NAME})")
 # Only searched up to the last `)` of a text: there every `[$name](` has its end, so no search runs through the rest
 # of the text in vain.
-_ANY: Final = re.compile(rf"\[\$({NAME})\][ \t\n\f\r]*+\(([^)]*+)\)|\$({NAME})")
+_ANY: Final = re.compile(rf"(?:\[\$|\$\[)({NAME})\][ \t\n\f\r]*+\(([^)]*+)\)|\$({NAME})")
 
 # Names that in a prompt are the shell's variables.
 _ENV_NAMES: Final = frozenset(
@@ -38,7 +38,7 @@ _SCHEMES: Final[tuple[tuple[str, LinkType], ...]] = (
 
 
 class LinkMention(NamedTuple):
-    """`[$name](path)`; of a `skill://` link the path is what follows the scheme."""
+    """`[$name](path)` or `$[name](path)`; of a `skill://` link the path is what follows the scheme."""
 
     link_type: LinkType
     name: str
@@ -127,7 +127,7 @@ def lengths_of(names: Iterable[str]) -> list[int]:
 def _written(text: str) -> tuple[list[str], tuple[LinkMention, ...]]:
     """The different runs behind a `$`, and the different links."""
     last_end = text.rfind(")") + 1
-    if "[$" not in text[:last_end]:
+    if "[$" not in text[:last_end] and "$[" not in text[:last_end]:
         return list(dict.fromkeys(_PLAIN.findall(text))), ()
     runs: dict[str, None] = {}
     links: dict[LinkMention, None] = {}

@@ -27,7 +27,7 @@ MAX_ENTRIES: Final = 200_000
 MAX_TOTAL_BYTES: Final = 256 * 1024 * 1024
 _MAX_PEEKED: Final = 20
 SKIPPED_DIRECTORIES: Final = frozenset({"node_modules", "__pycache__"})
-# Where a link must not lead: remotes keep passwords there.
+# Where a link of a project must not lead: remotes keep passwords there.
 _REFUSED_TARGETS: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 _KERNEL_DIRECTORIES: Final = frozenset({"/proc", "/sys", "/dev"})
 
@@ -199,7 +199,7 @@ class _Search:
         """Why what a link leads to does not count; "" when it does."""
         if self._inside and not real.startswith(self._inside):
             return "a link that leads out of the project"
-        if not _REFUSED_TARGETS.isdisjoint(real.removeprefix(self._inside).split("/")):
+        if self._inside and not _REFUSED_TARGETS.isdisjoint(real.removeprefix(self._inside).split("/")):
             return "a link into a version control directory"
         try:
             return "" if stat.S_IFMT(Path(real).stat().st_mode) == file_type else "not a regular file"

@@ -360,6 +360,14 @@ async def test_a_link_in_the_users_own_root_is_followed_wherever_it_leads(place:
     assert talked.warnings == []
 
 
+async def test_a_link_in_the_users_own_root_may_lead_into_version_control(place: Place) -> None:
+    real = add_skill(place.home / "dotfiles/.git/modules", "lint")
+    own_root(place).mkdir(parents=True)
+    (own_root(place) / "lint").symlink_to(real.parent)
+    talked = await talk(place, "$lint")
+    assert ([use.path for use in talked.uses], talked.warnings) == ([real], [])
+
+
 async def test_links_in_a_circle_and_to_nothing_cost_nothing_but_a_line(place: Place) -> None:
     root = place.home / ".agents/skills"
     add_skill(place.home / "dotfiles", "lint")
@@ -384,6 +392,19 @@ async def test_a_link_of_a_repository_may_lead_to_the_users_own_skills(place: Pl
     assert talked.warnings == []
 
 
+@pytest.mark.parametrize("link", ["lint", "all"])
+async def test_a_link_of_a_repository_may_lead_to_a_link_of_the_users(place: Place, link: str) -> None:
+    real = add_skill(place.home / "dotfiles", "lint")
+    for root, target in (
+        (own_root(place), real.parent if link == "lint" else place.home / "dotfiles"),
+        (repo_root(place), own_root(place) / link),
+    ):
+        root.mkdir(parents=True)
+        (root / link).symlink_to(target)
+    talked = await talk(place, "$lint")
+    assert ([(use.scope, use.path) for use in talked.uses], talked.warnings) == ([("user", real)], [])
+
+
 @pytest.mark.parametrize("through", ["skills", "skills/lint"])
 async def test_a_link_through_another_programs_directory_selects_the_same_skill(place: Place, through: str) -> None:
     real = add_skill(repo_root(place), "lint")
@@ -391,9 +412,10 @@ async def test_a_link_through_another_programs_directory_selects_the_same_skill(
     start.parent.mkdir(parents=True)
     start.symlink_to(real.parent if through.endswith("lint") else repo_root(place))
     for target in ("./.claude/skills/lint/SKILL.md", f"{place.repo}/.claude/skills/lint/SKILL.md"):
-        talked = await talk(place, f"[$lint]({target})")
-        assert [use.path for use in talked.uses] == [real]
-        assert talked.warnings == []
+        for mention in (f"[$lint]({target})", f"$[lint]({target})"):
+            talked = await talk(place, mention)
+            assert [use.path for use in talked.uses] == [real]
+            assert talked.warnings == []
 
 
 async def test_the_setting_that_followed_links_answers_with_the_new_way(place: Place) -> None:
