@@ -43,7 +43,8 @@ MAX_DESCRIPTION_CHARS: Final = 1024
 MAX_TOOLS_CHARS: Final = 4096
 _TEXT_KEYS: Final = frozenset({"name", "description", "short-description"})
 _Fields: TypeAlias = tuple[str | None, str | None, str | None]
-_MARKDOWN_LINK: Final = r"\]\((?:\./)?([\w][^)\s#:]*\.md)[)#\s]"
+# The target of `[a](b.md)`, of `[a](<b c.md>)`, and of `[a]: b.md`. A limit keeps the search linear.
+_MARKDOWN_LINK: Final = r"\](?:\(|:)[ \t]*+<?(?:\./)*(\w[^)<>#:\n]{0,250}?\.md)(?!\w)"
 # A tool's name with what it is limited to: `Bash(git add:*)`.
 _TOOL: Final = r"[^\s,()]+(?:\([^()]*\))?"
 

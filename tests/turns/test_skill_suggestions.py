@@ -170,18 +170,22 @@ async def test_a_list_that_fits_brings_neither_suggestions_nor_the_search(place:
     assert not (place.codex_home / "cache/skills/skills.sqlite").exists()
 
 
-@pytest.mark.parametrize("has_references", [False, True])
-async def test_the_search_is_offered_where_a_skill_has_more_to_read_than_its_text(
-    place: Place, has_references: bool
-) -> None:
-    path = add_skill(own_root(place), "tax", skill_text("tax", body="See [the rates](./rates.md) and [it](gone.md)."))
+@pytest.mark.parametrize(
+    "link",
+    [
+        *("", "[the rates](./rates 1.md)", "[the rates](<rates 1.md>)", "[the rates]( rates 1.md 'of VAT' )"),
+        *("[the rates](rates 1.md#books)", "[rates]: rates 1.md", "[rates]: <./rates 1.md>"),
+    ],
+)
+async def test_the_search_is_offered_where_a_skill_has_more_to_read_than_its_text(place: Place, link: str) -> None:
+    path = add_skill(own_root(place), "tax", skill_text("tax", body=f"See [it](gone.md), or\n\n{link}"))
     requests, _ = await talked(place, NO_BUNDLED, "hello")
     assert "skill_search" not in tool_names(requests[0])
-    if has_references:
-        (path.parent / "references").mkdir()
-    else:
-        (path.parent / "rates.md").write_text("# Rates")
+    if link:
+        (path.parent / "rates 1.md").write_text("# Rates")
         path.write_text(path.read_text() + "\n")
+    else:
+        (path.parent / "references").mkdir()
     requests, _ = await talked(place, NO_BUNDLED, "hello", "thanks")
     assert [tool_names(request)[-1] for request in requests] == ["skill_search", "skill_search"]
 
