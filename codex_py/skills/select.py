@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
+from unicodedata import combining, normalize
 
 from codex_py.paths import real_path
 from codex_py.protocol.ops import SkillInput
@@ -25,8 +26,11 @@ _MIN_NEAR: Final = 4
 # One of three characters may differ where a character is a word.
 _NEAR_SHORT: Final = 0.6
 _MAX_QUOTED: Final = 40
-# What stands before a name, at the start of a message or behind a verb, for it to be meant as a skill's.
-_BEFORE_SKILL: Final = r"(?:^\s*|\b(?:use|using|run|with|via|apply|invoke|try)\s+(?:the\s+)?|[用按])$"
+# What stands before a name, at the start of a message or behind a verb, or behind it, for it to be meant as a skill's.
+_BEFORE_SKILL: Final = (
+    r"(?:^\s*|\b(?:use|using|run|with|via|apply|invoke|try|call|please)\s+(?:the\s+)?|(?:[用按]|一下)\s*)$"
+)
+_CALLED_SKILL: Final = r"\s*(?:skill\b|(?:这个)?技能)"
 _AFTER_SKILL: Final = r"(?!->|\.\w|[\[({=\w])"
 _MAX_COMPARED: Final = 20
 
@@ -246,9 +250,9 @@ class _Chosen:
 
     @cached_property
     def _by_case(self) -> dict[str, list[str]]:
-        """Names of enabled skills by their lower-case form; those with a namespace by the bare name as well."""
+        """Names of enabled skills by their lower-case form, with accents and without; those with a namespace by the bare name as well."""
         enabled = self._catalog.enabled()
-        pairs = [(skill.name.lower(), skill.name) for skill in enabled]
+        pairs = [(name, skill.name) for skill in enabled for name in (skill.name.lower(), _unaccented(skill.name))]
         pairs += [
             (skill.name.removeprefix(f"{skill.namespace}:").lower(), skill.name) for skill in enabled if skill.namespace
         ]
@@ -309,11 +313,19 @@ class _Chosen:
         return f"; you could mean {_choices(skills)}" if skills else ""
 
 
+def _unaccented(name: str) -> str:
+    letters = "".join(letter for letter in normalize("NFD", name.lower()) if not combining(letter))
+    return normalize("NFC", letters)
+
+
 def _is_meant_as_skill(run: str, text: str) -> bool:
     """Whether an unknown `$name` is likely to mean a skill, and not a variable."""
     found = re.search(rf"\${re.escape(run)}{_AFTER_SKILL}", text)
-    before = text[max(0, found.start() - 20) : found.start()] if found else "`"
-    return re.search(_BEFORE_SKILL, before, re.IGNORECASE) is not None
+    if found is None:
+        return False
+    before = text[max(0, found.start() - 20) : found.start()]
+    is_called = re.match(_CALLED_SKILL, text[found.end() : found.end() + 20], re.IGNORECASE)
+    return is_called is not None or re.search(_BEFORE_SKILL, before, re.IGNORECASE) is not None
 
 
 def _choices(skills: Sequence[Skill]) -> str:

@@ -119,6 +119,10 @@ async def test_a_name_in_any_script_is_a_mention(place: Place, name: str, messag
         ("$名字", ["`$名字` is not a skill; `codex-py skills list` shows the names"]),
         ("$wholly-other do it", ["`$wholly-other` is not a skill; `codex-py skills list` shows the names"]),
         ("please use $wholly-other", ["`$wholly-other` is not a skill; `codex-py skills list` shows the names"]),
+        ("call the $wholly skill", ["`$wholly` is not a skill; `codex-py skills list` shows the names"]),
+        ("现在 $wholly 这个技能", ["`$wholly` is not a skill; `codex-py skills list` shows the names"]),
+        ("现在用 $wholly 检查", ["`$wholly` is not a skill; `codex-py skills list` shows the names"]),
+        ("echo $cafe", ["`$cafe` is not a skill; you could mean `$café` (repo)"]),
         ("why is $user undefined", []),
         ("$user->name is null", []),
         ("set $primary-color to red", []),
@@ -129,7 +133,8 @@ async def test_a_name_in_any_script_is_a_mention(place: Place, name: str, messag
     ],
 )
 async def test_an_unknown_name_is_named_and_a_variable_is_not(place: Place, message: str, warnings: list[str]) -> None:
-    add_skill(repo_root(place), "代码审查")
+    for name in ("代码审查", "café"):
+        add_skill(repo_root(place), name)
     talked = await talk(place, message)
     assert (talked.uses, talked.warnings) == ([], warnings)
 
