@@ -162,7 +162,7 @@ def _icon(text: str | None, directory: Path, plugin_root: Path | None) -> Path |
     return lexical if lexical.is_relative_to(plugin_root / "assets") else None
 
 
-_FORMAT: Final = b"codex-py skills 5"
+_FORMAT: Final = b"codex-py skills 6"
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _MAX_FILES: Final = 64
 # By place; the first field has no default.

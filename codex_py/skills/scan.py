@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from codex_py.paths import real_path
 from codex_py.skills.model import SkillProblem, SkillRoot
 from codex_py.skills.namespace import MANIFEST_DIRECTORIES, Namespaces
-from codex_py.skills.parse import MAX_CHECKED_BYTES, read_record, sources
+from codex_py.skills.parse import MAX_CHECKED_BYTES, UNREAD, read_record, sources
 from codex_py.skills.record import NEVER, FoundFile, Scan, SkillRecord, Stamp, stamp
 from codex_py.skills.roots import leads_outside
 from codex_py.text.sanitize import sanitize_line
@@ -118,6 +118,9 @@ class _Search:
                     if self._entries > MAX_ENTRIES:
                         break
         except OSError as error:
+            if self._found.stamps[directory.path]:
+                # It is there, and the machine may have been at its limits: the next search looks again.
+                self._found.stamps[directory.path] = NEVER
             self._unreadable.append(f"`{directory.path}`: {(error.strerror or str(error)).lower()}")
             return
         namespace = self._namespace(directory, has_manifest=has_manifest)
@@ -233,5 +236,7 @@ def scan_root(root: SkillRoot, earlier: Scan | None) -> Scan:
         record = known.get(file)
         if record is None or any(new == NEVER or known_stamps.get(path) != new for path, new in fresh.items()):
             record = read_record(file, root.inside)
+            if record.error and record.error.startswith(UNREAD):
+                found.stamps[file.real] = NEVER
         records.append(record)
     return Scan(root, found.stamps, tuple(records), tuple(found.refused), tuple(found.notes))

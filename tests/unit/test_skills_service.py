@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.skills import record
 from codex_py.skills.model import Interface, Skill, SkillCatalog, SkillRoot, ToolDependency
 from codex_py.skills.roots import SYSTEM_DIRECTORIES, PluginSkills, SkillRootsRequest
 from codex_py.skills.rules import SkillSwitch
+from codex_py.skills.scan import find_skill_files
 from codex_py.skills.service import SkillService, load_warnings
 
 
@@ -339,6 +341,27 @@ def test_each_skill_is_read_once_and_not_again_at_the_next_start(place: Workplac
     )
     told = [subprocess.check_output([sys.executable, "-c", script, place.top], text=True) for _ in range(2)]
     assert told == ["200 200\n", "200 0\n"]
+
+
+@pytest.mark.parametrize("more", [0, 1], ids=["directories", "files"])
+def test_what_a_machine_at_its_limits_could_not_read_is_read_at_the_next_start(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    """As with too many open files: the file of a project takes two descriptors, a directory one."""
+    write(place.repo, "lint")
+    monkeypatch.setattr(record, "_TICK_NS", 0)  # as if it was written a while ago
+    service = SkillService(place.cache)
+    assert find_skill_files(SkillRoot(place.repo, "repo", "agents")).files
+    first_free = os.dup(0)
+    os.close(first_free)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first_free + more, limits[1]))
+    try:
+        assert names(service.catalog(place.request())) == []
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert names(service.catalog(place.request())) == ["lint"]
+    assert names(place.load()) == ["lint"]
 
 
 def write_hostile(place: Workplace) -> None:
