@@ -19,6 +19,8 @@ from codex_py.errors import CodexError
 _FIELDS: Final = frozenset(("name", "description", "license", "allowed-tools", "metadata", "compatibility"))
 _MAX_CHARS: Final = {"name": 64, "description": 1024, "compatibility": 500}
 
+_ODD_BREAK: Final = "[\x85\u2028\u2029]"
+_TEXT_BEHIND: Final = rf"\S[^\n]*{_ODD_BREAK}[^\n\x85\u2028\u2029]"
 _PARSER: Final[Any] = yaml
 
 
@@ -104,10 +106,15 @@ def _read_strictly(text: str) -> Any:
         yaml.FlowMappingStartToken,
         yaml.FlowSequenceStartToken,
     )
-    # strictyaml's parser is a copy of the pure Python one, but ends no line at these three, and takes an empty key.
-    text = re.sub(r"(?m)^( *(?:- +)*)(?=:(?:\s|$))", r"\1~", re.sub("[\x85\u2028\u2029]", " ", text))
+    # strictyaml's parser is a copy of the pure Python one, but takes an empty key, and ends lines at these three in block
+    # scalars only, which text behind it then makes invalid.
+    written = re.sub(r"(?m)^( *(?:- +)*)(?=:(?:\s|$))", r"\1~", text)
+    text = re.sub(_ODD_BREAK, " ", written)
     try:
         for token in _PARSER.scan(text, Loader=yaml.SafeLoader):
+            is_block = isinstance(token, yaml.ScalarToken) and token.style in ("|", ">")
+            if is_block and re.search(_TEXT_BEHIND, written[token.start_mark.index : token.end_mark.index]):
+                raise _NotStrict("the front matter is not strict YAML: a text of several lines has an odd line break")
             if isinstance(token, refused):
                 raise _NotStrict(
                     f"the front matter is not strict YAML: line {token.start_mark.line + 1} has `{token.id}`"

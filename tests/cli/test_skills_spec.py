@@ -43,6 +43,10 @@ def _heads() -> Iterator[str]:
         "'a",
         "- a",
         "a --- b",
+        "a\u2028b",
+        "|\n  a\u2028b",
+        ">\n  a\x85b\n  c",
+        "|\n  a\u2029\n  b",
     ):
         yield f"name: a-skill\ndescription: {text}\n"
     for count in (1023, 1024, 1025):
