@@ -1,4 +1,4 @@
-"""Skill mentions in a prompt: `$name`, and `[$name](path)` or `$[name](path)`; what they stand for is decided in `select`.
+"""Skill mentions in a prompt: `$name`, `[$name](path)` and `$[name](path)`; `select` decides what they stand for.
 
 The text is read as characters, not as Markdown: a mention counts in a code fence too.
 """

@@ -250,7 +250,9 @@ class _Chosen:
 
     @cached_property
     def _by_case(self) -> dict[str, list[str]]:
-        """Names of enabled skills by their lower-case form, with accents and without; those with a namespace by the bare name as well."""
+        """Names of enabled skills by their lower-case form, with accents and without; those with a namespace by the
+        bare name as well.
+        """
         enabled = self._catalog.enabled()
         pairs = [(name, skill.name) for skill in enabled for name in (skill.name.lower(), _unaccented(skill.name))]
         pairs += [

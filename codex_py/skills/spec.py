@@ -106,8 +106,8 @@ def _read_strictly(text: str) -> Any:
         yaml.FlowMappingStartToken,
         yaml.FlowSequenceStartToken,
     )
-    # strictyaml's parser is a copy of the pure Python one, but takes an empty key, and ends lines at these three in block
-    # scalars only, which text behind it then makes invalid.
+    # strictyaml's parser is a copy of the pure Python one, but takes an empty key, and ends lines at odd breaks in
+    # block scalars only, which text behind it then makes invalid.
     written = re.sub(r"(?m)^( *(?:- +)*)(?=:(?:\s|$))", r"\1~", text)
     text = re.sub(_ODD_BREAK, " ", written)
     try:
