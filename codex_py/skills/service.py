@@ -235,8 +235,8 @@ def assemble(
 def _leads_into(path: Path, roots: Sequence[Path]) -> bool:
     """Whether a path leads into a root: in the end, or where a link there says, which may be another link."""
     target = Path(real_path(path.parent), path.readlink() if path.is_symlink() else path.name)
-    places = (Path(real_path(path)), Path(real_path(target.parent), target.name))
-    return any(place.is_relative_to(root) for place in places for root in roots)
+    ends = (Path(real_path(path)), Path(real_path(target.parent), target.name))
+    return any(end.is_relative_to(root) for end in ends for root in roots)
 
 
 def _link_out_of_plugin(file: FoundFile, root: SkillRoot, tops: Sequence[Path]) -> str:
