@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from codex_py.mcp.schemas import ANY_OBJECT, why_unusable
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 from codex_py.protocol.status import PromptArgument
@@ -27,9 +28,9 @@ MAX_SCHEMA_BYTES: Final = 64 * 1024
 _MAX_ABOUT_BYTES: Final = 1024
 _MAX_NAME: Final = 256
 _MAX_NAMES: Final = 10
+_MAX_SHOWN_NAME: Final = 100
 # What can stand in a link.
 _CONNECTOR: Final = re.compile(r"[^\s()\x00-\x1f\x7f]{1,256}")
-_OPEN_SCHEMA: Final[Mapping[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
 class McpTool(NamedTuple):
@@ -94,15 +95,12 @@ def catalog_from_record(record: Mapping[str, Any]) -> Catalog:
     return Catalog(tuple(McpTool(**prompt) for prompt in record["tools"]), tuple(prompts), str(record["about"]))
 
 
-def read_catalog(tools: Iterable[Any], prompts: Iterable[Any], about: str, problems: Sequence[str] = ()) -> Catalog:
-    """A catalogue from the wire's lists; what has no usable name is left out.
-
-    `problems` are lines about tools that were left out before.
-    """
-    remarks = [*problems[:_MAX_NAMES]]
-    if len(problems) > _MAX_NAMES:
-        remarks.append(f"{len(problems) - _MAX_NAMES} more of its tools are left out")
+def read_catalog(tools: Iterable[Any], prompts: Iterable[Any], about: str) -> Catalog:
+    """A catalogue from the lists as a server has sent them; an entry that nobody can use is left out."""
+    remarks: list[str] = []
     found = {tool.name: tool for entry in tools if (tool := _tool(as_object(entry), remarks)) is not None}
+    if (more := len(remarks) - _MAX_NAMES) > 0:
+        remarks[_MAX_NAMES:] = [f"{more} more of its tools are left out or cut"]
     names = sorted(found)
     if len(names) > MAX_TOOLS:
         remarks.append(f"{len(names) - MAX_TOOLS} of its {len(names)} tools are left out: at most {MAX_TOOLS} are used")
@@ -135,13 +133,19 @@ def _names(names: Sequence[str]) -> str:
 
 def _tool(wire: Mapping[str, Any], remarks: list[str]) -> McpTool | None:
     name = wire.get("name")
-    if not isinstance(name, str) or not name or len(name) > _MAX_NAME:
+    if not isinstance(name, str) or not name:
+        remarks.append("its tool without a name is left out")
+        return None
+    shown = sanitize_line(name)[:_MAX_SHOWN_NAME]
+    problem = why_unusable(wire.get("inputSchema")) if len(name) <= _MAX_NAME else f"its name is over {_MAX_NAME} long"
+    if problem is not None:
+        remarks.append(f"its tool `{shown}` is left out: {problem}")
         return None
     hints = as_object(wire.get("annotations"))
     schema: dict[str, Any] = {"type": "object", "properties": {}, **as_object(wire.get("inputSchema"))}
-    if len(encode_json(schema)) > MAX_SCHEMA_BYTES:
-        remarks.append(f"the parameters of its tool `{sanitize_line(name)}` are not shown: over 64 KiB")
-        schema = dict(_OPEN_SCHEMA)
+    if not _fits(schema):
+        remarks.append(f"the parameters of its tool `{shown}` are not shown: over 64 KiB")
+        schema = dict(ANY_OBJECT)
     described = wire.get("description")
     return McpTool(
         name,
@@ -152,6 +156,13 @@ def _tool(wire: Mapping[str, Any], remarks: list[str]) -> McpTool | None:
         _hint(hints, "openWorldHint"),
         *_connector(as_object(wire.get("_meta"))),
     )
+
+
+def _fits(schema: dict[str, Any]) -> bool:
+    try:
+        return len(encode_json(schema)) <= MAX_SCHEMA_BYTES
+    except (RecursionError, ValueError):
+        return False
 
 
 def _connector(meta: Mapping[str, Any]) -> tuple[str | None, str]:

@@ -1,50 +1,46 @@
-"""The process of a server that speaks over its standard streams: in a group of its own, ended with all it started."""
+"""The process of a server that speaks over its standard streams: in a group of its own, ended with all it started.
+
+The SDK's own transport is not used: docs/decisions/014-mcp-through-the-sdk.md.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 from codex_py.protocol.command import PreparedCommand
 
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 _TAIL_BYTES: Final = 64 * 1024
-_CHUNK_BYTES: Final = 64 * 1024
 # How long it has to end by itself, and then after SIGTERM: a session that ends waits no longer for all its servers.
-_LEAVE_SECONDS: Final = 0.2
-_TERMINATE_SECONDS: Final = 0.1
 # Nothing ignores SIGKILL, but a process may be stuck in the kernel.
-_KILL_SECONDS: Final = 0.5
-# What is left to say of a server that has closed its output.
+_STEPS: Final = (None, 0.2), (signal.SIGTERM, 0.1), (signal.SIGKILL, 0.5)
+# How long a server that has closed its output is waited for, to report its exit status.
 _STATUS_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 0.01
 
 
 class Tail:
-    """The last 64 KiB of what a server says beside the protocol, as lines to show."""
+    """The last 64 KiB that a server writes beside the protocol, as lines to show."""
 
     def __init__(self) -> None:
-        self._chunks: deque[bytes] = deque()
-        self._size = 0
+        self._raw = bytearray()
 
     def append(self, chunk: bytes) -> None:
-        self._chunks.append(chunk[-_TAIL_BYTES:])
-        self._size += len(self._chunks[-1])
-        while self._size - len(self._chunks[0]) >= _TAIL_BYTES:
-            self._size -= len(self._chunks.popleft())
+        self._raw += chunk
+        del self._raw[:-_TAIL_BYTES]
 
     def lines(self, most: int) -> list[str]:
         """The last lines, as they were written."""
-        text = b"".join(self._chunks)[-_TAIL_BYTES:].decode(errors="replace")
-        return [line for line in text.splitlines() if line.strip()][-most:]
+        return [line for line in self._raw.decode(errors="replace").splitlines() if line.strip()][-most:]
 
 
 class ServerChild:
-    """A started server: write to `stdin`, read from `stdout`; `tail` fills by itself."""
+    """A started server: write to `stdin`, read lines from `stdout`; `tail` fills by itself."""
 
     def __init__(self, process: asyncio.subprocess.Process, cleanup: Callable[[], None]) -> None:
         assert process.stdin is not None
@@ -71,6 +67,7 @@ class ServerChild:
                 cwd=command.cwd,
                 pass_fds=command.fds,
                 start_new_session=True,
+                limit=MAX_ANSWER_BYTES,
             )
         except BaseException:
             command.cleanup()
@@ -88,20 +85,19 @@ class ServerChild:
         """Let it end by itself for 0.2 s, 0.1 s more after SIGTERM; then its whole group is killed."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop())
-        # Whoever waits may be cancelled; what has begun goes on.
+        # The caller may be cancelled; what has begun goes on.
         await asyncio.shield(self._stopping)
 
     async def _stop(self) -> None:
         with suppress(OSError, RuntimeError):
             self.stdin.close()
-        steps = (None, _LEAVE_SECONDS), (signal.SIGTERM, _TERMINATE_SECONDS), (signal.SIGKILL, _KILL_SECONDS)
-        for number, seconds in steps:
-            if number is not None and not self._signal(number):
-                break
+        for number, seconds in _STEPS:
+            if number is not None:
+                self._signal(number)
             if await self._is_gone(seconds):
-                # Its children may still be there: signal the group once more.
-                self._signal(signal.SIGKILL)
                 break
+        # Its children may still be there.
+        self.kill()
         self._listening.cancel()
         with suppress(asyncio.CancelledError):
             await self._listening
@@ -116,12 +112,9 @@ class ServerChild:
         """End it and its group now, without waiting."""
         self._signal(signal.SIGKILL)
 
-    def _signal(self, number: int) -> bool:
-        try:
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
 
     async def _is_gone(self, seconds: float) -> bool:
         """Whether the process ends in time. Not `wait()`: that waits for the pipes too, which its children may hold."""
@@ -133,7 +126,6 @@ class ServerChild:
         return True
 
     async def _listen(self) -> None:
-        stderr = self._process.stderr
-        assert stderr is not None
-        while chunk := await stderr.read(_CHUNK_BYTES):
+        assert self._process.stderr is not None
+        while chunk := await self._process.stderr.read(_TAIL_BYTES):
             self.tail.append(chunk)

@@ -24,7 +24,7 @@ from codex_py.mcp.child import ServerChild, Tail
 from codex_py.mcp.elicitation import ElicitationAnswer, answer_elicitation
 from codex_py.mcp.host import McpContext, McpFailed, McpHost, McpLoginNeeded, Progress, SignIn
 from codex_py.mcp.oauth import ServerLogin
-from codex_py.mcp.repair import RepairedStream
+from codex_py.mcp.repair import LenientStream, as_sent
 from codex_py.mcp.servers import McpServer
 from codex_py.mcp.transports import (
     TOO_LONG,
@@ -37,6 +37,7 @@ from codex_py.mcp.transports import (
     says_too_long,
     stdio_streams,
 )
+from codex_py.protocol.encoding import as_list
 
 _Report = Callable[[Progress], None]
 
@@ -68,8 +69,6 @@ class Link:
         self._asking: set[asyncio.Task[ElicitationAnswer]] = set()
         self._leaving: set[asyncio.Future[BaseModel]] = set()
         self._status: int | None = None
-        # A line for each tool in the latest list that nobody can call.
-        self.unusable: Final[list[str]] = []
 
     async def call_tool(self, name: str, arguments: dict[str, Any], report: _Report) -> dict[str, Any]:
         """The `CallToolResult` as it stands on the wire; `report` gets its progress."""
@@ -102,12 +101,11 @@ class Link:
         assert client is not None
         has = client.server_capabilities
         tools = prompts = list[Any]()
-        self.unusable.clear()
         if has.tools is not None:
             tools = await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools")
         if has.prompts is not None:
             prompts = await _pages(lambda cursor: client.list_prompts(cursor=cursor), "prompts")
-        return read_catalog(tools, prompts, client.instructions or "", self.unusable)
+        return read_catalog(tools, prompts, client.instructions or "")
 
     def lose(self, reason: str) -> None:
         """Note that nothing more will come."""
@@ -191,7 +189,7 @@ class Link:
                 for task in self._asking:
                     task.cancel()
         self.has_answered = True
-        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return as_sent(result)
 
     def _leave(self, sent: asyncio.Future[BaseModel]) -> None:
         if not sent.done():
@@ -252,20 +250,20 @@ class Link:
             limit.reschedule(when)
 
 
-async def _pages(page: Callable[[str | None], Awaitable[Any]], field: str) -> list[Any]:
+async def _pages(page: Callable[[str | None], Awaitable[BaseModel]], field: str) -> list[Any]:
     """All items of a list, page by page; a server that never ends it is cut off."""
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(_MAX_PAGES):
         try:
-            answer = await page(cursor)
+            answer = as_sent(await page(cursor))
         except MCPError as error:
             if error.code != types.METHOD_NOT_FOUND:
                 raise
             break
-        found += [entry.model_dump(by_alias=True, mode="json", exclude_none=True) for entry in getattr(answer, field)]
-        cursor = answer.next_cursor
-        if not cursor:
+        found += as_list(answer.get(field))
+        cursor = answer.get("nextCursor")
+        if not isinstance(cursor, str) or not cursor:
             break
     return found
 
@@ -287,7 +285,7 @@ async def connected(
     """
     _keep_quiet()
     link.signs_in = sign_in is not None
-    async with _client(link, _repaired(link, _streams(link, context, child, sign_in)), mode, context) as client:
+    async with _client(link, _lenient(_streams(link, context, child, sign_in)), mode, context) as client:
         link.attach(client)
         try:
             yield await link.catalog()
@@ -296,9 +294,9 @@ async def connected(
 
 
 @asynccontextmanager
-async def _repaired(link: Link, streams: Any) -> AsyncGenerator[tuple[Any, Any], None]:
+async def _lenient(streams: Any) -> AsyncGenerator[tuple[Any, Any], None]:
     async with streams as (read, write):
-        yield RepairedStream(read, link.unusable.append), write
+        yield LenientStream(read), write
 
 
 def _streams(link: Link, context: McpContext, child: ServerChild | None, sign_in: SignIn | None) -> Any:

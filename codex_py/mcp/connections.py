@@ -1,15 +1,11 @@
-"""The servers of a session: started in the background, kept by one task each, called from anywhere.
-
-The SDK is imported in a thread when the first one is started, and by nobody before.
-"""
+"""The servers of a session: started in the background, kept by one task each, called from anywhere."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from codex_py.errors import UserError
 from codex_py.mcp.catalog import Catalog, McpTool, describe_changes, load_catalog, save_catalog
@@ -19,7 +15,6 @@ from codex_py.mcp.host import (
     McpContext,
     McpFailed,
     McpHost,
-    McpLink,
     McpLoginNeeded,
     SignIn,
     auth_status,
@@ -40,6 +35,9 @@ from codex_py.text.address import is_plain_http
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
+if TYPE_CHECKING:
+    from codex_py.mcp.connection import Link
+
 _MAX_RESTARTS: Final = 3
 _TAIL_LINES: Final = 20
 _SHOWN_LINES: Final = 3
@@ -58,7 +56,7 @@ class ServerState:
         self.signs_in = False
         self.starts = 0
         self.owner: asyncio.Task[None] | None = None
-        self.up: asyncio.Future[McpLink] | None = None
+        self.up: asyncio.Future[Link] | None = None
         # What has come since the session began, until it is shown to the model.
         self.fresh: Catalog | None = None
         # What it offers now, which may differ from what the model was shown.
@@ -91,7 +89,7 @@ class McpConnections:
         self._context = context
         self._host = host
         self._states = {server.name: ServerState(server, load_catalog(context.home, server)) for server in servers}
-        self._sdk: asyncio.Future[ModuleType] | None = None
+        self._importing = asyncio.Lock()
         self._closed = False
 
     @property
@@ -115,7 +113,7 @@ class McpConnections:
             if state.owner is None:
                 self._begin(state)
 
-    async def link(self, name: str, *, sign_in: SignIn | None = None) -> McpLink:
+    async def link(self, name: str, *, sign_in: SignIn | None = None) -> Link:
         """The connection of a server, waited for. A lost one is opened again. Raises `McpFailed`."""
         state = self._states.get(name)
         if state is None or self._closed:
@@ -169,7 +167,7 @@ class McpConnections:
             is_open = auth_status(state.server, self._context.tokens) == "o_auth"
         return sign_in is not None or (is_open and state.starts <= _MAX_RESTARTS)
 
-    def _begin(self, state: ServerState, sign_in: SignIn | None = None) -> asyncio.Future[McpLink]:
+    def _begin(self, state: ServerState, sign_in: SignIn | None = None) -> asyncio.Future[Link]:
         state.starts += 1
         state.failure = None
         state.up = up = asyncio.get_running_loop().create_future()
@@ -178,7 +176,7 @@ class McpConnections:
         state.owner = asyncio.create_task(self._own(state, up, sign_in))
         return up
 
-    async def _own(self, state: ServerState, up: asyncio.Future[McpLink], sign_in: SignIn | None) -> None:
+    async def _own(self, state: ServerState, up: asyncio.Future[Link], sign_in: SignIn | None) -> None:
         """Everything the SDK does for one server happens within this task."""
         failure: McpFailed | None = McpFailed("its start was stopped")
         try:
@@ -192,7 +190,7 @@ class McpConnections:
         if failure is not None and state.failure is not None and not (state.signs_in and _wants_login(state)):
             self._host.warn(f"{state.failure}{_quoted(state.stderr)}")
 
-    async def _serve(self, state: ServerState, up: asyncio.Future[McpLink], sign_in: SignIn | None) -> McpFailed | None:
+    async def _serve(self, state: ServerState, up: asyncio.Future[Link], sign_in: SignIn | None) -> McpFailed | None:
         """Keep a connection until it is lost; gives back why there was none."""
         server = state.server
         if missing := find_missing_env(server, self._context.env):
@@ -202,9 +200,11 @@ class McpConnections:
         for mode in ("legacy", "auto"):
             child = await self._child(server)
             sdk: Any = None
-            link: McpLink | None = None
+            link: Link | None = None
             try:
-                sdk = await self._load_sdk()
+                # The first server takes half a second of work here, beside the first request.
+                async with self._importing:
+                    sdk = await asyncio.to_thread(_import_connection)
                 link = made = sdk.Link(server, self._host, child.tail if child else None)
                 async with asyncio.timeout(None if sign_in else server.start_seconds) as limit:
                     async with sdk.connected(made, self._context, mode=mode, child=child, sign_in=sign_in) as catalog:
@@ -233,7 +233,7 @@ class McpConnections:
         has_login = sign_in is not None or auth_status(server, self._context.tokens) == "o_auth"
         return "its login" if has_login and is_plain_http(server.url) else None
 
-    async def _keep(self, state: ServerState, up: asyncio.Future[McpLink], link: McpLink, catalog: Catalog) -> None:
+    async def _keep(self, state: ServerState, up: asyncio.Future[Link], link: Link, catalog: Catalog) -> None:
         changed = asyncio.Event()
         link.on_list_changed = changed.set
         self._store_catalog(state, catalog)
@@ -335,30 +335,18 @@ class McpConnections:
         more = "`--outside` allows" if server.sandbox == "network" else "`--network` or `--outside` allow"
         return f" (it runs in the sandbox; `codex-py mcp trust {sanitize_line(server.name)}` with {more} more)"
 
-    async def _load_sdk(self) -> Any:
-        if self._sdk is None:
-            self._sdk = asyncio.get_running_loop().create_future()
-            # No thread of the loop's pool: the program does not wait for this one when it ends.
-            threading.Thread(target=_import_sdk, args=(asyncio.get_running_loop(), self._sdk), daemon=True).start()
-        return await asyncio.shield(self._sdk)
-
 
 def _wants_login(state: ServerState) -> bool:
     return isinstance(state.failure, McpLoginNeeded)
 
 
-def _import_sdk(loop: asyncio.AbstractEventLoop, loaded: asyncio.Future[ModuleType]) -> None:
-    from codex_py.mcp import connection  # a second of work that most sessions never need
+def _import_connection() -> ModuleType:
+    from codex_py.mcp import connection  # only once a server is started
 
-    def resolve() -> None:
-        if not loaded.done():
-            loaded.set_result(connection)
-
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(resolve)
+    return connection
 
 
-def _failure(link: McpLink | None, error: Exception, restriction: str) -> McpFailed:
+def _failure(link: Link | None, error: Exception, restriction: str) -> McpFailed:
     failure = McpFailed(type(error).__name__) if link is None else link.why(error)
     return McpFailed(f"{failure}{restriction}") if restriction else failure
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from codex_py.errors import CodexError
-from codex_py.mcp.catalog import Catalog
 from codex_py.mcp.servers import McpServer
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.encoding import as_object
@@ -56,47 +54,6 @@ class TokenFile(Protocol):
 
     def load(self) -> Mapping[str, Any]: ...
     def save(self, login: Mapping[str, Any]) -> None: ...
-
-
-class McpLink(Protocol):
-    """A connection that is up, through the SDK. Its calls raise `McpFailed` for everything a server can get wrong."""
-
-    on_list_changed: Callable[[], None]
-
-    @property
-    def server(self) -> McpServer: ...
-
-    @property
-    def lost(self) -> asyncio.Future[str]:
-        """Done when nothing more will come, with the reason."""
-        ...
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether any call was answered."""
-        ...
-
-    async def call_tool(
-        self, name: str, arguments: dict[str, Any], report: Callable[[Progress], None]
-    ) -> dict[str, Any]:
-        """The `CallToolResult` as it stands on the wire; `report` gets its progress."""
-        ...
-
-    async def list_resources(self, cursor: str | None, *, templates: bool = False) -> dict[str, Any]:
-        """One page of the resources, or of their templates; an empty one of a server that has none."""
-        ...
-
-    async def read_resource(self, uri: str) -> dict[str, Any]: ...
-
-    async def get_prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]: ...
-
-    async def catalog(self) -> Catalog:
-        """All the server offers now."""
-        ...
-
-    def why(self, error: BaseException) -> McpFailed:
-        """An error of the SDK in one line for people and models."""
-        ...
 
 
 class McpHost(Protocol):

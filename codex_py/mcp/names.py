@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from codex_py.errors import UserError
-from codex_py.mcp.connections import ServerState
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.protocol.status import PromptCommand
 
 MAX_LETTERS: Final = 64
 _PREFIX: Final = "mcp__"
 _HASH_LETTERS: Final = 8
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
+# Anthropic refuses a request with any other name of a parameter: `^[a-zA-Z0-9_.-]{1,64}$`.
+_ODD_IN_PARAMETERS: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 _T = TypeVar("_T", bound=Hashable)
 
@@ -33,17 +31,17 @@ class ToolNames:
     """The names of the tools of some servers; both forms lead back to the tool, whichever the model was shown."""
 
     def __init__(self, offered: Mapping[str, Iterable[str]]) -> None:
-        self.namespaces: Final = _unlike(sorted(offered), _namespace)
+        self.namespaces: Final = distinct_names(sorted(offered), _namespace)
         self._inside: dict[str, dict[str, str]] = {}
         self._flat: dict[McpToolRef, str] = {}
         self._found: dict[tuple[str | None, str], McpToolRef] = {}
         for server, namespace in self.namespaces.items():
-            names = _unlike(sorted(offered[server]), _plain)
+            names = distinct_names(sorted(offered[server]), _plain)
             self._inside[server] = names
             for tool, name in names.items():
                 self._found[namespace, name] = McpToolRef(server, tool)
         flat = [McpToolRef(server, tool) for server in self._inside for tool in self._inside[server]]
-        for ref, name in _unlike(
+        for ref, name in distinct_names(
             flat, lambda tool_ref: f"{self.namespaces[tool_ref.server]}__{_plain(tool_ref.tool)}"
         ).items():
             self._flat[ref] = name
@@ -71,52 +69,32 @@ class ToolNames:
         return None
 
 
-def prompt_commands(states: Iterable[ServerState]) -> tuple[PromptCommand, ...]:
-    """The commands for the prompts these servers offer, sorted by name."""
-    offered = {state.server.name: known.prompts for state in states if (known := state.known)}
-    names = ToolNames({server: [prompt.name for prompt in prompts] for server, prompts in offered.items()})
-    commands = [
-        PromptCommand(names.flat(server, prompt.name), prompt.description, prompt.arguments, server, prompt.name)
-        for server, prompts in offered.items()
-        for prompt in prompts
-    ]
-    return tuple(sorted(commands, key=lambda command: command.name))
+def parameter_names(schema: dict[str, Any]) -> dict[str, str]:
+    """The names under which the model is shown those parameters of a schema whose own names an API would refuse."""
+    found: set[str] = set()
+    waiting: list[object] = [schema]
+    while waiting:
+        value = waiting.pop()
+        fields = as_object(value)
+        found |= as_object(fields.get("properties")).keys()
+        waiting += [*fields.values(), *as_list(value)]
+    shown = distinct_names(sorted(found), lambda name: _ODD_IN_PARAMETERS.sub("_", name) or "_")
+    return {name: other for name, other in shown.items() if name != other}
 
 
-def read_arguments(command: PromptCommand, typed: str) -> dict[str, str]:
-    """The arguments in what was typed; the last one takes all words that are left. Raises `UserError`."""
-    try:
-        words = shlex.split(typed)
-    except ValueError as error:
-        raise UserError(f"cannot read `{typed}`: {error}") from error
-    names = [argument.name for argument in command.arguments]
-    values: dict[str, str] = {}
-    plain: list[str] = []
-    for word in words:
-        name, equals, value = word.partition("=")
-        if equals and name in names:
-            values[name] = value
-        else:
-            plain.append(word)
-    free = [name for name in names if name not in values]
-    if plain and not free:
-        raise UserError(f"`/{command.name}` takes {len(names)} arguments, and `{plain[0]}` is one more")
-    for index, name in enumerate(free[: len(plain)]):
-        is_last = index == len(free) - 1
-        values[name] = " ".join(plain[index:]) if is_last else plain[index]
-    missing = [argument.name for argument in command.arguments if argument.required and argument.name not in values]
-    if missing:
-        raise UserError(f"`/{command.name}` needs `{missing[0]}`", hint=f"give {' '.join(names)}")
-    return values
+def with_own_names(arguments: Any, names: Mapping[str, str]) -> Any:
+    """The arguments of a call with the server's names; `names` are the `parameter_names`."""
+    own = {shown: name for name, shown in names.items()}
+
+    def renamed(value: Any) -> Any:
+        if fields := as_object(value):
+            return {own.get(name, name): renamed(inner) for name, inner in fields.items()}
+        return [renamed(inner) for inner in parts] if (parts := as_list(value)) else value
+
+    return renamed(arguments) if own else arguments
 
 
-def prompt_text(answer: Mapping[str, Any]) -> str:
-    """The messages of a `GetPromptResult` as one text."""
-    messages = [as_object(message) for message in as_list(answer.get("messages"))]
-    return "\n\n".join(text for message in messages if (text := _text_of(message)))
-
-
-def _unlike(items: Iterable[_T], name_of: Callable[[_T], str]) -> dict[_T, str]:
+def distinct_names(items: Iterable[_T], name_of: Callable[[_T], str]) -> dict[_T, str]:
     """A name for each, at most 64 letters; one too long or shared with another ends in a hash of what it names."""
     full_names = {item: name_of(item) for item in items}
     counts = Counter(full_names.values())
@@ -140,9 +118,3 @@ def _namespace(server: str) -> str:
 
 def _plain(name: str) -> str:
     return _ODD.sub("_", name)
-
-
-def _text_of(message: Mapping[str, Any]) -> str:
-    content = as_object(message.get("content"))
-    text = content.get("text") or as_object(content.get("resource")).get("text")
-    return text if isinstance(text, str) else ""

@@ -1,118 +1,108 @@
-"""Messages of servers, repaired before the SDK checks them as a whole: one odd tool would lose all. Imports the SDK."""
+"""Messages of servers that the SDK would refuse as a whole for one odd part. Imports the SDK."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from contextlib import suppress
-from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import mcp_types as types
 from mcp.shared.message import SessionMessage
-from mcp_types.methods import validate_server_result
+from pydantic import BaseModel
 
-from codex_py.mcp.schemas import parameters_for_model
 from codex_py.protocol.encoding import as_list, as_object
-from codex_py.text.sanitize import sanitize_line
 
-_STRICTEST_VERSION: Final = "2025-11-25"
-_HINTS: Final = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-_MAX_SHOWN_NAME: Final = 100
+# The lists in the results of servers. We read their entries one by one.
+_LISTS: Final = ("prompts", "resources", "resourceTemplates", "contents", "messages")
+# The SDK wants these of a result beside its list.
+_CACHE_FIELDS: Final = ("resultType", "ttlMs", "cacheScope")
+# Results that the SDK reads itself: those of a handshake, and questions to the user.
+_READ_BY_SDK: Final = ("capabilities", "inputRequests")
+_AS_SENT: Final = "codex-py/as-sent"
+# Deeper values cannot be copied by the SDK.
+_MAX_DEPTH: Final = 20
 # Escapes in the order they are read: a backslash that is escaped itself is the beginning of none.
 _SURROGATES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
 
 
-class RepairedStream:
-    """The messages of a stream, with lists of tools repaired; `on_unusable` gets a line for each tool left out."""
+class _AsSent(str):
+    """Carries a result through the SDK, which checks and copies the text alone."""
 
-    def __init__(self, inner: Any, on_unusable: Callable[[str], None]) -> None:
+    result: dict[str, Any]
+
+
+class LenientStream:
+    """The messages of a stream; results pass the SDK's checks, whatever stands in their lists (`as_sent`)."""
+
+    def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self._on_unusable = on_unusable
 
-    @property
-    def last_context(self) -> Any:
-        """The context of the inner stream, which the SDK asks for."""
-        return getattr(self._inner, "last_context", None)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
-    async def receive(self) -> SessionMessage | Exception:
-        return self._repaired(await self._inner.receive())
+    async def __aenter__(self) -> LenientStream:
+        return self
 
-    async def aclose(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._inner.aclose()
 
-    def __aiter__(self) -> RepairedStream:
+    def __aiter__(self) -> LenientStream:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        return self._repaired(await self._inner.__anext__())
-
-    async def __aenter__(self) -> RepairedStream:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)
-
-    def _repaired(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        item = await anext(self._inner)
         if not isinstance(item, Exception) and isinstance(item.message, types.JSONRPCResponse):
-            result = item.message.result
-            if isinstance(result.get("tools"), list):
-                judged = [_judge(entry) for entry in as_list(result["tools"])]
-                result["tools"] = [tool.entry for tool in judged if tool.entry is not None]
-                for tool in judged:
-                    if tool.entry is None:
-                        self._on_unusable(f"its tool {tool.problem}")
+            item.message.result = _checked(item.message.result)
         return item
 
 
-class _JudgedTool(NamedTuple):
-    entry: dict[str, Any] | None
-    """The tool as the SDK takes it, None for one that nobody can call."""
-    problem: str = ""
-    """Its name and why it is left out."""
+def as_sent(result: BaseModel) -> dict[str, Any]:
+    """A result as the server has sent it."""
+    sent = as_object(getattr(result, "meta", None)).get(_AS_SENT)
+    if isinstance(sent, _AsSent):
+        return sent.result
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def _judge(entry: object) -> _JudgedTool:
-    tool = dict(as_object(entry))
-    name = tool.get("name")
-    if not isinstance(name, str) or not name:
-        return _JudgedTool(None, "without a name is left out")
+def _checked(result: dict[str, Any]) -> dict[str, Any]:
+    if any(key in result for key in _READ_BY_SDK):
+        return result
+    sent = _AsSent()
+    sent.result = result
+    # Whether this answers a call, which needs `content`, is known to the SDK only. It ignores the field elsewhere.
+    checked: dict[str, Any] = {"content": [], "_meta": {_AS_SENT: sent}}
+    checked |= {key: result[key] for key in _CACHE_FIELDS if key in result}
+    checked |= {key: [] for key in _LISTS if isinstance(result.get(key), list)}
+    if isinstance(result.get("tools"), list):
+        # Of tools the SDK needs the names, and the parameters that are sent as headers.
+        checked["tools"] = [tool for entry in as_list(result["tools"]) if (tool := _tool(as_object(entry)))]
+    return checked
+
+
+def _tool(entry: dict[str, Any]) -> dict[str, Any] | None:
+    if not isinstance(name := entry.get("name"), str):
+        return None
+    properties = as_object(as_object(entry.get("inputSchema")).get("properties"))
+    known = {key: _shallow(value, _MAX_DEPTH) for key, value in properties.items() if isinstance(value, dict)}
+    return {"name": name, "inputSchema": {"type": "object", "properties": known}}
+
+
+def _shallow(value: Any, depth: int) -> Any:
+    if depth == 0:
+        return None
+    if fields := as_object(value):
+        return {key: _shallow(part, depth - 1) for key, part in fields.items()}
+    return [_shallow(part, depth - 1) for part in parts] if (parts := as_list(value)) else value
+
+
+def read_message(line: bytes) -> types.JSONRPCMessage | None:
+    """A message of a server; one with lone surrogates, bad UTF-8 or much depth too. None for any other line."""
     try:
-        parameters = parameters_for_model(tool.get("inputSchema"))
-    except ValueError as error:
-        return _JudgedTool(None, f"`{sanitize_line(name)[:_MAX_SHOWN_NAME]}` is left out: {error}")
-    # With a schema for answers the SDK refuses an answer that does not fit, which the model can read nevertheless.
-    tool.pop("outputSchema", None)
-    if _is_accepted(tool):
-        return _JudgedTool(tool)
-    hints = {hint: value for hint, value in as_object(tool.get("annotations")).items() if hint in _HINTS}
-    texts = {key: tool[key] for key in ("title", "description") if isinstance(tool.get(key), str)}
-    repaired: dict[str, Any] = {
-        "name": name,
-        **texts,
-        "inputSchema": parameters,
-        "annotations": {hint: value for hint, value in hints.items() if isinstance(value, bool)},
-        "_meta": as_object(tool.get("_meta")),
-    }
-    return _JudgedTool(repaired)
-
-
-def _is_accepted(tool: dict[str, Any]) -> bool:
-    with suppress(ValueError, RecursionError):
-        validate_server_result("tools/list", _STRICTEST_VERSION, {"tools": [tool]})
-        types.Tool.model_validate(tool, by_name=False).model_dump_json()
-        return True
-    return False
-
-
-def parse_odd_message(line: bytes) -> types.JSONRPCMessage | None:
-    """A message that the SDK does not read, for lone surrogates, bad UTF-8 or depth; None when it is no message."""
+        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        pass
     try:
         text = without_lone_surrogates(line).decode(errors="replace")
         return types.jsonrpc_message_adapter.validate_python(json.loads(text), by_name=False)

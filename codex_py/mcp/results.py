@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.errors import ToolError
 from codex_py.mcp.connections import McpConnections
-from codex_py.mcp.host import McpFailed, McpLink
+from codex_py.mcp.host import McpFailed
 from codex_py.protocol.encoding import as_list, as_object, decode_json, encode_json
 from codex_py.text.tokens import BYTES_PER_TOKEN, truncate_middle
 from codex_py.tools.spec import ToolContext, ToolOutput
@@ -24,6 +24,7 @@ from codex_py.tools.view_image import picture_url
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _CHUNK_FRAME_BYTES: Final = 12
 _MAX_CONTENTS: Final = 256
+_BESIDE_CONTENT: Final = ("_meta", "isError", "resultType")
 
 
 class ReadResult(NamedTuple):
@@ -37,11 +38,10 @@ async def read_result(result: Mapping[str, Any], *, seconds: float, output_token
     """A `CallToolResult` in the published form: a line with the time it took, then its content in order.
 
     Structured content is shown unless a text says the same. Without `pictures` a line of text stands for each picture.
+    Servers may write odd results: what is no block of a known type is shown as it is.
     """
-    contents = [as_object(content) for content in as_list(result.get("content"))]
-    blocks: list[str | dict[str, Any]] = [
-        await _block(content, pictures=pictures) for content in contents[:_MAX_CONTENTS]
-    ]
+    contents = _contents(result)
+    blocks = [await _block(content, pictures=pictures) for content in contents[:_MAX_CONTENTS]]
     if len(contents) > _MAX_CONTENTS:
         blocks.append(f"[omitted {len(contents) - _MAX_CONTENTS} items ...]")
     structured = result.get("structuredContent")
@@ -50,6 +50,14 @@ async def read_result(result: Mapping[str, Any], *, seconds: float, output_token
     texts = "\n".join(content for content in blocks if isinstance(content, str))
     head = {"type": "input_text", "text": f"Wall time: {seconds:.4f} seconds\nOutput:"}
     return ReadResult((head, *_within(blocks, output_tokens)), truncate_middle(texts, output_tokens))
+
+
+def _contents(result: Mapping[str, Any]) -> Sequence[object]:
+    if "content" in result:
+        return as_list(result["content"]) or [content for content in [result["content"]] if content]
+    if result.get("structuredContent") is not None:
+        return ()
+    return [rest] if (rest := {key: value for key, value in result.items() if key not in _BESIDE_CONTENT}) else ()
 
 
 def _within(blocks: Sequence[str | dict[str, Any]], tokens: int) -> list[dict[str, Any]]:
@@ -71,7 +79,10 @@ def _within(blocks: Sequence[str | dict[str, Any]], tokens: int) -> list[dict[st
     return fitted
 
 
-async def _block(content: Mapping[str, Any], *, pictures: bool) -> str | dict[str, Any]:
+async def _block(value: object, *, pictures: bool) -> str | dict[str, Any]:
+    if isinstance(value, str):
+        return value
+    content = as_object(value)
     match content.get("type"):
         case "text":
             return str(content.get("text", ""))
@@ -85,7 +96,7 @@ async def _block(content: Mapping[str, Any], *, pictures: bool) -> str | dict[st
             about = content.get("description")
             return f"[resource {content.get('uri', '')}: {content.get('name', '')}{f', {about}' if about else ''}]"
         case _:
-            return encode_json(dict(content)).decode(errors="replace")
+            return encode_json(value).decode(errors="replace")
 
 
 async def _resource(resource: Mapping[str, Any], *, pictures: bool) -> str | dict[str, Any]:
@@ -170,8 +181,8 @@ class ResourcePages(NamedTuple):
             return {"error": str(error)}
 
     async def _page(self, name: str, cursor: str | None) -> dict[str, Any]:
-        link = await _link(self.connections, name)
         try:
+            link = await self.connections.link(name)
             page = await link.list_resources(cursor, templates=self.field != "resources")
         except McpFailed as error:
             raise ToolError(f"the MCP server `{name}` lists none: {error}") from error
@@ -181,9 +192,9 @@ class ResourcePages(NamedTuple):
 
 async def read_resource(connections: McpConnections, server: str, uri: str, context: ToolContext) -> ToolOutput:
     """The contents of a resource, in the form of a tool's answer. Raises `ToolError`."""
-    link = await _link(connections, server)
     began = time.monotonic()
     try:
+        link = await connections.link(server)
         answer = await link.read_resource(uri)
     except McpFailed as error:
         raise ToolError(f"cannot read `{uri}` of `{server}`: {error}") from error
@@ -191,13 +202,6 @@ async def read_resource(connections: McpConnections, server: str, uri: str, cont
     seconds, tokens = time.monotonic() - began, context.output_tokens
     read = await read_result({"content": contents}, seconds=seconds, output_tokens=tokens, pictures=True)
     return ToolOutput(read.text, parts=read.parts)
-
-
-async def _link(connections: McpConnections, name: str) -> McpLink:
-    try:
-        return await connections.link(name)
-    except McpFailed as error:
-        raise ToolError(str(error)) from error
 
 
 def _shown(answer: dict[str, Any], context: ToolContext) -> ToolOutput:

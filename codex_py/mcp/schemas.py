@@ -1,7 +1,8 @@
 """The parameters of a server's tool as every model API takes them.
 
 OpenAI and Anthropic refuse a whole request for one odd schema. So only keywords of JSON Schema 2020-12 with values of
-the right type stay, local references are replaced by what they name, and the root is an object without alternatives.
+the right type stay, local references are replaced by what they name, the root is an object without alternatives, and
+names of parameters are letters of ASCII, digits, `_`, `.` and `-`, at most 64.
 The server checks the arguments itself: a rule that is dropped here is only a hint less for the model.
 """
 
@@ -11,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
+from codex_py.mcp.names import parameter_names
 from codex_py.protocol.encoding import as_list, as_object, encode_json
 
 _MAX_DEPTH: Final = 32
@@ -28,35 +30,32 @@ _TYPES: Final = {
     **dict.fromkeys(("none", "nil"), "null"),
 }
 _ALTERNATIVES: Final = ("anyOf", "oneOf", "allOf")
+ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
-def parameters_for_model(schema: object) -> dict[str, Any]:
-    """The schema of a tool's arguments, repaired. Raises `ValueError`, with the reason, if no call could fit it.
+def why_unusable(schema: object) -> str | None:
+    """Why no call could fit a schema of arguments; None if one could."""
+    root = as_object(schema)
+    if not root and schema not in ({}, None, True):
+        return "its parameters are not a JSON object"
+    kinds = _types(root.get("type"))
+    if not kinds or kinds[0] == "null" or "object" in kinds or as_object(root.get("properties")):
+        return None
+    return f"its parameters are of type `{kinds[0]}`, and not an object"
+
+
+def parameters_for_model(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a tool's arguments, repaired.
 
     A schema that is too large, also after its references are replaced, becomes one that takes any object.
     """
-    if schema is None or schema is True:
-        schema = {}
-    if not isinstance(schema, dict):
-        raise ValueError("its parameters are not a JSON object")
-    root = cast("dict[str, Any]", schema)
-    if (kind := _root_type(root)) not in ("object", "null", None):
-        raise ValueError(f"its parameters are of type `{kind}`, and not an object")
     try:
-        repaired = _Repair(root).root()
+        repaired = _Repair(schema).root()
         if len(encode_json(repaired)) <= _MAX_BYTES:
             return repaired
     except (RecursionError, OverflowError, ValueError):
         pass
-    return {"type": "object", "properties": {}, "additionalProperties": True}
-
-
-def _root_type(root: Mapping[str, Any]) -> str | None:
-    """The type the root can have, None for any; an object where it has properties or may be one."""
-    kinds = _types(root.get("type"))
-    if not kinds or "object" in kinds or as_object(root.get("properties")):
-        return "object" if kinds else None
-    return kinds[0]
+    return dict(ANY_OBJECT)
 
 
 def _types(value: object) -> list[str]:
@@ -71,6 +70,7 @@ class _Repair:
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
+        self._names = parameter_names(root)
         self._schemas = 0
 
     def root(self) -> dict[str, Any]:
@@ -123,7 +123,9 @@ class _Repair:
     ) -> None:
         entries = {name: part for name, part in as_object(schema.get("properties")).items() if part is not False}
         if entries:
-            result["properties"] = {name: self._schema(part, opened, depth + 1) for name, part in entries.items()}
+            result["properties"] = {
+                self._names.get(name, name): self._schema(part, opened, depth + 1) for name, part in entries.items()
+            }
             result.setdefault("type", "object")
         elif isinstance(schema.get("properties"), dict):
             result["properties"] = {}
@@ -136,7 +138,7 @@ class _Repair:
         marked = [name for name, part in entries.items() if as_object(part).get("required") is True]
         names = [name for name in as_list(schema.get("required")) if isinstance(name, str)]
         if required := list(dict.fromkeys([*names, *marked])):
-            result["required"] = required
+            result["required"] = [self._names.get(name, name) for name in required]
 
     def _add_array(
         self, schema: Mapping[str, Any], result: dict[str, Any], opened: tuple[str, ...], depth: int

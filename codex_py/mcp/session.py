@@ -16,7 +16,7 @@ from codex_py.mcp.connectors import ConnectorRules, has_link, named_connectors, 
 from codex_py.mcp.consent import InstallRules, ServerConsent
 from codex_py.mcp.host import CommandLimits, McpContext, McpFailed, McpLoginNeeded, TokenFile, login_secrets
 from codex_py.mcp.login import browser_sign_in
-from codex_py.mcp.names import prompt_commands, prompt_text, read_arguments
+from codex_py.mcp.prompts import prompt_commands, prompt_text, read_arguments
 from codex_py.mcp.servers import McpServer
 from codex_py.mcp.tools import McpTools
 from codex_py.process.sweep import MARKER, Watchdog, kill_marked, set_watch
@@ -28,8 +28,6 @@ from codex_py.protocol.value import Value
 from codex_py.skills.model import McpNeed, SkillCatalog
 from codex_py.text.sanitize import sanitize_line
 
-# Starting costs work, and the first request goes out before it.
-_START_AFTER: Final = 0.25
 # How long the first request waits for servers whose tools nobody knows yet.
 _MEET_SECONDS: Final = 10.0
 
@@ -70,7 +68,6 @@ class SessionServers:
             rules=settings.connectors,
         )
         self._consent = ServerConsent(settings.install, self._add)
-        self._starting: asyncio.Task[None] | None = None
         # The names of servers that were waited for.
         self._awaited: set[str] = set()
         # Whether the connectors that an earlier run of the session named have been looked up.
@@ -79,7 +76,7 @@ class SessionServers:
         self._add_all_secrets()
         if self._unmet():
             # Its tools are waited for with the first message: it starts while that is typed.
-            self._starting = asyncio.create_task(self._start(0.0))
+            self.begin()
 
     @property
     def tools(self) -> McpTools | None:
@@ -111,16 +108,17 @@ class SessionServers:
         return frozenset(connector.slug for connector in self._tools.connectors().values())
 
     def begin(self) -> None:
-        """Start the servers in a moment; returns at once."""
-        if self._starting is None:
-            self._starting = asyncio.create_task(self._start(_START_AFTER))
+        """Start the servers; returns at once."""
+        if self._watch is None and any(state.server.url is None for state in self._connections.states):
+            self._watch = set_watch(self._mark)
+        self._connections.start()
 
     async def require(self) -> None:
         """Wait for the servers a session does not begin without. Raises `UserError` for one that does not start."""
         required = [state for state in self._connections.states if state.server.required]
         if not required:
             return
-        await self._start(0.0)
+        self.begin()
         await self._connections.settle(required)
         for state in required:
             if state.failure is not None:
@@ -135,7 +133,7 @@ class SessionServers:
         if not unmet:
             return False
         self._awaited.update(state.server.name for state in unmet)
-        await self._start(0.0)
+        self.begin()
         waiting = await self._connections.settle(unmet, seconds=0)
         if waiting:
             self._access.warn(f"waiting for {_named(waiting)}, not used before: {_MEET_SECONDS:g} s at most")
@@ -175,8 +173,6 @@ class SessionServers:
 
     async def close(self) -> None:
         """End every connection, and whatever the servers have left running."""
-        if self._starting is not None:
-            self._starting.cancel()
         await self._connections.close()
         if self._watch is not None:
             await asyncio.to_thread(kill_marked, self._mark)
@@ -200,19 +196,13 @@ class SessionServers:
     def _unmet(self) -> list[ServerState]:
         return [state for state in self._connections.states if state.catalog is None and state.failure is None]
 
-    async def _start(self, delay: float) -> None:
-        await asyncio.sleep(delay)
-        if self._watch is None and any(state.server.url is None for state in self._connections.states):
-            self._watch = set_watch(self._mark)
-        self._connections.start()
-
     async def _add(self, servers: Sequence[McpServer]) -> list[McpFailed]:
         """Start more servers and wait for them, signing in where one wants that; their tools can be shown then."""
         added = [self._connections.add(server) for server in servers]
         for state in added:
             state.signs_in = self._settings.can_ask
             self._add_secrets(state.server)
-        await self._start(0.0)
+        self.begin()
         await self._connections.settle(added)
         failures: list[McpFailed] = []
         for state in added:

@@ -12,8 +12,8 @@ from codex_py.mcp.approval import McpCall, permit_call
 from codex_py.mcp.catalog import McpTool
 from codex_py.mcp.connections import McpConnections, ServerState
 from codex_py.mcp.connectors import Connector, ConnectorRules, connector_of, connectors_of
-from codex_py.mcp.host import McpFailed, McpLink, Progress
-from codex_py.mcp.names import McpToolRef, ToolNames
+from codex_py.mcp.host import McpFailed, Progress
+from codex_py.mcp.names import McpToolRef, ToolNames, parameter_names, with_own_names
 from codex_py.mcp.results import ResourcePages, read_resource, read_result
 from codex_py.mcp.schemas import parameters_for_model
 from codex_py.mcp.servers import McpServer
@@ -182,19 +182,21 @@ class _ServerTool(Tool):
         tools, ref = self._tools, self._ref
         arguments = fields_of(call)
         state = tools.connections.state(ref.server)
+        if state is not None and (tool := state.tool(ref.tool)) is not None:
+            arguments = with_own_names(arguments, parameter_names(tool.schema))
         if state is None or not state.server.offers(ref.tool):
             raise ToolError(f"`{ref.tool}` of the MCP server `{ref.server}` is not available in this session")
         report = _CallReport(ref, arguments, context)
         context.emit(McpCallStarted(context.call_id, ref.server, ref.tool, arguments))
         try:
             # First, because only a running server says what its tool does.
-            link = await tools.connections.link(ref.server)
+            await tools.connections.link(ref.server)
             await self._permit(state, arguments, context)
         except McpFailed as error:
             raise report.failed(str(error)) from error
         except ToolError as error:
             raise CallFailed(str(error), report.end("declined", error=str(error))) from error
-        return await self._answer(link, arguments, report, context)
+        return await self._answer(arguments, report, context)
 
     async def _permit(self, state: ServerState, arguments: dict[str, Any], context: ToolContext) -> None:
         tools, ref = self._tools, self._ref
@@ -206,11 +208,10 @@ class _ServerTool(Tool):
         call = McpCall(tools.judged_server(state.server, tool), ref.tool, tool, arguments)
         await permit_call(call, context, tools.keep)
 
-    async def _answer(
-        self, link: McpLink, arguments: dict[str, Any], report: _CallReport, context: ToolContext
-    ) -> ToolOutput:
+    async def _answer(self, arguments: dict[str, Any], report: _CallReport, context: ToolContext) -> ToolOutput:
         report.begin()
         try:
+            link = await self._tools.connections.link(self._ref.server)
             result = await link.call_tool(self._ref.tool, arguments, report.progress)
         except McpFailed as error:
             reason = f"the MCP server `{self._ref.server}` did not answer `{self._ref.tool}`: {error}"

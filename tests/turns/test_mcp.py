@@ -135,7 +135,7 @@ async def test_resources_are_listed_and_read(place: Place) -> None:
     assert '"uri":"demo://resource/static/document/features.md"' in request.output_of("c1")
     assert '"resourceTemplates":[{"server":"everything"' in request.output_of("c2")
     assert len(texts(output_parts(request.body, "c3"))[0]) > 200
-    assert request.output_of("c4") == "there is no MCP server `nope`"
+    assert request.output_of("c4") == "cannot read `x://y` of `nope`: there is no MCP server `nope`"
     assert texts(output_parts(request.body, "c5"))[0].startswith("Resource 1: This is a base64 blob created at ")
 
 

@@ -57,7 +57,6 @@ async def one_call(place: Place, mode: str, **keys: Any) -> tuple[str, list[str]
         ("huge_answer", {}, "did not answer `reads`: its answer is over 16 MiB"),
         ("huge_without_end", {}, "did not answer `reads`: its answer is over 16 MiB"),
         ("flood", {}, "did not answer `reads`: it sent more than anybody asked for, and was stopped"),
-        ("wrong_shape", {}, "did not answer `reads`: its answer is not what the protocol says"),
         ("refuses", {}, "did not answer `reads`: the disk is full"),
         ("junk", {}, "reads of "),
         ("stays", {}, "reads of "),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import odd, server
 from tests.support.mcp_turns import output_parts, texts, warnings
 from tests.support.session import watched_session
+from tests.support.wire_dialects import DIALECTS, Dialect
 
 GITHUB = "https://github.com"
 TEXT: Json = {"type": "string"}
@@ -95,7 +97,11 @@ REPAIRED: list[tuple[str, Any, Json]] = [
     (f"{GITHUB}/IvanMurzak/Unity-MCP/issues/440", None, params()),
     (f"{GITHUB}/NousResearch/hermes-agent/pull/4897", {"type": None, "properties": {"a": TEXT}}, params(a=TEXT)),
     (f"{GITHUB}/microsoft/vscode/issues/251723", {"type": "object"}, params()),
-    ("`properties` and `required` of null", {"type": "object", "properties": None, "required": None}, params()),
+    (
+        f"{GITHUB}/MervinPraison/PraisonAI/issues/3111",
+        {"type": "object", "properties": None, "required": None},
+        params(),
+    ),
     (f"{GITHUB}/code-yeongyu/senpi/pull/713", params(a={"type": None, "title": "A"}), params(a={"title": "A"})),
     (
         f"{GITHUB}/nolabs-ai/deepfabric/pull/559",
@@ -112,7 +118,8 @@ REPAIRED: list[tuple[str, Any, Json]] = [
         params(ttl={"type": "integer", "exclusiveMinimum": True, "minimum": 0}),
         params(ttl={"type": "integer", "minimum": 0}),
     ),
-    ("https://json-schema.org/understanding-json-schema/basics", params(any=True, never=False), params(any={})),
+    (f"{GITHUB}/inngest/inngest/issues/3305", params(any=True, never=False), params(any={})),
+    (f"{GITHUB}/karakeep-app/karakeep/issues/1831", True, params()),
     (
         "https://ai.google.dev/api/caching#Schema",
         {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}},
@@ -126,9 +133,38 @@ LEFT_OUT: list[tuple[str, Any, str]] = [
         {"name": "odd", "inputSchema": {"type": "string"}},
         "its tool `odd` is left out: its parameters are of type `string`, and not an object",
     ),
-    ("a list", {"name": "odd", "inputSchema": []}, "its tool `odd` is left out: its parameters are not a JSON object"),
-    ("no name", {"inputSchema": {"type": "object"}}, "its tool without a name is left out"),
-    ("no tool at all", 7, "its tool without a name is left out"),
+    (
+        f"{GITHUB}/openai/openai-agents-python/pull/4151",
+        {"name": "odd", "inputSchema": {"type": "array", "items": TEXT}},
+        "its tool `odd` is left out: its parameters are of type `array`, and not an object",
+    ),
+]
+# Entries of a list that no report names, and what the user is told.
+NO_TOOLS: list[tuple[Any, str]] = [
+    ({"name": "odd", "inputSchema": []}, "its tool `odd` is left out: its parameters are not a JSON object"),
+    ({"inputSchema": {"type": "object"}}, "its tool without a name is left out"),
+    (7, "its tool without a name is left out"),
+    ({"name": "x" * 300}, f"its tool `{'x' * 100}` is left out: its name is over 256 long"),
+]
+# Where it was seen, the names of parameters that Anthropic refuses, and what the model sees.
+NAMES: list[tuple[str, list[str], list[str]]] = [
+    (f"{GITHUB}/rhesis-ai/rhesis/pull/2007", ["$filter", "$select"], ["_filter", "_select"]),
+    (
+        f"{GITHUB}/ComposioHQ/composio/issues/3500",
+        ["$top", "@microsoft.graph.conflictBehavior"],
+        ["_microsoft.graph.conflictBehavior", "_top"],
+    ),
+    (
+        f"{GITHUB}/ComposioHQ/composio/issues/2330",
+        ["settings__approved__or__denied__countries__or__regions__approved__list"],
+        ["settings__approved__or__denied__countries__or__regions__"],
+    ),
+    (f"{GITHUB}/beautyfree/appstore-connect-mcp/issues/2", ["filter[id]", "filter.id"], ["filter.id", "filter_id_"]),
+    (f"{GITHUB}/erikmaday/unusual-whales-mcp/pull/57", ["issue_types[]"], ["issue_types__"]),
+    (f"{GITHUB}/rootlyhq/rootly-mcp-server/pull/15", ["page[size]", "page"], ["page", "page_size_"]),
+    (f"{GITHUB}/twilio-labs/mcp/issues/55", ["StartTime", "StartTime<", "StartTime>"], ["StartTime"] * 3),
+    (f"{GITHUB}/freee/freee-mcp/issues/35", ["取引先", "金額"], ["__", "___"]),
+    (f"{GITHUB}/roychri/mcp-server-asana/issues/16", ["projects.any"], ["projects.any"]),
 ]
 
 
@@ -190,6 +226,55 @@ async def test_a_tool_that_nobody_can_call_is_left_out_alone_and_named(
     assert (set(found), told) == ({"good"}, [f"MCP server `s`: {line}"]), source
 
 
+@pytest.mark.parametrize(("entry", "line"), NO_TOOLS)
+async def test_an_entry_that_is_no_tool_is_left_out_alone_and_named(place: Place, entry: Any, line: str) -> None:
+    found, told = await first_tools(place, [entry, GOOD])
+    assert (set(found), told) == ({"good"}, [f"MCP server `s`: {line}"])
+
+
+@pytest.mark.parametrize(("source", "names", "shown"), NAMES, ids=[source for source, _, _ in NAMES])
+@pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.wire)
+async def test_parameters_have_names_that_every_api_takes_and_calls_the_servers_own(
+    place: Place, source: str, names: list[str], shown: list[str], wire: Dialect
+) -> None:
+    # In the arguments themselves, and in a list of objects inside them.
+    inner = {"type": "object", "properties": dict.fromkeys(names, TEXT), "required": names}
+    schema = {**inner, "properties": {**inner["properties"], "all": {"type": "array", "items": inner}}}
+    place.home.joinpath("tools.json").write_text(json.dumps([{"name": "odd", "inputSchema": schema}]))
+    log = place.home / "log"
+
+    def calls(request: Any) -> Any:
+        [tool] = [tool for tool in tools_of(request.body) if tool["name"] == "mcp__s__odd"]
+        known = tool["properties"]["all"]["items"]
+        seen = sorted(known["properties"])
+        assert all(re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name) for name in [*seen, *tool["properties"]])
+        assert [name[: len(start)] for name, start in zip(seen, shown, strict=True)] == shown, source
+        assert (sorted(known["required"]), sorted(tool["required"])) == (seen, seen)
+        values = {name: str(at) for at, name in enumerate(seen)}
+        return wire.answer("", [("c", "mcp__s__odd", {**values, "all": [values]})])
+
+    with wire.server(calls, wire.say("done")) as model:
+        options = (f"list={place.home}/tools.json", f"log={log}")
+        async with watched_session(
+            place, model, odd("s", "good", *options), overrides=("model=some-model",), wire_api=wire.wire
+        ) as watched:
+            ended = await watched.say("go")
+    assert isinstance(ended, events.TurnCompleted), model.requests
+    [sent] = [
+        line["params"]["arguments"]
+        for line in map(json.loads, log.read_text().splitlines())
+        if line["method"] == "tools/call"
+    ]
+    assert set(sent) == {*names, "all"}
+    assert sent["all"] == [{name: sent[name] for name in names}]
+
+
+def tools_of(body: Json) -> list[Json]:
+    """The tools of a request on any wire: the name and the schema of the parameters."""
+    found = [tool.get("function", tool) for tool in body["tools"]]
+    return [{"name": tool["name"], **tool.get("parameters", tool.get("input_schema", {}))} for tool in found]
+
+
 async def test_other_odd_fields_of_a_tool_do_not_matter(place: Place) -> None:
     wrong = {"description": 7, "annotations": {"readOnlyHint": "yes"}, "icons": "x", "outputSchema": {"type": "int"}}
     odd_tool = {"name": "odd", "inputSchema": params(a=TEXT), "_meta": 3, **wrong}
@@ -200,14 +285,80 @@ async def test_other_odd_fields_of_a_tool_do_not_matter(place: Place) -> None:
 @pytest.mark.parametrize("levels", [60, 300])
 async def test_a_deep_schema_is_cut(place: Place, levels: int) -> None:
     found, told = await first_tools(place, [{"name": "deep", "inputSchema": nested(levels)}, GOOD])
-    assert found["deep"]["properties"]["inner"]["type"] == "object"
-    assert told == []
+    assert (20 < json.dumps(found["deep"]).count("inner") < 40, told) == (True, [])
 
 
 async def test_references_that_grow_without_end_become_any_object(place: Place) -> None:
     defs = {f"d{at}": params(**{f"p{n}": {"$ref": f"#/$defs/d{at + 1}"} for n in range(9)}) for at in range(9)}
     found, told = await first_tools(place, [{"name": "bomb", "inputSchema": {**defs["d0"], "$defs": defs}}, GOOD])
     assert (found["bomb"], told) == ({**params(), "additionalProperties": True}, [])
+
+
+# Where it was seen, the result of a call, and the texts that the model reads.
+ODD_RESULTS: list[tuple[str, Json, list[str]]] = [
+    (
+        f"{GITHUB}/usememos/memos/issues/6049",
+        {"content": [{"type": "text", "text": "a"}], "structuredContent": [1, 2]},
+        ["a", "[1,2]"],
+    ),
+    (
+        f"{GITHUB}/modelcontextprotocol/python-sdk/issues/1796",
+        {"structuredContent": {"n": 1}},
+        ['{"n":1}'],
+    ),
+    (f"{GITHUB}/cloudflare/mcp-server-cloudflare/issues/12", {"toolResult": {"n": 1}}, ['{"toolResult":{"n":1}}']),
+    (f"{GITHUB}/samihalawa/mcp-server-smtp/pull/4", {"success": True}, ['{"success":true}']),
+    (f"{GITHUB}/GopherSecurity/gopher-mcp/issues/202", {"content": "Hello", "isError": False}, ["Hello"]),
+    (
+        f"{GITHUB}/calebl/ynab-mcp-server/issues/31",
+        {"content": [{"type": "error", "text": "no"}]},
+        ['{"type":"error","text":"no"}'],
+    ),
+    (
+        f"{GITHUB}/use-agent-os/agent-os/pull/2249",
+        {"content": [{"type": "widget", "n": 1}, {"type": "text", "text": "a", "annotations": None}]},
+        ['{"type":"widget","n":1}', "a"],
+    ),
+    (
+        f"{GITHUB}/BerriAI/litellm/pull/36920",
+        {"content": [{"type": "resource", "resource": {"uri": "a/b", "text": "r"}}, {"type": "text", "text": "a"}]},
+        ["r", "a"],
+    ),
+    (f"{GITHUB}/mark3labs/mcp-go/pull/819", {"content": ["b", 7]}, ["b", "7"]),
+    (
+        f"{GITHUB}/modelcontextprotocol/python-sdk/issues/1378",
+        {"content": None, "structuredContent": {"n": 1}, "isError": None},
+        ['{"n":1}'],
+    ),
+    (
+        "a picture without a type, beside a link without a name",
+        {"content": [{"type": "image", "data": "!"}, {"type": "resource_link", "uri": "x://y"}]},
+        ["[picture, : not shown", "[resource x://y: ]"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "result", "read"), ODD_RESULTS, ids=range(len(ODD_RESULTS)))
+async def test_an_odd_part_of_an_answer_does_not_spoil_the_rest(
+    place: Place, source: str, result: Json, read: list[str]
+) -> None:
+    place.home.joinpath("answer.json").write_text(json.dumps(result))
+    with FakeResponses([call("c", "mcp__s__reads", {})], [say("done")]) as model:
+        async with watched_session(place, model, odd("s", "good", f"answer={place.home}/answer.json")) as watched:
+            await watched.say("go")
+    found = texts(output_parts(model.requests[1].body, "c"))
+    assert len(found) == len(read), found
+    assert [text for text, words in zip(found, read, strict=True) if not text.startswith(words)] == [], source
+
+
+async def test_an_odd_prompt_is_left_out_alone(place: Place) -> None:
+    prompts = [{"name": "good", "arguments": None}, {"name": 7}, "x", {"name": "odd", "arguments": [{"name": "a"}, 1]}]
+    place.home.joinpath("prompts.json").write_text(json.dumps(prompts))
+    with FakeResponses([say("one")]) as model:
+        async with watched_session(place, model, odd("s", "good", f"prompts={place.home}/prompts.json")) as watched:
+            await watched.say("go")
+            names = [prompt.name for prompt in watched.session.mcp.prompts()]
+    assert (names, warnings(watched)) == (["mcp__s__good", "mcp__s__odd"], [])
 
 
 async def test_half_a_character_in_an_answer_is_replaced(place: Place, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Written without any SDK, so that nothing in it keeps the protocol by itself. Other arguments: `tools=a,b` names the
 tools, `log=FILE` collects what it was asked, `gate=FILE` lets it answer once that is there, `connectors=tool/id/Name,…`
-puts tools into connectors, `list=FILE` holds the whole list of tools.
+puts tools into connectors, `list=FILE` holds the whole list of tools, `prompts=FILE` that of prompts, `answer=FILE` the
+result of every call.
 """
 
 from __future__ import annotations
@@ -75,8 +76,6 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
     if MODE == "refuses":
         send({"id": request["id"], "error": {"code": -32000, "message": "the disk is full"}})
         return None
-    if MODE == "wrong_shape":
-        return {"content": 7}
     if MODE == "samples":
         said = {"role": "user", "content": {"type": "text", "text": "what is the secret?"}}
         send({"id": 900, "method": "sampling/createMessage", "params": {"messages": [said], "maxTokens": 9}})
@@ -87,6 +86,8 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
     if MODE == "changes":
         OPTIONS["tools"] = "reads,later"
         send({"method": "notifications/tools/list_changed"})
+    if "answer" in OPTIONS:
+        return json.loads(Path(OPTIONS["answer"]).read_text())
     name = request["params"]["name"]
     known = {tool["name"] for tool in tools() if isinstance(tool, dict) and "name" in tool}
     if name not in known:
@@ -102,7 +103,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any] | None:
             if MODE == "hang":
                 time.sleep(600)
             version = request["params"]["protocolVersion"]
-            able = {"tools": {"listChanged": True}}
+            able: dict[str, Any] = {"tools": {"listChanged": True}} | ({"prompts": {}} if "prompts" in OPTIONS else {})
             return {"protocolVersion": version, "capabilities": able, "serverInfo": {"name": "odd", "version": "1"}}
         case "tools/list":
             if MODE == "asks_early":
@@ -111,6 +112,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any] | None:
                 send({"id": 901, "method": "elicitation/create", "params": asked})
                 OPTIONS["tools"] = json.loads(sys.stdin.readline())["result"]["action"]
             return {"tools": tools()}
+        case "prompts/list":
+            return {"prompts": json.loads(Path(OPTIONS["prompts"]).read_text())}
         case "resources/list":
             return {"resources": []}
         case "tools/call":
