@@ -178,9 +178,10 @@ LAZY: Final = {
     ("sandbox/unreadable.py", "pathspec"),
     # Only when a command is judged, or read for the skill it uses.
     ("shell/reader.py", "codex_py.shell.reading"),
-    # Only with an MCP server; its SDK in a thread.
+    # Only with an MCP server; the SDK once one is started, and the validator once one asks the user.
     ("core/build.py", "codex_py.mcp.build"),
     ("mcp/connections.py", "codex_py.mcp.connection"),
+    ("mcp/elicitation.py", "jsonschema"),
     # Only when a tool is called: beside the end of the answer that calls it.
     ("core/build.py", "codex_py.core.tool_runtime"),
     # Only for who has installed skills.
@@ -538,7 +539,7 @@ def test_the_program_keeps_its_shape(modules: list[Module]) -> None:
     )
     inner = sum(len(module.inner_imports) for module in modules)
     lengths = sorted(lines for m in modules if (lines := m.source.count("\n")) > 3)
-    assert (blocks <= 4, inner <= 27, len(lengths) <= 540, lengths[len(lengths) // 2] >= 120) == (True,) * 4
+    assert (blocks <= 5, inner <= 28, len(lengths) <= 540, lengths[len(lengths) // 2] >= 120) == (True,) * 4
 
 
 def test_public_classes_have_names_of_their_own(modules: list[Module]) -> None:

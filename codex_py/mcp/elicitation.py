@@ -5,13 +5,13 @@ Form and rules: MCP 2025-11-25, a flat object of texts, numbers, booleans and ch
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
-from codex_py.protocol.encoding import as_list, as_object, uuid7
+from codex_py.mcp.schemas import parameters_for_model
+from codex_py.protocol.encoding import as_list, as_object, decode_json, uuid7
 from codex_py.protocol.questions import AskUser, ChoiceQuestion, FormReply, McpForm, QuestionOption
 from codex_py.text.sanitize import sanitize
 
@@ -21,9 +21,12 @@ _MAX_TEXT: Final = 4000
 _DONE: Final = "Done"
 _DECLINE: Final = "Decline"
 _SKIP: Final = "Leave out"
-_FORMS: Final = {
-    "email": re.compile(r"[^@\s]+@[^@\s]+"),
-    "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+"),
+# Each raises `ValueError` for a text of another form, or is false. Other forms are the server's to judge.
+_FORMS: Final[Mapping[str, Callable[[str], object]]] = {
+    "email": re.compile(r"[^@\s]+@[^@\s]+").fullmatch,
+    "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+").fullmatch,
+    "date": date.fromisoformat,
+    "date-time": datetime.fromisoformat,
 }
 _ADDRESS: Final = re.compile(r"https?://[^\s]+", re.I)
 
@@ -105,7 +108,7 @@ async def _ask_field(server: str, message: str, field: _Field, form: _WholeForm)
         if answer == _SKIP and not field.required:
             return field.schema.get("default")
         try:
-            return _value(answer, field, labels)
+            return _checked(_typed(answer, field, labels), field)
         except ValueError as error:
             note = f"{error}. "
     return ElicitationAnswer("cancel")
@@ -117,32 +120,13 @@ def _answer_form(reply: FormReply, fields: Sequence[_Field]) -> ElicitationAnswe
         return ElicitationAnswer(reply.action)
     by_name = {field.name: field for field in fields}
     content = {name: value for name, value in (reply.content or {}).items() if value is not None}
-    if any(name not in by_name or not _fits(value, by_name[name]) for name, value in content.items()):
-        return ElicitationAnswer("cancel")
-    if any(field.required and field.name not in content for field in fields):
-        return ElicitationAnswer("cancel")
-    return ElicitationAnswer("accept", content)
-
-
-def _fits(value: object, field: _Field) -> bool:
-    """Whether a value is one that the user could have chosen or written."""
     try:
-        match value:
-            case list():
-                chosen = cast("list[object]", value)
-                is_many = field.schema.get("type") == "array"
-                return is_many and _value(",".join(map(str, chosen)), field, field.labels) == chosen
-            case bool():
-                return field.schema.get("type") == "boolean"
-            case int() | float():
-                return field.schema.get("type") in ("number", "integer") and _value(f"{value}", field, {}) == value
-            case str():
-                is_text = field.schema.get("type", "string") == "string"
-                return is_text and _value(value, field, field.labels) == value
-            case _:
-                return False
-    except ValueError:
-        return False
+        for name, value in content.items():
+            _checked(value, by_name[name])
+    except (KeyError, ValueError):
+        return ElicitationAnswer("cancel")
+    is_whole = all(field.name in content for field in fields if field.required)
+    return ElicitationAnswer("accept", content) if is_whole else ElicitationAnswer("cancel")
 
 
 def _question(server: str, message: str, field: _Field, *, note: str) -> ChoiceQuestion:
@@ -162,29 +146,38 @@ def _question(server: str, message: str, field: _Field, *, note: str) -> ChoiceQ
     return ChoiceQuestion(uuid7(), f"The MCP server {sanitize(server)} asks", text, tuple(options))
 
 
-def _value(answer: str, field: _Field, labels: Mapping[str, Any]) -> Any:
-    schema = field.schema
-    if schema.get("type") == "array":
-        chosen = [_find_choice(part.strip(), labels) for part in answer.split(",") if part.strip()]
-        if not _whole_number(schema, "minItems", 0) <= len(chosen) <= _whole_number(schema, "maxItems", _MAX_TEXT):
-            raise ValueError("That is not the right number of choices")
-        return chosen
-    if labels:
-        return _find_choice(answer, labels)
-    match schema.get("type"):
-        case "number":
-            number = _bounded(float(answer), schema)
-            return int(number) if number.is_integer() else number
-        case "integer":
-            return int(_bounded(float(int(answer)), schema))
+def _typed(answer: str, field: _Field, labels: Mapping[str, Any]) -> Any:
+    match field.schema.get("type"):
+        case "array":
+            return [_find_choice(part.strip(), labels) for part in answer.split(",") if part.strip()]
+        case _ if labels:
+            return _find_choice(answer, labels)
+        case "number" | "integer":
+            return decode_json(answer)
         case _:
-            if (
-                not _whole_number(schema, "minLength", 0)
-                <= len(answer)
-                <= _whole_number(schema, "maxLength", _MAX_TEXT)
-            ):
-                raise ValueError("The length does not fit")
-            return _formed(answer, schema.get("format"))
+            return answer
+
+
+def _checked(value: Any, field: _Field) -> Any:
+    """The value of a field, if it is what the server asks for. Raises `ValueError`."""
+    from jsonschema import Draft202012Validator  # third-party weight
+
+    # Repaired, because servers write odd schemas.
+    schema = parameters_for_model({"properties": {"value": {"type": "string", **field.schema}}})["properties"]["value"]
+    validator: Any = Draft202012Validator(schema)
+    for error in validator.iter_errors(value):
+        raise ValueError(error.message)
+    form = schema.get("format", "")
+    if isinstance(value, str) and form in _FORMS and not _has_form(value, form):
+        raise ValueError(f"That is no {form}")
+    return value
+
+
+def _has_form(text: str, form: str) -> bool:
+    try:
+        return bool(_FORMS[form](text))
+    except ValueError:
+        return False
 
 
 def _find_choice(answer: str, labels: Mapping[str, Any]) -> Any:
@@ -192,37 +185,6 @@ def _find_choice(answer: str, labels: Mapping[str, Any]) -> Any:
         if answer.strip().lower() in (_shown(label).lower(), str(value).lower()):
             return value
     raise ValueError("That is none of the choices")
-
-
-def _formed(text: str, form: object) -> str:
-    """The text, if it has the form that is asked for; forms of other names are the server's to judge."""
-    try:
-        match form:
-            case "date":
-                date.fromisoformat(text)
-            case "date-time":
-                datetime.fromisoformat(text)
-            case str() if form in _FORMS and not _FORMS[form].fullmatch(text):
-                raise ValueError
-            case _:
-                pass
-    except ValueError:
-        raise ValueError(f"That is no {form}") from None
-    return text
-
-
-def _whole_number(schema: Mapping[str, Any], key: str, default: int) -> int:
-    value = schema.get(key)
-    return value if isinstance(value, int) else default
-
-
-def _bounded(number: float, schema: Mapping[str, Any]) -> float:
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if not math.isfinite(number) or (isinstance(least, int | float) and number < least):
-        raise ValueError("The number is too small")
-    if isinstance(most, int | float) and number > most:
-        raise ValueError("The number is too large")
-    return number
 
 
 async def _consent(server: str, message: str, ask: AskUser, form: McpForm) -> ElicitationAnswer:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from codex_py.config.keys import dotted
@@ -29,6 +29,13 @@ CALL_SECONDS: Final = 60.0
 # All a server gets of the user's environment beside what its entry names.
 INHERITED: Final = ("HOME", "LANG", "PATH", "TERM", "TRACEPARENT")
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+# The fields that have another name in the table of a server.
+_FIELDS: Final = {
+    "startup_timeout_sec": "start_seconds",
+    "tool_timeout_sec": "call_seconds",
+    "supports_parallel_tool_calls": "parallel",
+    "default_tools_approval_mode": "approval",
+}
 
 
 class McpServer(Value):
@@ -143,40 +150,20 @@ class McpServer(Value):
 
 def read_server(name: str, entry: Mapping[str, Any]) -> McpServer:
     """A server from its checked `[mcp_servers.NAME]` table."""
-    milliseconds = entry.get("startup_timeout_ms")
-    start = milliseconds / 1000 if milliseconds is not None else START_SECONDS
+    renamed = {_FIELDS.get(key, key): value for key, value in entry.items()}
+    fields: dict[str, Any] = {
+        key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value
+        for key, value in renamed.items()
+        if key in McpServer.__match_args__
+    }
+    if "startup_timeout_ms" in entry:
+        fields.setdefault("start_seconds", entry["startup_timeout_ms"] / 1000)
     tools = as_object(entry.get("tools"))
     return McpServer(
         name=name,
-        command=entry.get("command"),
-        args=tuple(entry.get("args", ())),
-        env=dict(entry.get("env", {})),
-        env_vars=tuple(entry.get("env_vars", ())),
-        cwd=entry.get("cwd"),
-        url=entry.get("url"),
-        bearer_token_env_var=entry.get("bearer_token_env_var"),
-        http_headers=dict(entry.get("http_headers", {})),
-        env_http_headers=dict(entry.get("env_http_headers", {})),
-        start_seconds=entry.get("startup_timeout_sec", start),
-        call_seconds=entry.get("tool_timeout_sec", CALL_SECONDS),
-        required=entry.get("required", False),
-        enabled_tools=tuple(entry["enabled_tools"]) if "enabled_tools" in entry else None,
-        disabled_tools=tuple(entry.get("disabled_tools", ())),
-        scopes=tuple(entry.get("scopes", ())),
-        oauth_client_id=entry.get("oauth_client_id"),
-        oauth_client_secret_env_var=entry.get("oauth_client_secret_env_var"),
-        sampling=entry.get("sampling", False),
-        parallel=entry.get("supports_parallel_tool_calls", False),
-        approval=entry.get("default_tools_approval_mode", "auto"),
-        tool_approvals={
-            tool: tool_table["approval_mode"] for tool, tool_table in tools.items() if "approval_mode" in tool_table
-        },
-        approved_tools={
-            tool: tool_table["approved_hash"] for tool, tool_table in tools.items() if "approved_hash" in tool_table
-        },
-        trust_annotations=entry.get("trust_annotations", True),
-        allow_insecure_http=entry.get("allow_insecure_http", False),
-        sandbox=entry.get("sandbox", "outside"),
+        tool_approvals={tool: table["approval_mode"] for tool, table in tools.items() if "approval_mode" in table},
+        approved_tools={tool: table["approved_hash"] for tool, table in tools.items() if "approved_hash" in table},
+        **fields,
     )
 
 
