@@ -161,17 +161,6 @@ def test_the_version_costs_next_to_nothing(place: Place) -> None:
     assert imported(place, "--version") & NOT_FOR_VERSION == set()
 
 
-def test_a_known_mcp_server_brings_no_library_before_the_first_request(place: Place) -> None:
-    cache_skills(place)
-    with fake_model(place, api_error(400, "enough"), top=odd("s", "good")) as model:
-        learn(place, "s")
-        names = imported(place, "exec", "go")
-
-    assert "mcp__s__reads" in tool_names(model.requests[0].body)
-    assert "codex_py.mcp.connections" in names
-    assert names & WAIT == set()
-
-
 def test_what_runs_hooks_is_not_imported_where_there_are_none(place: Place) -> None:
     with fake_model(place, [call("c", "exec_command", {"cmd": "true"})], [say("done")]) as model:
         names = imported(place, "exec", "go")
