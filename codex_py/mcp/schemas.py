@@ -154,6 +154,9 @@ class _Repair:
         parts = [self._schema(entry, opened, depth + 1) for entry in [*places, *([rest] if _is_object(rest) else [])]]
         different = [part for index, part in enumerate(parts) if part not in parts[:index]]
         result["items"] = different[0] if len(different) == 1 else {"anyOf": different} if different else {}
+        if choices := [value for value in as_list(result.pop("enum", None)) if not isinstance(value, list)]:
+            # They are meant for each item.
+            result["items"].setdefault("enum", choices)
         if places and rest is False:
             result.setdefault("maxItems", len(places))
 

@@ -46,6 +46,16 @@ REPAIRED: list[tuple[str, Any, Json]] = [
     (f"{GITHUB}/Kuadrant/mcp-gateway/pull/689", params(n={"type": "int"}), params(n={"type": "integer"})),
     (f"{GITHUB}/ruvnet/ruflo/issues/1294", params(ids={"type": "array"}), params(ids={"type": "array", "items": {}})),
     (
+        f"{GITHUB}/arcadeai-labs/mcpx/issues/87",
+        params(by={"type": "array", "items": TEXT, "enum": ["a", "b"]}),
+        params(by={"type": "array", "items": {**TEXT, "enum": ["a", "b"]}}),
+    ),
+    (
+        f"{GITHUB}/reportportal/reportportal-mcp-server/issues/25",
+        params(modes={"type": "array", "enum": ["a"]}),
+        params(modes={"type": "array", "items": {"enum": ["a"]}}),
+    ),
+    (
         f"{GITHUB}/Automattic/wordpress-mcp/issues/103",
         params(value={"type": ["string", "array"]}),
         params(value={"type": ["string", "array"], "items": {}}),
@@ -210,7 +220,7 @@ GOOD: Json = {"name": "good", "inputSchema": {"type": "object", "properties": {}
 
 async def test_an_odd_schema_is_repaired(place: Place) -> None:
     tools = [{"name": f"t{at:02}", "inputSchema": sent} for at, (_, sent, _) in enumerate(REPAIRED)]
-    del tools[12]["inputSchema"]
+    del tools[14]["inputSchema"]
     found, told = await first_tools(place, [*tools, {"name": "null", "inputSchema": None}, GOOD])
     for at, (source, _, expected) in enumerate(REPAIRED):
         assert found[f"t{at:02}"] == expected, source

@@ -12,8 +12,6 @@ import pytest
 from tests.support.fake_responses import api_error, call, fake_model, say
 from tests.support.home import Place
 from tests.support.hooks import entry, use_hooks
-from tests.support.mcp_servers import learn, odd, tool_names
-from tests.support.plugins import add_server, enabled, install, make_plugin
 from tests.support.process import run
 
 # Heavy, and needed later or never on the way to the first request.
@@ -177,19 +175,6 @@ def test_hooks_bring_no_library_before_the_first_request(place: Place) -> None:
         names = imported(place, "exec", "go")
 
     assert "codex_py.hooks.engine" in names
-    assert names & WAIT == set()
-
-
-def test_a_plugin_with_a_known_server_brings_no_library_either(place: Place, tmp_path: Path) -> None:
-    directory = make_plugin(tmp_path / "p")
-    add_server(directory)
-    install(place, directory)
-    with fake_model(place, api_error(400, "enough"), top=enabled()) as model:
-        learn(place, "theirs")
-        cache_skills(place)
-        names = imported(place, "exec", "go")
-
-    assert "mcp__theirs__reads" in tool_names(model.requests[0].body)
     assert names & WAIT == set()
 
 
