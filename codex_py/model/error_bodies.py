@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Set
 from typing import Any, Final
 
-from codex_py.model.wordings import says_too_long
+from codex_py.model.wordings import says_over_rate, says_too_long
 from codex_py.protocol.encoding import as_list, as_object, decode_or_none
 from codex_py.protocol.failures import FailureCode
 
@@ -122,7 +122,7 @@ def code_of(error: Mapping[str, Any], message: str, status: int = 0) -> str:
 
 
 def _is_too_long(codes: Set[str], message: str, status: int) -> bool:
-    if codes & _TOO_LONG_CODES or status == 413:
+    if codes & _TOO_LONG_CODES or status == 413 or says_over_rate(message):
         return True
     if codes & (_RATE | NO_QUOTA) or not (status in (0, 400, 422) or status >= 500):
         return False

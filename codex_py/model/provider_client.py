@@ -38,6 +38,7 @@ from codex_py.model.pictures import (
 )
 from codex_py.model.providers import Provider, endpoint_url
 from codex_py.model.refused_items import names_item, refused_items
+from codex_py.model.refused_tools import TOOL_REFUSED, refused_tools, without_tools
 from codex_py.model.repetition import RepetitionWatch
 from codex_py.model.retry import RetryBudget
 from codex_py.model.wires import TokenCounter, compacted_items, count_in, open_wire
@@ -81,6 +82,8 @@ class ProviderClient:
         self._redactor = Redactor((credentials.token or "", *credentials.secrets))
         self._headers = _fixed_headers(provider, originator, version)
         self._limits_answers = not provider.is_openai
+        # The names of tools that the server has refused.
+        self._refused_tools: set[str] = set()
         # Threads and models that are shown no pictures any more.
         self._blind: set[tuple[str, str]] = set()
         self._pack = renewal.pack if renewal is not None and provider.id == "openai" else None
@@ -198,6 +201,9 @@ class ProviderClient:
                     self._note_pictures(prompt, first_refusal, left_out, turn_state)
                 return response
             failure = await self._failure(response, url)
+            if self._leave_out_tools(prompt, response.status_code, failure):
+                body = self._encoded(prompt)
+                continue
             if self._may_refuse_picture(prompt, response.status_code, failure):
                 if first_refusal is None:
                     first_refusal, sent = failure, self._as_sent(prompt)
@@ -240,7 +246,18 @@ class ProviderClient:
             turn_state.refused_pictures |= left_out
             self._warn(PICTURE_REFUSED.format(self._redactor.redact(str(refusal))))
 
+    def _leave_out_tools(self, prompt: Prompt, status: int, failure: ModelError) -> bool:
+        """Leave out the tools of MCP servers that a refusal names, from now on; whether there are any."""
+        sent = self._as_sent(prompt)
+        names = refused_tools(status, str(failure), self._wire.encode(sent), sent.tools)
+        self._refused_tools |= names
+        for name in sorted(names):
+            self._warn(TOOL_REFUSED.format(f"`{name}`", self._redactor.redact(str(failure))))
+        return bool(names)
+
     def _as_sent(self, prompt: Prompt) -> Prompt:
+        if self._refused_tools:
+            prompt = prompt.replace(tools=without_tools(prompt.tools, self._refused_tools))
         return prompt.replace(pictures=False) if (prompt.thread_id, prompt.model) in self._blind else prompt
 
     async def _renew(self, renewal: Renewal, *, refused: bool) -> Renewed | None:

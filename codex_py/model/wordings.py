@@ -16,7 +16,7 @@ _EXCESS: Final = (
 _CONTEXT: Final = (
     r"(?:\bcontext[ _-]?(?:length|window|size|limit)|available context|\bn_ctx\b|max(?:imum)?[ _]model[ _]len)"
 )
-_REQUEST: Final = r"\b(?:prompt|inputs?|messages|conversation|payload)\b|tokens in request"
+_REQUEST: Final = r"\b(?:prompt|inputs?|messages|conversation|payload|string value)\b|tokens in request"
 _MEASURE: Final = r"(?:\btokens?\b|\blength\b|\bsize\b|\bbytes\b)"
 
 # The whole request is longer than the model can read.
@@ -31,6 +31,8 @@ _TOO_LONG: Final = (
     rf"(?=.*{_REQUEST})(?=.*{_MEASURE}).*(?:{_EXCESS}|must be <=|must have less than|should be \[)",
     # Kimi, and Gemini and Anthropic about bytes.
     rf"\brequest\b[^.]{{0,60}}exceed[^.]{{0,60}}{_MEASURE}",
+    # OpenAI about embeddings and batches.
+    rf"\brequested \d[\d,]* tokens\b.{{0,40}}{_EXCESS}",
     # Cohere and Databricks.
     r"too many (?:input |prompt |total )?(?:tokens|text bytes)|token limit exceeded",
     # Groq and Cerebras.
@@ -48,9 +50,12 @@ _PART: Final = (
     r"|\bimage.{0,20}(?:exceed|size|too)"
 )
 
+# A request that alone is over a rate of tokens, which no waiting changes (OpenAI, Groq).
+_OVER_RATE: Final = r"request too large for|tokens must be reduced"
+
 # The limit on an answer: the fields of the APIs, and OpenAI, Anthropic, Google, vLLM and Together in sentences.
 _ANSWER_LIMIT: Final = (
-    r"max[_ ](?:output[_ ]|completion[_ ]|new[_ ])?tokens|maxoutputtokens"
+    r"max(?:imum)?[_ ](?:output[_ ]|completion[_ ]|new[_ ])?tokens|maxoutputtokens"
     r"|\b(?:output|completion) tokens|in the completion"
 )
 
@@ -79,6 +84,11 @@ def says_too_long(sentence: str) -> bool:
     if re.search(_ANSWER_LIMIT, text) and not re.search(_REQUEST, text):
         return False
     return any(re.search(pattern, text) for pattern in _TOO_LONG)
+
+
+def says_over_rate(sentence: str) -> bool:
+    """Whether one request is over the tokens of a whole minute."""
+    return re.search(_OVER_RATE, sentence.lower()) is not None
 
 
 def names_answer_limit(sentence: str) -> bool:

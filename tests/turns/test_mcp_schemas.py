@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from codex_py.protocol import events
-from tests.support.fake_responses import FakeResponses, Json, call, say
+from tests.support.fake_responses import FakeResponses, Json, api_error, call, repeat, say
 from tests.support.home import Place
 from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import odd, server
@@ -277,6 +277,62 @@ async def test_parameters_have_names_that_every_api_takes_and_calls_the_servers_
     ]
     assert set(sent) == {*names, "all"}
     assert sent["all"] == [{name: sent[name] for name in names}]
+
+
+# Where it was seen, and the words of a server about a tool that it does not take: its place or its name.
+REFUSED: list[tuple[str, str]] = [
+    (
+        f"{GITHUB}/getsentry/sentry-mcp/issues/106",
+        "Invalid 'tools[{at}].function.description': string too long. Expected a string with maximum length 1024, but "
+        "got a string with length 1103 instead.",
+    ),
+    (
+        f"{GITHUB}/kintone/mcp-server/issues/547",
+        "tools.{at}.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12.",
+    ),
+    (
+        f"{GITHUB}/langchain-ai/langchainjs/issues/9804",
+        "Invalid schema for function '{name}': schema must have type 'object' and not have 'oneOf' at the top level.",
+    ),
+    (
+        f"{GITHUB}/google-gemini/gemini-cli/issues/4415",
+        "Invalid value at 'request.tools[0].function_declarations[{at}].parameters.properties[16].value.enum[3]'",
+    ),
+    (
+        f"{GITHUB}/reportportal/reportportal-mcp-server/issues/25",
+        "Unable to submit request because {name} functionDeclaration parameters.modes schema specified incorrect "
+        "schema type field.",
+    ),
+    (
+        f"{GITHUB}/promptfoo/promptfoo/issues/5960",
+        "Invalid schema for function '{name}': 'object' is not of type 'object', 'boolean'.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "words"), REFUSED, ids=[source for source, _ in REFUSED])
+@pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.wire)
+async def test_a_tool_that_the_model_server_refuses_is_left_out_alone_and_named(
+    place: Place, source: str, words: str, wire: Dialect
+) -> None:
+    def play(request: Any) -> Any:
+        names = [tool["name"] for tool in tools_of(request.body)]
+        if "mcp__s__bad" in names:
+            return api_error(400, words.format(at=names.index("mcp__s__bad"), name="mcp__s__bad"))
+        assert "mcp__s__good" in names
+        return wire.say("done")
+
+    model = wire.server(repeat(play), excuse={"prefix", "head", "messages", "replay", "tools"})
+    with model:
+        async with watched_session(
+            place, model, odd("s", "good", "tools=bad,good"), overrides=("model=some-model",), wire_api=wire.wire
+        ) as watched:
+            ended = [await watched.say(text) for text in ("one", "two")]
+    assert [type(event) for event in ended] == [events.TurnCompleted] * 2, source
+    [line] = [line for line in warnings(watched) if "left out" in line]
+    assert line.startswith("`mcp__s__bad` is left out of this session, because the model server has refused it: ")
+    # Refused once, and never sent again.
+    assert len(model.requests) == 3
 
 
 def tools_of(body: Json) -> list[Json]:
