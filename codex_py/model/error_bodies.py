@@ -149,9 +149,9 @@ def message_of(error: Mapping[str, Any]) -> str:
 
 
 def _field_of(item: Mapping[str, Any]) -> list[str]:
-    """The field that a validation error is about, with the place in its list."""
-    path = as_list(item.get("loc"))[1:3]
-    return [".".join(map(str, path if isinstance(path[-1], int) else path[:1]))] if path else []
+    """The field that a validation error is about, without the types of a union that pydantic tried."""
+    path = [str(step) for step in as_list(item.get("loc"))[1:] if re.fullmatch(r"\w+", str(step))]
+    return [".".join(path)] if path else []
 
 
 def plain_text(body: bytes) -> str:

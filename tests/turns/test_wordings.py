@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -20,6 +21,9 @@ from tests.support.session import scripted_session, watched_session
 from tests.support.wire_dialects import CHAT, DIALECTS, MESSAGES, RESPONSES, Dialect, shell
 
 OTHER = ("model=some-model",)
+GITHUB = "https://github.com"
+# Wordings of many servers, collected by another agent.
+PI = f"{GITHUB}/earendil-works/pi/blob/main/packages/ai/src/utils/overflow.ts"
 every_wire = pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.wire)
 
 
@@ -40,76 +44,178 @@ def with_summary(wire: Dialect, *before: Any) -> FakeResponses:
     return model
 
 
-TOO_LONG = [
-    # ai.google.dev, and google-gemini/gemini-cli#11916: in an array of one.
-    (400, json.dumps([error("The input token count (218152) exceeds the maximum number of tokens allowed (65536).")])),
-    # Google's limit on bytes.
-    (400, error("Request payload size exceeds the limit: 20971520 bytes.", status="INVALID_ARGUMENT")),
-    # lmstudio-ai/lmstudio-bug-tracker#237
+# Where it was seen, the status and the body.
+TOO_LONG: list[tuple[str, int, Any]] = [
+    # In an array of one.
     (
+        f"{GITHUB}/google-gemini/gemini-cli/issues/6678",
+        400,
+        json.dumps([error("The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).")]),
+    ),
+    (
+        f"{GITHUB}/google-gemini/deprecated-generative-ai-android/issues/26",
+        400,
+        error("Request payload size exceeds the limit: 4194304 bytes.", status="INVALID_ARGUMENT"),
+    ),
+    (
+        f"{GITHUB}/google-gemini/gemini-cli/issues/13776",
+        413,
+        error(
+            "Maximum request body size 1048576 exceeded, actual body size 1056562", status="Request Entity Too Large"
+        ),
+    ),
+    (
+        f"{GITHUB}/lmstudio-ai/lmstudio-bug-tracker/issues/237",
         400,
         {
             "error": "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded "
             "with context length of only 4096 tokens, which is not enough."
         },
     ),
-    (400, {"error": "The number of tokens to keep from the initial prompt is greater than the context length."}),
-    # ollama/ollama, and its cloud
-    (400, {"error": "prompt too long; exceeded max context length by 200 tokens"}),
-    (400, error("the input length exceeds the context length")),
-    # vllm-project/vllm#12165, #33418 and its `serving_engine`
-    (400, error("The prompt (total length 25938) is too long to fit into the model (context length 4096).")),
-    (400, {"object": "error", "message": "The decoder prompt (length 8357) is longer than the maximum model length."}),
-    (400, error("You passed 8193 input tokens. However, the model's context length is only 8192 tokens.")),
-    # docs.x.ai
+    (PI, 400, {"error": "tokens to keep from the initial prompt is greater than the context length"}),
+    (PI, 400, {"error": "prompt too long; exceeded max context length by 200 tokens"}),
     (
+        f"{GITHUB}/vllm-project/vllm/issues/12165",
+        400,
+        error(
+            "The prompt (total length 25938) is too long to fit into the model (context length 4096). Make sure that "
+            "`max_model_len` is no smaller than the number of text tokens plus multimodal tokens."
+        ),
+    ),
+    (
+        f"{GITHUB}/xorbitsai/inference/issues/3785",
+        400,
+        {
+            "object": "error",
+            "message": "The decoder prompt (length 21535) is longer than the maximum model length of 16384. Make sure "
+            "that `max_model_len` is no smaller than the number of text tokens.",
+        },
+    ),
+    (
+        f"{GITHUB}/hiyouga/LlamaFactory/issues/7723",
+        400,
+        error("Prompt length of 5016 is longer than the maximum model length of 4096."),
+    ),
+    (
+        PI,
+        400,
+        error(
+            "This model's maximum context length is 131072 tokens. However, you requested 8192 output tokens and your "
+            "prompt contains at least 122881 input tokens"
+        ),
+    ),
+    (
+        PI,
         400,
         {
             "code": "invalid-argument",
-            "error": "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+            "error": "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
         },
     ),
-    # platform.moonshot.ai
-    (400, error("Invalid request: Your request exceeded model token limit: 262144 (requested: 300000)")),
-    # docs.z.ai, error 1261
-    (400, error("Prompt exceeds max length", code="1261")),
-    # sgl-project/sglang, and getkimchi/kimchi#794
-    (400, error("The input (1492905 tokens) is longer than the model's context length (1048576 tokens).")),
-    (400, error("Input length (265330 tokens) exceeds the maximum allowed length (262138 tokens).")),
-    # docs.aws.amazon.com/bedrock
-    (400, {"message": "Input is too long for requested model."}),
-    (400, {"message": "Input Tokens Exceeded: Number of input tokens exceeds maximum length."}),
-    # openrouter.ai/docs/errors: what the server behind it says is in the metadata.
-    (400, error("Provider returned error", metadata={"raw": '{"message":"prompt is too long: 210000 tokens"}'})),
-    (400, error("This endpoint's maximum context length is 128000 tokens. However, you requested about 140000.")),
-    # docs.together.ai, of text-generation-inference
-    (422, error("Input validation error: `inputs` must have less than 32768 tokens. Given: 40000")),
-    # console.groq.com and inference-docs.cerebras.ai
-    (400, error("Please reduce the length of the messages or completion.")),
-    # QwenLM/qwen-code#98
-    (400, error("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 204800]")),
-    # platform.minimaxi.com
-    (400, error("invalid params, context window exceeds limit (2013)")),
-    # docs.mistral.ai
-    (400, {"message": "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"}),
-    # docs.github.com/copilot, and the models of GitHub
-    (400, error("prompt token count of 200000 exceeds the limit of 128000")),
-    (413, error("Request body too large for gpt-4o model. Max size: 8000 tokens.", code="tokens_limit_reached")),
-    # ggml-org/llama.cpp, which answers 400 or 500
-    (500, error("the request exceeds the available context size, try increasing it")),
-    # A proxy such as nginx.
-    (413, "<html><head><title>413 Request Entity Too Large</title></head></html>"),
-    (413, ""),
+    (PI, 400, error("Your request exceeded model token limit: 262144 (requested: 300000)")),
+    (f"{GITHUB}/zeroclaw-labs/zeroclaw/issues/4124", 400, error("Prompt exceeds max length", code="1261")),
+    (PI, 400, error("The input (1492905 tokens) is longer than the model's context length (1048576 tokens).")),
+    (
+        f"{GITHUB}/getkimchi/kimchi/issues/794",
+        400,
+        error("Input length (265330 tokens) exceeds the maximum allowed length (262138 tokens)."),
+    ),
+    (PI, 400, error("Input length (265330) exceeds model's maximum context length (262144).")),
+    (PI, 400, error("Input length 265330 exceeds the maximum allowed input length of 262112 tokens.")),
+    (PI, 400, error("Requested token count exceeds the model's maximum context length of 131072 tokens")),
+    (PI, 400, {"message": "Input is too long for requested model."}),
+    # What the server behind it says is in the metadata.
+    (
+        "https://openrouter.ai/docs/api-reference/errors#provider-errors",
+        400,
+        error("Provider returned error", metadata={"raw": '{"message":"prompt is too long: 213462 tokens"}'}),
+    ),
+    (
+        PI,
+        400,
+        error("This endpoint's maximum context length is 128000 tokens. However, you requested about 140000 tokens"),
+    ),
+    (
+        f"{GITHUB}/meta-llama/llama/issues/1103",
+        422,
+        error("Input validation error: `inputs` must have less than 4096 tokens. Given: 4545"),
+    ),
+    (
+        f"{GITHUB}/web-infra-dev/midscene/issues/315",
+        422,
+        error(
+            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32768. Given: 82004 `inputs` tokens "
+            "and 2048 `max_new_tokens`"
+        ),
+    ),
+    (PI, 400, error("Please reduce the length of the messages or completion.")),
+    (
+        f"{GITHUB}/QwenLM/qwen-code/issues/98",
+        400,
+        error("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 204800]"),
+    ),
+    (
+        f"{GITHUB}/QwenLM/qwen-code/issues/747",
+        400,
+        error(
+            "String value length (20054016) exceeds the maximum allowed (20000000, from "
+            "`StreamReadConstraints.getMaxStringLength()`)"
+        ),
+    ),
+    (PI, 400, error("invalid params, context window exceeds limit (2013)")),
+    (PI, 400, {"message": "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"}),
+    (PI, 400, error("prompt token count of 200000 exceeds the limit of 128000")),
+    (
+        f"{GITHUB}/eslint/tsc-meetings/pull/593",
+        413,
+        error("Request body too large for gpt-4o model. Max size: 8000 tokens.", code="tokens_limit_reached"),
+    ),
+    # llama.cpp answers 400 or 500.
+    (PI, 500, error("the request exceeds the available context size, try increasing it")),
+    (PI, 413, error("Request exceeds the maximum size", type="request_too_large")),
+    (PI, 400, error("prompt is too long: 213462 tokens > 200000 maximum")),
+    (
+        f"{GITHUB}/stackblitz/bolt.new/issues/7414",
+        400,
+        error(
+            "input length and max_tokens exceed context limit: 190402 + 32768 > 204648, decrease input length or "
+            "max_tokens and try again"
+        ),
+    ),
+    (f"{GITHUB}/modu-ai/moai-adk/issues/676", 400, error("The model has reached its context window limit.")),
+    (
+        f"{GITHUB}/ridgesai/ridges-old/pull/75",
+        400,
+        error("Requested 319487 tokens, max 300000 tokens per request", code="max_tokens_per_request"),
+    ),
+    # More than the tokens of a whole minute: waiting does not help.
+    (
+        f"{GITHUB}/vanna-ai/vanna-flask/issues/11",
+        429,
+        error(
+            "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389. The input or output "
+            "tokens must be reduced in order to run successfully.",
+            code="rate_limit_exceeded",
+        ),
+    ),
+    (
+        "https://nginx.org/en/docs/http/ngx_http_core_module.html#client_max_body_size",
+        413,
+        "<html><head><title>413 Request Entity Too Large</title></head></html>",
+    ),
+    (PI, 413, ""),
 ]
 
 
-@pytest.mark.parametrize(("code", "body"), TOO_LONG, ids=range(len(TOO_LONG)))
-async def test_a_request_that_is_too_long_is_compacted(place: Place, code: int, body: Any) -> None:
-    with with_summary(CHAT, status(code, body)) as model:
+@pytest.mark.parametrize(("source", "code", "body"), TOO_LONG, ids=range(len(TOO_LONG)))
+async def test_a_request_that_is_too_long_is_compacted(place: Place, source: str, code: int, body: Any) -> None:
+    # Where the limit on the answer may be at fault, the request is sent without it first.
+    is_limited = code != 429 and re.search(r"max_(new_)?tokens`? (exceed|must)|output tokens", str(body))
+    with with_summary(CHAT, *[status(code, body)] * (2 if is_limited else 1)) as model:
         async with watched_session(place, model, overrides=OTHER, wire_api="chat") as watched:
             await watched.say("first")
             ended = await watched.say("second")
-    assert isinstance(ended, events.TurnCompleted)
+    assert isinstance(ended, events.TurnCompleted), source
     assert (ended.last_message, len(watched.of(events.CompactionStarted))) == ("done", 1)
 
 
@@ -123,82 +229,142 @@ async def test_every_wire_compacts(place: Place, wire: Dialect) -> None:
     assert len(watched.of(events.CompactionStarted)) == 1
 
 
-OTHER_LIMITS = [
-    # platform.openai.com/docs/guides/rate-limits
-    (429, "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Requested 5000.", "rate_limit"),
-    (400, "tokens per minute exceeded", "internal"),
-    # docs.anthropic.com/en/api/rate-limits
-    (429, "This request would exceed your organization's rate limit of 30,000 input tokens per minute", "rate_limit"),
-    # docs.aws.amazon.com/bedrock: throttling
-    (400, "Too many tokens, please wait before trying again.", "internal"),
-    # ai.google.dev/gemini-api/docs/rate-limits
-    (400, "Quota exceeded for metric: free_tier_input_token_count, limit: 250000", "internal"),
-    (400, "Your daily token limit was exceeded by this prompt", "internal"),
-    # platform.openai.com: one part of a request
-    (400, "Invalid 'tools[0].function.description': string too long. Expected a maximum length of 1024", "internal"),
-    (400, "Invalid 'prompt_cache_key': string too long. Expected a string with maximum length 64", "internal"),
-    (400, "Invalid 'tools': array too long. Expected an array with maximum length 128", "internal"),
-    (400, "temperature: Input should be less than or equal to 1", "internal"),
-    # golang: a deadline is no window
-    (400, "context deadline exceeded", "internal"),
-    # docs.anthropic.com: accounts
-    (400, "The long context beta is not yet available for this subscription.", "internal"),
-    (403, "The prompt is too long for your plan", "auth"),
+# Where it was seen, the status, the words, and which failure it is.
+OTHER_LIMITS: list[tuple[str, int, str, str]] = [
+    (
+        "https://platform.openai.com/docs/guides/rate-limits",
+        429,
+        "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 28000, Requested 5000.",
+        "rate_limit",
+    ),
+    (
+        "https://docs.anthropic.com/en/api/rate-limits",
+        429,
+        "This request would exceed your organization's rate limit of 30,000 input tokens per minute",
+        "rate_limit",
+    ),
+    (PI, 400, "ThrottlingException: Too many tokens, please wait before trying again.", "internal"),
+    (
+        "https://ai.google.dev/gemini-api/docs/rate-limits",
+        400,
+        "Quota exceeded for metric: generativelanguage.googleapis.com/generate_content_free_tier_input_token_count, "
+        "limit: 250000",
+        "internal",
+    ),
+    (
+        f"{GITHUB}/continuedev/continue/issues/11540",
+        402,
+        "Prompt tokens limit exceeded: 36163 > 29652. To increase, visit https://openrouter.ai/settings/credits and "
+        "upgrade to a paid account",
+        "quota",
+    ),
+    # One part of a request
+    (
+        f"{GITHUB}/rusiaaman/wcgw/issues/51",
+        400,
+        "Invalid 'tools[5].function.description': string too long. Expected a string with maximum length 1024, but "
+        "got a string with length 2357 instead.",
+        "internal",
+    ),
+    (
+        f"{GITHUB}/earendil-works/pi/issues/4720",
+        400,
+        "Invalid 'prompt_cache_key': string too long. Expected a string with maximum length 64, but got a string with "
+        "length 67 instead.",
+        "internal",
+    ),
+    # A deadline is no window.
+    ("https://pkg.go.dev/context#pkg-variables", 400, "context deadline exceeded", "internal"),
 ]
 
 
-@pytest.mark.parametrize(("code", "words", "failure"), OTHER_LIMITS)
-async def test_another_limit_is_no_reason_to_compact(place: Place, code: int, words: str, failure: str) -> None:
+@pytest.mark.parametrize(("source", "code", "words", "failure"), OTHER_LIMITS)
+async def test_another_limit_is_no_reason_to_compact(
+    place: Place, source: str, code: int, words: str, failure: str
+) -> None:
     refusal = api_error(code, words, headers={"retry-after": "86400"})
     async with scripted_session(place, [say("one")], refusal, overrides=OTHER) as (_, watched):
         await watched.say("first")
         ended = await watched.say("second")
     assert isinstance(ended, events.TurnFailed)
-    assert (ended.failure, watched.of(events.CompactionStarted)) == (failure, [])
+    assert (ended.failure, watched.of(events.CompactionStarted)) == (failure, []), source
 
 
 ANSWER_LIMITS = [
-    # platform.openai.com, and diffbot/code-gpt-docs#284
-    "max_tokens is too large: 32768. This model supports at most 4096 completion tokens, whereas you provided 32768.",
-    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-    # api-docs.deepseek.com
-    "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
-    # dashscope
-    "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]",
-    # console.groq.com
-    "`max_completion_tokens` must be less than or equal to `8192`, the maximum value for this model",
-    # vllm-project/vllm#33418
-    "'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum context length is 8192 tokens "
-    "and your request has 1210 input tokens.",
-    # text-generation-inference
-    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 120 `inputs` tokens and 32768",
-    # Google
-    "Unable to submit request because it has a maxOutputTokens value of 32768 but the supported range is from 1",
-    # docs.x.ai, Cohere and Bedrock
-    "The maximum output tokens you requested exceeds the model limit of 4096",
-    "max tokens must be less than 4096",
-    "The number of completion tokens requested is above the limit",
+    (
+        f"{GITHUB}/diffbot/code-gpt-docs/issues/284",
+        "max_tokens is too large: 32768. This model supports at most 4096 completion tokens, whereas you provided "
+        "32768.",
+    ),
+    (
+        "https://platform.openai.com/docs/api-reference/chat/create#chat-create-max_tokens",
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+    ),
+    (f"{GITHUB}/Wei-Shaw/sub2api/issues/3954", "Unsupported parameter: max_output_tokens"),
+    (
+        f"{GITHUB}/deepseek-ai/DeepSeek-V3/issues/69",
+        "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+    ),
+    (
+        "https://www.alibabacloud.com/help/en/model-studio/error-code",
+        "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]",
+    ),
+    (
+        f"{GITHUB}/khoj-ai/khoj/issues/1236",
+        "`max_completion_tokens` must be less than or equal to `8192`, the maximum value for `max_completion_tokens` "
+        "is less than the `context_window` for this model",
+    ),
+    (
+        f"{GITHUB}/skapadia3214/groq-moa/issues/8",
+        "max_tokens for `llama-3.1-8b-instant` must be less than or equal to 8000",
+    ),
+    (f"{GITHUB}/Kilo-Org/kilocode/pull/1332", "max_tokens must be less than or equal to 16384"),
+    (
+        f"{GITHUB}/vllm-project/vllm/issues/33418",
+        "'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum context length is 8192 "
+        "tokens and your request has 1210 input tokens.",
+    ),
+    (
+        f"{GITHUB}/huggingface/chat-ui/issues/340",
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: 1000 `inputs` tokens and "
+        "1024 `max_new_tokens`",
+    ),
+    (
+        f"{GITHUB}/BerriAI/litellm/pull/10548",
+        "Unable to submit request because it has a maxOutputTokens value of 65536 but the supported range is from 1 "
+        "(inclusive) to 65536 (exclusive). Update the value and try again.",
+    ),
+    (
+        f"{GITHUB}/sigoden/aichat/pull/813",
+        "The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that "
+        "is lower than 4096.",
+    ),
+    (f"{GITHUB}/charmbracelet/crush/issues/946", "The maximum tokens you requested exceeds the model limit of 32768"),
 ]
 
 
-@pytest.mark.parametrize("words", ANSWER_LIMITS)
-async def test_a_refused_output_limit_is_not_sent_again(place: Place, words: str) -> None:
+@pytest.mark.parametrize(("source", "words"), ANSWER_LIMITS)
+async def test_a_refused_output_limit_is_not_sent_again(place: Place, source: str, words: str) -> None:
     script: list[Any] = [api_error(400, words), CHAT.say("done")]
     with FakeChat(*script) as model:
         async with watched_session(place, model, overrides=OTHER, wire_api="chat") as watched:
             ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
-    assert ["max_tokens" in body for body in model.bodies] == [True, False]
+    assert ["max_tokens" in body for body in model.bodies] == [True, False], source
 
 
 @pytest.mark.parametrize(
     ("words", "limit"),
     [
-        # docs.anthropic.com
+        # https://docs.anthropic.com/en/api/errors
         ("max_tokens: 32768 > 4096, which is the maximum allowed number of output tokens for claude-3-haiku", 4096),
-        ("max_tokens: 32,768 > 16,000, which is the maximum allowed number of output tokens", 16_000),
-        # api-docs.deepseek.com/guides/anthropic_api
-        ("the valid range of max_tokens is [1, 8192]", 8192),
+        # https://github.com/deepseek-ai/DeepSeek-V3/issues/69, whose API speaks this one too
+        ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
+        # https://github.com/sigoden/aichat/pull/813
+        (
+            "The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value",
+            4096,
+        ),
         # Without a number the usual limit is sent.
         ("max_tokens is too large", 8192),
     ],
@@ -214,28 +380,52 @@ async def test_the_messages_api_is_sent_the_limit_that_it_names(place: Place, wo
 
 
 REFUSED_THINKING = [
-    # anthropics/anthropic-sdk-python#1598, and lbjlaq/Antigravity-Manager#498
-    "messages.1.content.0: Invalid `signature` in `thinking` block",
-    # kaitranntt/ccs#415
-    "messages.1.content.0: Invalid signature in thinking block",
-    "messages.1.content.0.thinking.signature: Field required",
-    # docs.anthropic.com/en/docs/build-with-claude/extended-thinking
-    "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified",
-    "messages.1.content.0.thinking: each thinking block must contain thinking",
-    # Servers that copy the API with pydantic or serde
-    "messages.1.content.0: Input tag 'thinking' found using 'type' does not match any of the expected tags: 'text'",
-    "messages[1].content[0]: unknown variant `thinking`, expected `text`",
-    "messages.1.content.0: thinking: Extra inputs are not permitted",
-    "Unsupported content type: thinking",
-    "Thinking content blocks are not supported by this model",
-    # lbjlaq/Antigravity-Manager#3342
-    "Invalid thought signature.",
-    "Corrupted thought signature.",
+    (
+        f"{GITHUB}/anthropics/anthropic-sdk-python/issues/1598",
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+    ),
+    (f"{GITHUB}/kaitranntt/ccs/issues/415", "messages.1.content.0: Invalid signature in thinking block"),
+    (f"{GITHUB}/lbjlaq/Antigravity-Manager/issues/498", "messages.1.content.0.thinking.signature: Field required"),
+    (
+        f"{GITHUB}/anthropics/claude-code/issues/63284",
+        "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
+        "modified. These blocks must remain as they were in the original response.",
+    ),
+    (
+        f"{GITHUB}/anthropics/claude-code/issues/2573",
+        "messages.1.content.0: When providing `thinking` or `redacted_thinking` blocks, the blocks must match the "
+        "parameters during the original request.",
+    ),
+    (
+        "https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking",
+        "messages.1.content.0.thinking: each thinking block must contain thinking",
+    ),
+    (
+        f"{GITHUB}/anthropics/claude-code/issues/11978",
+        "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`. When `thinking` is "
+        "enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of "
+        "`tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns.",
+    ),
+    (f"{GITHUB}/lbjlaq/Antigravity-Manager/issues/3342", "Invalid thought signature."),
+    (f"{GITHUB}/lbjlaq/Antigravity-Manager/issues/3342", "Corrupted thought signature."),
+    # The errors of pydantic and serde, with which servers read the API's requests.
+    (
+        "https://docs.pydantic.dev/latest/errors/validation_errors/#union_tag_invalid",
+        "messages.1.content.0: Input tag 'thinking' found using 'type' does not match any of the expected tags: 'text'",
+    ),
+    (
+        "https://docs.pydantic.dev/latest/errors/validation_errors/#extra_forbidden",
+        "messages.1.content.0: thinking: Extra inputs are not permitted",
+    ),
+    (
+        "https://docs.rs/serde/latest/serde/de/trait.Error.html#method.unknown_variant",
+        "messages[1].content[0]: unknown variant `thinking`, expected `text`",
+    ),
 ]
 
 
-@pytest.mark.parametrize("words", REFUSED_THINKING)
-async def test_refused_thinking_blocks_are_left_out(place: Place, words: str) -> None:
+@pytest.mark.parametrize(("source", "words"), REFUSED_THINKING)
+async def test_refused_thinking_blocks_are_left_out(place: Place, source: str, words: str) -> None:
     first = messages_answer(thinks("hm"), says("one"))
     with FakeMessages(first, api_error(400, words), MESSAGES.say("two"), excuse={"messages", "prefix"}) as model:
         async with watched_session(place, model, overrides=OTHER, wire_api="messages") as watched:
@@ -267,22 +457,61 @@ async def test_refused_reasoning_items_are_left_out(place: Place, code: int, wor
     assert ["SEALED" in json.dumps(request.body) for request in model.requests] == [False, True, False, False]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "property 'reasoning_content' is unsupported",  # console.groq.com
-        "messages[1]: unknown field `reasoning_content`",  # serde
-        "Extra inputs are not permitted: messages.2.assistant.reasoning_content",  # docs.mistral.ai
-        "thinking is not accepted in assistant messages",
-    ],
-)
-async def test_reasoning_that_a_chat_server_refuses_is_left_out(place: Place, words: str) -> None:
+FORBIDDEN = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}
+REFUSED_REASONING: list[tuple[str, int, Any]] = [
+    (
+        f"{GITHUB}/SimonSchubert/Kai/issues/265",
+        400,
+        error(
+            "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property "
+            "'reasoning_content' is unsupported)]"
+        ),
+    ),
+    (
+        f"{GITHUB}/Kilo-Org/kilocode/issues/10375",
+        400,
+        {
+            "message": "messages.2.assistant.reasoning_content: property 'messages.2.assistant.reasoning_content' is "
+            "unsupported",
+            "type": "invalid_request_error",
+            "code": "wrong_api_format",
+        },
+    ),
+    (
+        f"{GITHUB}/charmbracelet/crush/issues/1590",
+        422,
+        {"detail": [{**FORBIDDEN, "loc": ["body", "messages", 2, "assistant", "reasoning_content"], "input": "hm"}]},
+    ),
+    (
+        f"{GITHUB}/BerriAI/litellm/issues/30835",
+        422,
+        {"detail": [{**FORBIDDEN, "loc": ["body", "messages", 1, "assistant", "reasoning_content"]}]},
+    ),
+    (
+        f"{GITHUB}/earendil-works/pi/issues/4514",
+        400,
+        error(
+            "Error from provider: Extra inputs are not permitted, field: 'messages[2].reasoning_content', value: 'Now'"
+        ),
+    ),
+    (
+        "https://docs.rs/serde/latest/serde/de/trait.Error.html#method.unknown_field",
+        400,
+        error("messages[2]: unknown field `reasoning_content`, expected one of `role`, `content`"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "code", "body"), REFUSED_REASONING, ids=range(len(REFUSED_REASONING)))
+async def test_reasoning_that_a_chat_server_refuses_is_left_out(
+    place: Place, source: str, code: int, body: Any
+) -> None:
     place.write("a.txt", "a")
     first = chat_answer(calls=[shell("c1", "cat a.txt")], reasoning="let me see")
-    with FakeChat(first, api_error(400, words), CHAT.say("two"), excuse={"chat"}) as model:
+    with FakeChat(first, status(code, body), CHAT.say("two"), excuse={"chat"}) as model:
         async with watched_session(place, model, overrides=OTHER, wire_api="chat") as watched:
             ended = await watched.say("first")
-    assert isinstance(ended, events.TurnCompleted)
+    assert isinstance(ended, events.TurnCompleted), source
     assert ["let me see" in json.dumps(body["messages"]) for body in model.bodies] == [False, True, False]
 
 
