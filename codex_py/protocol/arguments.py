@@ -9,6 +9,8 @@ from codex_py.protocol.encoding import decode_json, decode_or_none, encode_json
 
 _FENCE: Final = r"```[\w-]*\s*(.*?)\s*```"
 _TRAILING_COMMA: Final = r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])'
+# Marks of a chat template that a server has not taken out: `<|call|>`, `<|im_end|>`.
+_TEMPLATE_MARKS: Final = r"^(?:\s*<\|[\w-]{1,40}\|>)+|(?:<\|[\w-]{1,40}\|>\s*)+$"
 _EMPTY: Final = r"\s*(?:\{\s*\}|null|\"\")"
 # An argument that is encoded more often than this is not meant to be read.
 _MAX_DEPTH: Final = 4
@@ -30,9 +32,9 @@ def read_object(text: str, depth: int = _MAX_DEPTH) -> dict[str, Any] | None:
     """The one JSON object that a text can mean; None where there is none or more than one.
 
     Read are objects that are encoded twice, in a code fence, with commas before a closing bracket, repeated, or with
-    `{}` or `null` beside them.
+    `{}`, `null` or marks of a chat template beside them.
     """
-    text = text.strip()
+    text = re.sub(_TEMPLATE_MARKS, "", text).strip()
     if depth == 0 or not text:
         return None
     if fenced := re.fullmatch(_FENCE, text, re.DOTALL):

@@ -435,19 +435,39 @@ async def test_refused_thinking_blocks_are_left_out(place: Place, source: str, w
     assert ['"type": "thinking"' in json.dumps(body["messages"]) for body in model.bodies] == [False, True, False]
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        # community.openai.com, and the reference of the Responses API
-        (400, "The encrypted content gAAA could not be verified. Reason: it could not be decrypted or parsed."),
-        (400, "Item 'rs_1' of type 'reasoning' was provided without its required following item."),
-        (404, "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false."),
-        # Servers that copy the API
-        (400, "unknown item type: reasoning items are not supported"),
-        (422, "encrypted_content: extra inputs are not permitted"),
-    ],
-)
-async def test_refused_reasoning_items_are_left_out(place: Place, code: int, words: str) -> None:
+REFUSED_ITEMS = [
+    (
+        f"{GITHUB}/NousResearch/hermes-agent/pull/33035",
+        400,
+        "The encrypted content gAAA could not be verified. Reason: Encrypted content could not be decrypted or parsed.",
+    ),
+    (
+        f"{GITHUB}/anomalyco/opencode/issues/5104",
+        400,
+        "The encrypted content for item rs_0f26baa4a8bfec6b0169326d7c20a8819499e6d836076cc00b could not be verified.",
+    ),
+    (
+        f"{GITHUB}/openai/openai-agents-python/issues/919",
+        404,
+        "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false. Try again with `store` "
+        "set to true, or remove this item from your input.",
+    ),
+    (
+        "https://platform.openai.com/docs/guides/reasoning#keeping-reasoning-items-in-context",
+        400,
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+    ),
+    (f"{GITHUB}/OpenHands/software-agent-sdk/pull/1208", 400, "Encrypted content is not supported with this model."),
+    (
+        "https://docs.pydantic.dev/latest/errors/validation_errors/#extra_forbidden",
+        422,
+        "encrypted_content: Extra inputs are not permitted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "code", "words"), REFUSED_ITEMS)
+async def test_refused_reasoning_items_are_left_out(place: Place, source: str, code: int, words: str) -> None:
     script = [[reasoning("SEALED"), say("one")], api_error(code, words), [say("two")], [say("three")]]
     async with scripted_session(place, *script, excuse={"prefix", "replay"}) as (model, watched):
         await watched.say("first")
@@ -516,19 +536,18 @@ async def test_reasoning_that_a_chat_server_refuses_is_left_out(
 
 
 CUT = [
-    ("chat", "length"),  # platform.openai.com
-    ("chat", "max_tokens"),  # DeepSeek behind Bedrock, Cohere
-    ("chat", "MAX_TOKENS"),  # ai.google.dev
-    ("chat", "model_length"),  # docs.mistral.ai
-    ("chat", "max_length"),
-    ("chat", "token_limit"),  # IBM watsonx
-    ("chat", "truncated"),
-    ("messages", "max_tokens"),  # docs.anthropic.com
-    ("messages", "length"),  # Proxies of chat servers
-    ("messages", "max_output_tokens"),
-    ("responses", "max_output_tokens"),  # platform.openai.com
-    ("responses", "max_tokens"),  # openrouter.ai
-    ("responses", "length"),
+    ("https://platform.openai.com/docs/api-reference/chat/object", "chat", "length"),
+    ("https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html", "chat", "max_tokens"),
+    ("https://ai.google.dev/api/generate-content#FinishReason", "chat", "MAX_TOKENS"),
+    ("https://docs.mistral.ai/api/#tag/chat", "chat", "model_length"),
+    ("https://cloud.ibm.com/apidocs/watsonx-ai#text-generation", "chat", "token_limit"),
+    ("https://docs.anthropic.com/en/api/handling-stop-reasons", "messages", "max_tokens"),
+    ("https://platform.openai.com/docs/api-reference/responses/object", "responses", "max_output_tokens"),
+    # Proxies that speak one API in front of another, with the words of that.
+    ("https://platform.openai.com/docs/api-reference/chat/object", "messages", "length"),
+    ("https://platform.openai.com/docs/api-reference/responses/object", "messages", "max_output_tokens"),
+    ("https://docs.anthropic.com/en/api/handling-stop-reasons", "responses", "max_tokens"),
+    ("https://platform.openai.com/docs/api-reference/chat/object", "responses", "length"),
 ]
 
 
@@ -543,14 +562,14 @@ def ended_by(wire: str, reason: str) -> Any:
             return [say("half"), {"type": "response.incomplete", "response": response}]
 
 
-@pytest.mark.parametrize(("wire", "reason"), CUT)
-def test_an_answer_that_was_cut_off_is_a_failed_run(place: Place, wire: str, reason: str) -> None:
+@pytest.mark.parametrize(("source", "wire", "reason"), CUT)
+def test_an_answer_that_was_cut_off_is_a_failed_run(place: Place, source: str, wire: str, reason: str) -> None:
     dialect = {"chat": CHAT, "messages": MESSAGES, "responses": RESPONSES}[wire]
     with dialect.server(ended_by(wire, reason)) as model:
         place.use_model(model.base_url, wire_api=wire)
         ended = run(place, "exec", "--json", "-m", "some-model", "go")
     failed = ended.events[-1]
-    assert (ended.status, failed["type"], failed["error"]["code"]) == (65, "turn.failed", "context_length")
+    assert (ended.status, failed["type"], failed["error"]["code"]) == (65, "turn.failed", "context_length"), source
     assert "the limit of 32,768 output tokens" in failed["error"]["message"]
 
 
@@ -569,30 +588,31 @@ async def test_an_answer_that_filled_the_window_leads_to_a_compaction(place: Pla
 
 GOOD = '{"cmd":"printf %s it-ran","login":false}'
 ARGUMENTS = [
-    "{}" + GOOD,  # BerriAI/litellm: the empty object of the block's start, then the fragments
-    "null" + GOOD,  # vllm-project/vllm
-    "{} " + GOOD + "\n",
-    json.dumps(GOOD),  # vllm-project/vllm#54964, tailcallhq/forgecode#2764
-    json.dumps(json.dumps(GOOD)),
-    f"```json\n{GOOD}\n```",  # earendil-works/pi#8858
-    f"```\n{GOOD}```",
-    GOOD[:-1] + ",}",  # ollama/ollama
-    GOOD[:-1] + " ,\n}",
-    GOOD + GOOD,  # The whole once more at the end
-    GOOD + "{}",
-    '""' + GOOD,
-    json.dumps(f"```json\n{GOOD}\n```"),
+    (f"{GITHUB}/openai/openai-agents-js/pull/712", "{}" + GOOD),
+    (f"{GITHUB}/unslothai/unsloth/pull/10275", "{} " + GOOD + "\n"),
+    (f"{GITHUB}/1jehuang/jcode/issues/225", "null" + GOOD),
+    (f"{GITHUB}/vllm-project/vllm/issues/54964", json.dumps(GOOD)),
+    (f"{GITHUB}/tailcallhq/forgecode/issues/2764", json.dumps(json.dumps(GOOD))),
+    (f"{GITHUB}/earendil-works/pi/issues/8858", f"```json\n{GOOD}\n```"),
+    (f"{GITHUB}/earendil-works/pi/issues/8858", f"```\n{GOOD}```"),
+    (f"{GITHUB}/dataelement/Clawith/pull/212", GOOD[:-1] + ",}"),
+    (f"{GITHUB}/ml-explore/mlx-lm/pull/1071", GOOD[:-1] + " ,\n}"),
+    (f"{GITHUB}/simonw/llm/pull/1130", GOOD + GOOD),
+    (f"{GITHUB}/openai/openai-agents-js/pull/712", GOOD + "{}"),
+    (f"{GITHUB}/mastra-ai/mastra/pull/12823", GOOD + "<|call|>"),
+    (f"{GITHUB}/mastra-ai/mastra/pull/12823", GOOD + "\n<|endoftext|><|im_end|>"),
+    (f"{GITHUB}/tailcallhq/forgecode/issues/2764", json.dumps(f"```json\n{GOOD}\n```")),
 ]
 
 
 @every_wire
-@pytest.mark.parametrize("arguments", ARGUMENTS)
-async def test_arguments_with_one_reading_run(place: Place, wire: Dialect, arguments: str) -> None:
+@pytest.mark.parametrize(("source", "arguments"), ARGUMENTS, ids=range(len(ARGUMENTS)))
+async def test_arguments_with_one_reading_run(place: Place, wire: Dialect, source: str, arguments: str) -> None:
     with wire.server(wire.answer("", [("c1", "exec_command", arguments)]), wire.say("done")) as model:
         async with watched_session(place, model, overrides=OTHER, wire_api=wire.wire) as watched:
             ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
-    assert wire.asked(model.requests[1]) == {"c1": "it-ran"}
+    assert wire.asked(model.requests[1]) == {"c1": "it-ran"}, source
 
 
 @pytest.mark.parametrize(("field", "words"), [(json.loads(GOOD), "it-ran"), (None, "cmd")])
