@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from itertools import pairwise
 
 import pytest
 
 from codex_py.protocol import events
+from codex_py.protocol.ops import Compact
 from tests.support.agents import cast, spawn, wait
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, say
 from tests.support.home import Place
@@ -190,13 +192,22 @@ async def test_the_search_is_offered_where_a_skill_has_more_to_read_than_its_tex
     assert [tool_names(request)[-1] for request in requests] == ["skill_search", "skill_search"]
 
 
-async def test_the_search_is_offered_from_the_first_request_on_or_never(place: Place) -> None:
-    async with scripted_session(place, [say("one")], [say("two")], top=NO_BUNDLED) as (model, watched):
-        await watched.say("hello")
-        path = add_skill(own_root(place), "tax")
-        (path.parent / "references").mkdir()
-        await watched.say("$tax")
-    assert tool_names(model.requests[0]) == tool_names(model.requests[1])
+async def test_the_search_is_offered_for_the_whole_session_or_never(place: Place) -> None:
+    with FakeResponses([say("one")], [say("two")]) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("hello")
+            path = add_skill(own_root(place), "tax")
+            (path.parent / "references").mkdir()
+            await watched.say("$tax")
+    without = [tool_names(request) for request in model.requests]
+    assert without[0] == without[1]
+    with FakeResponses([say("one")], [say("the summary")], [say("two")], excuse={"prefix", "replay"}) as model:
+        async with watched_session(place, model, NO_BUNDLED) as watched:
+            await watched.say("hello")
+            shutil.rmtree(path.parent)
+            await watched.session.submit(Compact())
+            await watched.say("thanks")
+    assert [tool_names(request) for request in model.requests] == [[*without[0], "skill_search"]] * 3
 
 
 async def test_what_is_used_here_keeps_its_place_and_description_in_a_list_that_is_short(place: Place) -> None:
