@@ -1,15 +1,13 @@
 """Results of servers in the form the model reads, and the tools that list and read their resources.
 
-Content parts keep within one budget; pictures are made fit.
+Content parts keep within one budget.
 """
 
 from __future__ import annotations
 
 import asyncio
 import binascii
-import struct
 import time
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -21,8 +19,6 @@ from codex_py.text.tokens import BYTES_PER_TOKEN, truncate_middle
 from codex_py.tools.spec import ToolContext, ToolOutput
 from codex_py.tools.view_image import picture_url
 
-_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
-_CHUNK_FRAME_BYTES: Final = 12
 _MAX_CONTENTS: Final = 256
 _BESIDE_CONTENT: Final = ("_meta", "isError", "resultType")
 
@@ -124,7 +120,7 @@ async def _picture(encoded: str, media: str, *, pictures: bool) -> str | dict[st
     if not pictures:
         return f"[picture, {media}: the model does not take pictures]"
     try:
-        url = await picture_url(_mended_png(binascii.a2b_base64(encoded)))
+        url = await picture_url(binascii.a2b_base64(encoded))
     except (ToolError, ValueError) as error:
         return f"[picture, {media}: not shown: {error}]"
     return {"type": "input_image", "image_url": url, "detail": "auto"}
@@ -137,23 +133,6 @@ def _says(block: str | dict[str, Any], structured: object) -> bool:
         return decode_json(block) == structured
     except ValueError:
         return False
-
-
-def _mended_png(raw: bytes) -> bytes:
-    """A PNG without the optional chunks whose checksum is wrong; any other file as it is."""
-    if not raw.startswith(_SIGNATURE):
-        return raw
-    chunks = [_SIGNATURE]
-    position = len(_SIGNATURE)
-    while position + _CHUNK_FRAME_BYTES <= len(raw):
-        (size,) = struct.unpack_from(">I", raw, position)
-        chunk = raw[position : position + _CHUNK_FRAME_BYTES + size]
-        position += _CHUNK_FRAME_BYTES + size
-        # A lower-case first letter marks a chunk that a reader may skip.
-        is_extra = chunk[4:5].islower()
-        if not is_extra or zlib.crc32(chunk[4:-4]) == int.from_bytes(chunk[-4:]):
-            chunks.append(chunk)
-    return b"".join(chunks)
 
 
 class ResourcePages(NamedTuple):

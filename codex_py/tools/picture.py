@@ -23,6 +23,10 @@ MAX_PIXELS: Final = 50_000_000
 _SMALLER_SIDES: Final = (MAX_SIDE, 1024, 512)
 _FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP")
 _JPEG_QUALITY: Final = 85
+_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
+_CHUNK_FRAME_BYTES: Final = 12
+# The mark at the end of a whole file, and in how many of the last bytes it stands: cameras write more behind it.
+_ENDS: Final = {"PNG": (b"IEND", 2048), "JPEG": (b"\xff\xd9", 2048), "GIF": (b";", 1), "WEBP": (b"", 1)}
 _UPRIGHT: Final = 1
 # Modes of colours as printers mix them, which many readers show inverted or not at all.
 _PRINTED: Final = ("CMYK", "YCCK")
@@ -50,6 +54,7 @@ def fit_picture(raw: bytes) -> EncodedPicture:
     Decodes it once, since a provider that is sent a broken picture refuses the whole conversation from then on. Takes
     up to a second: call it in a thread, one at a time. Raises `PictureRefused`.
     """
+    raw = _mended_png(raw)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -74,7 +79,10 @@ def _too_many_pixels() -> str:
 def _fitted(opened: Image.Image, raw: bytes) -> EncodedPicture:
     moving = bool(getattr(opened, "is_animated", False))
     lossy = opened.format not in ("PNG", "GIF", "WEBP")
-    fits = max(opened.size) <= MAX_SIDE and len(raw) <= MAX_SENT_BYTES
+    # Pillow reads pictures that lack their last bytes, which providers refuse.
+    mark, within = _ENDS[str(opened.format)]
+    is_whole = mark in raw[-within:]
+    fits = is_whole and max(opened.size) <= MAX_SIDE and len(raw) <= MAX_SENT_BYTES
     turned = _is_turned(opened)
     if fits and not moving and not turned and opened.mode not in _PRINTED:
         opened.load()
@@ -90,6 +98,23 @@ def _fitted(opened: Image.Image, raw: bytes) -> EncodedPicture:
         if len(picture.raw) <= MAX_SENT_BYTES:
             return picture
     raise PictureRefused("it does not get small enough")
+
+
+def _mended_png(raw: bytes) -> bytes:
+    """A PNG without the optional chunks whose checksum is wrong; any other file as it is."""
+    if not raw.startswith(_SIGNATURE):
+        return raw
+    chunks = [_SIGNATURE]
+    position = len(_SIGNATURE)
+    while position + _CHUNK_FRAME_BYTES <= len(raw):
+        (size,) = struct.unpack_from(">I", raw, position)
+        chunk = raw[position : position + _CHUNK_FRAME_BYTES + size]
+        position += _CHUNK_FRAME_BYTES + size
+        # A lower-case first letter marks a chunk that a reader may skip.
+        is_extra = chunk[4:5].islower()
+        if not is_extra or zlib.crc32(chunk[4:-4]) == int.from_bytes(chunk[-4:]):
+            chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def _is_turned(image: Image.Image) -> bool:

@@ -381,6 +381,26 @@ def test_a_damaged_picture_is_refused_in_one_line_and_nothing_is_sent(place: Pla
     assert line.startswith("error: cannot attach image") and "damaged" in line
 
 
+@pytest.mark.parametrize("form", ["PNG", "GIF"])
+def test_a_picture_that_lacks_its_last_bytes_only_is_made_whole(place: Place, form: str) -> None:
+    out = BytesIO()
+    Image.effect_noise((50, 50), 40).save(out, form)
+    place.write("cut.bin", out.getvalue()[:-2])
+    request = asked(place, "-i", "cut.bin", "what is it?")
+    [url] = [part["image_url"] for part in request.input[-1]["content"] if part["type"] == "input_image"]
+    sent = base64.b64decode(url.partition(",")[2])
+    assert sent.endswith(b"IEND\xaeB`\x82")
+    assert Image.open(BytesIO(sent)).size == (50, 50)
+
+
+def test_a_wrong_checksum_of_a_part_that_readers_may_skip_does_not_matter(place: Place) -> None:
+    whole = picture(50)
+    place.write("odd.png", whole[:33] + b"\0\0\0\2tEXtab\0\0\0\0" + whole[33:])
+    request = asked(place, "-i", "odd.png", "what is it?")
+    [url] = [part["image_url"] for part in request.input[-1]["content"] if part["type"] == "input_image"]
+    assert base64.b64decode(url.partition(",")[2]) == whole
+
+
 def test_a_large_picture_is_scaled_to_2048_pixels(place: Place) -> None:
     place.write("large.png", picture(5000))
     request = asked(place, "-i", "large.png", "what is it?")
