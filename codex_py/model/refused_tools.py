@@ -13,7 +13,7 @@ _STATUSES: Final = frozenset({400, 422, 500})
 _FOREIGN: Final = "mcp__"
 # `tools.12.custom.input_schema` (Anthropic), `tools[12].function.description` and `tools[3].tools[4]` (OpenAI),
 # `tools[0].function_declarations[12]` (Google, where the first number is always 0).
-_PLACE: Final = (
+_POSITION: Final = (
     r"\btools(?:\[0\]\.function_declarations)?[\[.](\d{1,4})\]?(?:\.tools[\[.](\d{1,4}))?(?!\]?\.function_declarations)"
 )
 
@@ -24,8 +24,8 @@ def refused_tools(status: int, sentence: str, body: bytes, tools: bytes) -> froz
         return frozenset()
     names = set(_names(as_list(decode_json(tools))))
     found = {name for name in names if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-]|\.\w)", sentence)}
-    if not found and (place := re.search(_PLACE, sentence)):
-        found = names & {_name_at(as_object(decode_json(body)).get("tools"), *place.groups())}
+    if not found and (position := re.search(_POSITION, sentence)):
+        found = names & {_name_at(as_object(decode_json(body)).get("tools"), *position.groups())}
     return frozenset(found)
 
 
@@ -33,14 +33,14 @@ def without_tools(tools: bytes, names: Collection[str]) -> bytes:
     """An encoded list of tools without those of these names; the same bytes where there is none."""
     if not names or not any(name.rpartition(".")[2].encode() in tools for name in names):
         return tools
-    kept: list[dict[str, Any]] = []
+    remaining: list[dict[str, Any]] = []
     for tool in map(as_object, as_list(decode_json(tools))):
         if tool.get("name") in names:
             continue
         inner = [part for part in as_list(tool.get("tools")) if f"{tool['name']}.{part.get('name')}" not in names]
         if inner or "tools" not in tool:
-            kept.append({**tool, "tools": inner} if inner else tool)
-    return encode_json(kept)
+            remaining.append({**tool, "tools": inner} if inner else tool)
+    return encode_json(remaining)
 
 
 def _names(tools: list[Any]) -> Iterator[str]:
