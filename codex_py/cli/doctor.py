@@ -18,10 +18,9 @@ from codex_py.cli.console import LocalConfig, load_local_config, print_json
 from codex_py.cli.typer_command import Json, Overrides, Profile, run_command
 from codex_py.config.files import weak_permissions
 from codex_py.config.load import LoadedConfig
-from codex_py.core.model_setup import login_rules
+from codex_py.core.model_setup import configured_provider, login_rules
 from codex_py.errors import LoginNeeded, UsageError, UserError
 from codex_py.hooks.sources import hook_faults
-from codex_py.model.providers import resolve_provider
 from codex_py.programs import ProbeResults
 from codex_py.protocol.policy import ReadOnly
 from codex_py.sandbox.command import Sandbox, SandboxUnavailable
@@ -153,12 +152,7 @@ def _login(loaded: LoadedConfig, home: Path) -> DoctorFinding:
     if config.model_provider == _OFFLINE:
         return DoctorFinding("login", "none is needed for the offline model")
     try:
-        provider = resolve_provider(
-            config.model_provider,
-            configured=config.model_providers,
-            env=os.environ,
-            openai_base_url=config.openai_base_url,
-        )
+        provider = configured_provider(config, os.environ)
         about = f"`{provider.id}` at {shown_url(provider.base_url)}"
         if provider.auth_command:
             return DoctorFinding("login", f"{about}: a command gives the key; it was not run", None)

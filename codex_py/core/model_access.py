@@ -12,14 +12,14 @@ from typing import Final
 from codex_py.auth.find_credentials import find_credentials
 from codex_py.config.model_sections import BudgetConfig, DayBudget, ModelEntry, TimedBudget
 from codex_py.core.model_pool import Connected, ModelPool
-from codex_py.core.model_setup import connect_model, login_rules
+from codex_py.core.model_setup import configured_provider, connect_model, login_rules
 from codex_py.core.session_request import SessionRequest
 from codex_py.core.session_settings import choose_policy
 from codex_py.errors import ModelError
 from codex_py.model.credentials import Credentials
 from codex_py.model.metering import DayLog, Meter, Span, unknown_price
 from codex_py.model.prices import TABLE, ModelPrice, PriceQuery, PriceTable, Rate, own_price
-from codex_py.model.providers import LOCAL_PROVIDERS, Provider, resolve_provider
+from codex_py.model.providers import LOCAL_PROVIDERS, Provider
 from codex_py.model.retry import PACE_VARIABLE, Pace
 from codex_py.paths import make_private_dir, open_private
 from codex_py.programs import program_finder
@@ -36,9 +36,7 @@ _FREE: Final = ModelPrice(Rate(0.0), Rate(0.0))
 def session_provider(request: SessionRequest, provider_id: str) -> Provider:
     """A provider by its id. Raises `ConfigError` for an unknown one and for settings that cannot be used."""
     config = request.loaded.config
-    provider = resolve_provider(
-        provider_id, configured=config.model_providers, env=request.env, openai_base_url=config.openai_base_url
-    )
+    provider = configured_provider(config, request.env, provider_id)
     if not provider.auth_command:
         return provider
     writable = extra_roots(choose_policy(request.loaded, request.extra_roots))

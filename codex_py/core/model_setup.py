@@ -163,6 +163,12 @@ def _text_in(file: Path, key: str) -> str:
     return text
 
 
+def configured_provider(config: Config, env: Mapping[str, str], provider_id: str = "") -> Provider:
+    """A provider by its id, or that of the configuration. Raises `ConfigError` for one that cannot be used."""
+    named = provider_id or config.model_provider
+    return resolve_provider(named, configured=config.model_providers, env=env, openai_base_url=config.openai_base_url)
+
+
 def login_rules(config: Config) -> LoginRules:
     """The login settings of the configuration."""
     return LoginRules(
@@ -180,12 +186,7 @@ def has_login(config: Config, *, env: Mapping[str, str], home: Path) -> bool:
     """
     if config.model_provider == "offline":
         return True
-    provider = resolve_provider(
-        config.model_provider,
-        configured=config.model_providers,
-        env=env,
-        openai_base_url=config.openai_base_url,
-    )
+    provider = configured_provider(config, env)
     try:
         find_credentials(provider, env=env, home=home, rules=login_rules(config))
     except LoginNeeded:

@@ -11,9 +11,9 @@ from codex_py.auth.find_credentials import KEY_ENV_NAMES, LoginRules, check_key,
 from codex_py.auth.login_store import PROVIDER_KEYS_FILE, LoginStore, locked_login, open_store
 from codex_py.auth.oauth import account_of, issuer_of, key_login, revoke_token, stored_tokens
 from codex_py.config.schema import Config
-from codex_py.core.model_setup import login_rules
+from codex_py.core.model_setup import configured_provider, login_rules
 from codex_py.errors import ModelError, UsageError, UserError
-from codex_py.model.providers import HOSTED, resolve_provider
+from codex_py.model.providers import HOSTED
 from codex_py.text.nearest import did_you_mean
 
 
@@ -31,9 +31,7 @@ class LoginStatus(NamedTuple):
 
 def login_status(config: Config, *, env: Mapping[str, str], home: Path) -> LoginStatus:
     """The login for the configured provider. Raises `UserError` for one that cannot be read."""
-    provider = resolve_provider(
-        config.model_provider, configured=config.model_providers, env=env, openai_base_url=config.openai_base_url
-    )
+    provider = configured_provider(config, env)
     if not provider.needs_key:
         return LoginStatus(None, is_needed=False)
     rules = login_rules(config)

@@ -9,11 +9,10 @@ from typing import Final, NamedTuple
 from codex_py.auth.find_credentials import find_credentials
 from codex_py.auth.renewal import LoginContext, find_renewal
 from codex_py.config.schema import Config
-from codex_py.core.model_setup import chosen_model, login_rules, read_own_catalog
+from codex_py.core.model_setup import chosen_model, configured_provider, login_rules, read_own_catalog
 from codex_py.errors import ModelError, UserError
 from codex_py.model.catalog import facts_for, openai_models
 from codex_py.model.model_list import list_models
-from codex_py.model.providers import resolve_provider
 from codex_py.text.nearest import nearest_names
 
 _OFFLINE: Final = "offline"
@@ -79,9 +78,7 @@ async def offered_models(config: Config, name: str, *, env: Mapping[str, str], h
     """Ask the provider `name` for its models. Raises `UserError` when it cannot be reached or does not list them."""
     if name == _OFFLINE:
         return OfferedModels(name, _RULES, (ModelRow(_RULES, True, True, None, "fixed rules, no AI"),))
-    provider = resolve_provider(
-        name, configured=config.model_providers, env=env, openai_base_url=config.openai_base_url
-    )
+    provider = configured_provider(config, env, name)
     rules = login_rules(config)
     credentials = find_credentials(provider, env=env, home=home, rules=rules)
     renewal = find_renewal(credentials, LoginContext(provider, env, home, rules))

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from codex_py.auth.find_credentials import find_credentials
 from codex_py.config.schema import Config
-from codex_py.core.model_setup import choose_model, connect_model, login_rules, read_own_catalog
+from codex_py.core.model_setup import choose_model, configured_provider, connect_model, login_rules, read_own_catalog
 from codex_py.errors import ModelError
 from codex_py.model.catalog import ModelFacts, facts_for
 from codex_py.model.client import (
@@ -25,7 +25,7 @@ from codex_py.model.client import (
     TurnState,
 )
 from codex_py.model.failures import IncompleteAnswer
-from codex_py.model.providers import HOSTED, LOCAL_PROVIDERS, Provider, resolve_provider
+from codex_py.model.providers import HOSTED, LOCAL_PROVIDERS, Provider
 from codex_py.model.repetition import REPETITION
 from codex_py.model.wires import open_wire
 from codex_py.protocol.encoding import as_object, decode_json, encode_json, uuid7
@@ -100,9 +100,7 @@ async def check_provider(
     A server that sends nothing of an answer for `patience` seconds is a fault. Raises `UserError` when there is
     nothing to ask it with.
     """
-    provider = resolve_provider(
-        name, configured=config.model_providers, env=env, openai_base_url=config.openai_base_url
-    )
+    provider = configured_provider(config, env, name)
     rules = login_rules(config)
     credentials = find_credentials(provider, env=env, home=home, rules=rules)
     chosen = model or _model_of(config, provider)

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from codex_py.config.entries import SkillSelector, set_skill_rule
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
-from codex_py.core.model_setup import chosen_model, known_facts
+from codex_py.core.model_setup import chosen_model, configured_provider, known_facts
 from codex_py.core.session_settings import read_check
 from codex_py.core.session_skills import skill_rules, skill_sources
 from codex_py.errors import UserError
-from codex_py.model.providers import Provider, resolve_provider
 from codex_py.services.skill_trust import consent_check
 from codex_py.skills.budget import tokens_for
 from codex_py.skills.bundled import sync_bundled
@@ -116,7 +115,7 @@ def window_for(admin: SkillAdmin) -> int | None:
     """The context window of the model that a session would use; None where nobody says how large it is."""
     config = admin.loaded.config
     with suppress(UserError):
-        provider = _provider_of(admin)
+        provider = configured_provider(config, admin.request.env)
         facts = known_facts(config, chosen_model(config, provider), None)
         return config.model_context_window or (facts.context_window if facts.known else None)
     return config.model_context_window
@@ -126,18 +125,8 @@ def model_for(admin: SkillAdmin) -> str:
     """The name of that model; "" when it is not known."""
     config = admin.loaded.config
     with suppress(UserError):
-        return chosen_model(config, _provider_of(admin))
+        return chosen_model(config, configured_provider(config, admin.request.env))
     return config.model or ""
-
-
-def _provider_of(admin: SkillAdmin) -> Provider:
-    config = admin.loaded.config
-    return resolve_provider(
-        config.model_provider,
-        configured=config.model_providers,
-        env=admin.request.env,
-        openai_base_url=config.openai_base_url,
-    )
 
 
 def list_tokens(admin: SkillAdmin, window: int | None) -> int | None:
