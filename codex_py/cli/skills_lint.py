@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
@@ -14,15 +14,17 @@ from codex_py.cli.skill_choice import Cwd, expanded, look_here
 from codex_py.cli.skills_view import print_findings
 from codex_py.cli.typer_command import Json, Yes
 from codex_py.config.entries import remove_servers, servers_for_skills
-from codex_py.errors import UsageError
+from codex_py.errors import CodexError, UsageError
 from codex_py.mcp.table import known_servers
-from codex_py.paths import codex_home, is_file
+from codex_py.paths import codex_home, is_file, user_home
 from codex_py.services.skill_admin import SkillAdmin
-from codex_py.services.skill_lint import lint_skills
+from codex_py.services.skill_trust import consent_check
 from codex_py.skills.dependencies import declared_servers, mcp_keys
+from codex_py.skills.lint import field_lines, lint_file, skill_files
 from codex_py.skills.lint_references import LintFinding
 from codex_py.skills.model import Skill, SkillRoot
-from codex_py.skills.parse import read_record
+from codex_py.skills.overlaps import find_overlaps
+from codex_py.skills.parse import SkillRefused, parse_skill, read_record, read_skill_text
 from codex_py.skills.record import FoundFile, skill_of
 from codex_py.skills.repair import apply_edit, plan_edits
 from codex_py.skills.roots import skill_roots
@@ -35,6 +37,7 @@ from codex_py.text.sanitize import sanitize_line
 
 # Skills of the user's own. Those of the system and of plugins are replaced by their next version.
 _EDITABLE: Final = ("repo", "user")
+_MAX_NEIGHBOURS = 500
 
 
 class Orphan(NamedTuple):
@@ -70,12 +73,12 @@ def lint(
         findings = _check_spec(chosen[0])
     else:
         home = codex_home(os.environ)
-        findings = lint_skills(chosen, home, os.environ)
+        findings = _lint_skills(chosen, home, os.environ)
         if fix and (edits := plan_edits(findings)):
             for edit in edits:
                 apply_edit(edit)
             print_note(f"repaired {counted(sum(len(edit.changes) for edit in edits), 'finding')}")
-            findings = lint_skills(chosen, home, os.environ)
+            findings = _lint_skills(chosen, home, os.environ)
     print_findings(findings, as_json=as_json)
     if not findings:
         print_note("nothing to complain about")
@@ -107,7 +110,7 @@ def fix_skills(found: SkillAdmin, paths: Sequence[Path], *, yes: bool) -> int:
     With `paths` only the skills there are repaired. Raises `UserError`.
     """
     chosen = [expanded(path) for path in paths] or _own_skills(found)
-    edits = plan_edits(lint_skills(chosen, found.request.home, os.environ))
+    edits = plan_edits(_lint_skills(chosen, found.request.home, os.environ))
     orphans = [] if paths else find_orphans(found)
     if not edits and not orphans:
         print_note("nothing to fix")
@@ -195,3 +198,52 @@ def _read_elsewhere(path: Path) -> Skill | None:
     """A skill of another project."""
     record = read_record(FoundFile(str(path), str(path), None, True), None)
     return None if record.error else skill_of(record, SkillRoot(path.parent.parent, "user", "extra"))
+
+
+def _lint_skills(paths: Sequence[Path], home: Path, env: Mapping[str, str]) -> tuple[LintFinding, ...]:
+    """The findings about the skills of some paths, errors first; `home` is CODEX_HOME. Raises `UsageError`."""
+    files = list(dict.fromkeys(file for path in paths for file in skill_files(path)))
+    found = [finding for file in files for finding in lint_file(file)]
+    found += [*_held_back(files, home, env), *_overlaps(files)]
+    return tuple(sorted(found, key=lambda finding: (finding.level != "error", str(finding.path.parent))))
+
+
+def _held_back(files: Sequence[Path], home: Path, env: Mapping[str, str]) -> Iterator[LintFinding]:
+    """A finding for each installed skill that is kept from loading until it is agreed to."""
+    real = {Path(os.path.realpath(file.parent)): file for file in files}
+    check = consent_check(home, env)
+    own = Path(os.path.realpath(user_home(env) / ".agents" / "skills"))
+    for root in dict.fromkeys(directory.parent for directory in real):
+        is_own = root.is_relative_to(os.path.realpath(home)) or root == own
+        for state in check.states(SkillRoot(root, "user" if is_own else "repo", "agents")):
+            held = [directory for directory in real if directory.is_relative_to(state.directory)]
+            for directory in held if state.is_held else ():
+                remedy = "restore the files with `codex-py skills sync`, or agree to them with `skills update --accept`"
+                yield LintFinding("error", real[directory], state.message, "held", 1, remedy)
+
+
+def _overlaps(files: Sequence[Path]) -> Iterator[LintFinding]:
+    """Skills whose descriptions say nearly the same, among those that are checked and their neighbours."""
+    shown = {file.absolute(): file for file in files}
+    described: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for path in sorted({*shown, *(path for file in shown for path in _neighbours(file))}):
+        try:
+            skill = parse_skill(read_skill_text(path, None))
+        except SkillRefused:
+            continue
+        described[str(path)], names[str(path)] = skill.description, skill.name
+    overlaps = find_overlaps(described)
+    for path, file in shown.items():
+        for other in overlaps.get(str(path), ())[:1]:
+            message = f"the description is nearly that of `{names[other]}`: the model cannot tell them apart"
+            line = field_lines(read_skill_text(file, None)).get("description", 1)
+            remedy = "say in both what the other is not for, or make one skill of them"
+            yield LintFinding("advice", file, message, "overlap", line, remedy)
+
+
+def _neighbours(file: Path) -> Sequence[Path]:
+    try:
+        return skill_files(file.parent.parent)[:_MAX_NEIGHBOURS]
+    except (CodexError, OSError):
+        return ()

@@ -43,7 +43,7 @@ class JsonlPrinter:
         for line in self._lines(event):
             encoded = _encode(line)
             if len(encoded) >= MAX_BYTES and not whole:
-                encoded = _encode_short(line)
+                encoded = _encode(shortened({**line, "shortened": True}, MAX_BYTES - 1, _encode))
             self._write(encoded + b"\n")
 
     def _lines(self, event: events.Event) -> Iterator[Line]:
@@ -147,10 +147,6 @@ class JsonlPrinter:
         item_id = self._open_id(call_id)
         self._open[call_id].remove(item_id)
         return item_id
-
-
-def _encode_short(line: Line) -> bytes:
-    return _encode(shortened({**line, "shortened": True}, MAX_BYTES - 1, _encode))
 
 
 def _batches(changes: Sequence[events.FileChange]) -> Iterator[Sequence[events.FileChange]]:

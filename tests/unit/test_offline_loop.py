@@ -13,8 +13,7 @@ from typing import Any
 import httpx
 
 from codex_py.errors import ToolError
-from codex_py.offline.server import OfflineModel
-from codex_py.offline.stream import MODEL_NAME
+from codex_py.offline.server import MODEL_NAME, OfflineModel
 from codex_py.patch.apply import apply_plan
 from codex_py.patch.grammar import parse_patch
 from codex_py.patch.plan import plan_patch, summarize

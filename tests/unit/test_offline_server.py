@@ -11,8 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from codex_py.offline.server import OfflineModel
-from codex_py.offline.stream import MODEL_NAME
+from codex_py.offline.server import MODEL_NAME, OfflineModel
 from tests.unit.test_offline_loop import EXEC, NOTICE, events_of, user
 
 

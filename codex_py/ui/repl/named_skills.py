@@ -155,7 +155,7 @@ async def settle_mentions(
 def mention_sheet(mention: RefusedMention, show: ShowPath) -> Sheet[int | None]:
     """The skills by their index, -1 to send the message as it is; None goes back to it."""
     options: list[Option[int | None]] = [
-        Option("", skill.name, index, _describe(skill, show))
+        Option("", skill.name, index, f"{skill.scope} · {show(skill.path.parent)}")
         for index, skill in enumerate(mention.choices[:_MAX_CHOICES])
     ]
     return Sheet(
@@ -179,7 +179,3 @@ def _reason(mention: RefusedMention) -> str:
     if all(skill.name == mention.written for skill in mention.choices):
         return f"{len(mention.choices)} skills have this name."
     return "No skill has this name."
-
-
-def _describe(skill: Skill, show: ShowPath) -> str:
-    return f"{skill.scope} · {show(skill.path.parent)}"
