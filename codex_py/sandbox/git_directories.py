@@ -49,6 +49,15 @@ def run_by_git(git: Path) -> list[Path]:
     return [directory / name for directory in git_directories_in(git) for name in RUN_BY_GIT]
 
 
+def dot_gits_around(directories: Iterable[Path]) -> list[Path]:
+    """The `.git` that git uses in each of these directories: its own, or the next one above it."""
+    found = (
+        next(filter(os.path.lexists, (top / ".git" for top in (directory, *directory.parents))), None)
+        for directory in directories
+    )
+    return [path for path in dict.fromkeys(found) if path is not None]
+
+
 def find_stores(dot_gits: Iterable[Path]) -> list[Path]:
     """The git directories that commits write in the working trees of these `.git`, those in another one left out."""
     found = list(dict.fromkeys(filter(None, map(_own_store, dot_gits))))

@@ -21,6 +21,7 @@ from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, 
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denials import expand_home
 from codex_py.sandbox.git_directories import (
+    dot_gits_around,
     find_stores,
     find_targets,
     git_directories_in,
@@ -148,7 +149,7 @@ def _workspace_roots(
     searches = [NestedNames(root, (*PROTECTED_NAMES, *further)) for root in worked_in]
     nested = [path for search in searches for path in search.find() if path not in names]
     found = [*nested, *(path for root in worked_in for path in _above(root, roots))]
-    dot_gits = [*_around(worked_in), *(path for path in nested if path.name == ".git")]
+    dot_gits = [*dot_gits_around(worked_in), *(path for path in nested if path.name == ".git")]
     # What lies in CODEX_HOME can be written only where it is worked in.
     stores = _stores(worked_in, dot_gits, None if closed is None else [*closed, *([home] if home else [])])
     roots = list(dict.fromkeys([*roots, *stores]))
@@ -206,12 +207,6 @@ def _run_by_git(stores: Iterable[Path]) -> list[Path]:
     runs = [path for store in stores for path in run_by_git(store)]
     # Without its `HEAD` a `.git` is none, and git looks at the directory it is in.
     return runs + [path for store in stores if store.name == ".git" for path in _bare_paths(store.parent)]
-
-
-def _around(worked_in: Iterable[Path]) -> list[Path]:
-    """The `.git` that git uses in each directory: its own, or the next one above it."""
-    found = (next(filter(os.path.lexists, (top / ".git" for top in (root, *root.parents))), None) for root in worked_in)
-    return [path for path in dict.fromkeys(found) if path is not None]
 
 
 def _repositories(dot_gits: Iterable[Path]) -> Iterator[tuple[Path, Path]]:

@@ -48,6 +48,7 @@ from codex_py.tools.escalation import (
     unagreed,
     writable_programs,
 )
+from codex_py.tools.git_refusals import explain_git
 from codex_py.tools.spec import PLANNING, CallFailed, ToolContext, ToolOutput
 
 _LONG_SCRIPT: Final = 4096
@@ -104,9 +105,11 @@ async def orchestrate_command(command: CommandToRun, context: ToolContext, attem
         first = first._replace(output=first.output.replace(ended=ended))
     if not run.outside:
         await orchestrator.keep_own_changes()
-    if first.exit_code:
-        reason = explain_protected(first.output.text, context.sandbox.protected)
-        first = first._replace(output=first.output.replace(text=first.output.text + reason))
+    if first.exit_code is not None:
+        text = first.output.text
+        reason = explain_protected(text, context.sandbox.protected) if first.exit_code else ""
+        reason += explain_git(text, first.exit_code, orchestrator.commands, context)
+        first = first._replace(output=first.output.replace(text=text + reason))
     if not first.denied or not asks_after_denial(context.approval, can_ask=context.ask is not None):
         return first.output
     if first.output.ended is not None:
@@ -130,6 +133,11 @@ class _Orchestrator:
     def only_reads(self) -> bool:
         """Whether it is known to change nothing."""
         return self._facts.only_reads
+
+    @property
+    def commands(self) -> Sequence[Words]:
+        """The commands of the script, as far as they are known."""
+        return self._facts.segments or self._facts.hidden
 
     async def permit(self) -> RunVerdict:
         """How it may run, the user asked where that is needed. Raises `ToolError`."""

@@ -234,3 +234,86 @@ def planting(git_directory: Path, canary: Path) -> list[str]:
         f"mv {g} {g}.old && cp -r {g}.old {g} && {add} {g}/config",
         f"mv {parent} {parent}.old && cp -r {parent}.old {parent} && {add} {g}/config",
     ]
+
+
+REFUSED: Final = (
+    "git add file",
+    "git commit -m x",
+    "git commit --amend -m x",
+    "git stash",
+    "git rebase HEAD~1 --force-rebase",
+    "git checkout -b new",
+    "git switch -c new",
+    "git tag v1",
+    "git branch new",
+    "git reset --hard",
+    "git cherry-pick HEAD",
+    "git revert --no-edit HEAD",
+    "git rm file",
+    "git fetch .",
+    "git pull . main",
+    "git notes add -m x",
+    "git hash-object -w README.md",
+    "git worktree add trees/new",
+    "git gc",
+    "git add file || true",
+    "git add . 2>&1 | cat",
+)
+
+
+@pytest.mark.parametrize("cmd", REFUSED)
+def test_a_refused_command_names_the_setting(place: Place, cmd: str) -> None:
+    place.write("file", "x\n")
+    git(place, "add", "file")
+    git(place, "commit", "-qm", "file")
+    place.write("README.md", "changed\n")
+    outputs, ended = commit(place, plain(place), cmds=[cmd, cmd])
+    assert all("`git = true`" in output for output in outputs), outputs
+    assert ended.err.count("`git = true`") == 1, ended.err
+
+
+@pytest.mark.parametrize("build", STATES)
+def test_a_refused_commit_names_the_setting_in_every_state(place: Place, build: Builder) -> None:
+    state = build(place)
+    (output,), ended = commit(place, state)
+    if build is bare:  # it is a writable directory itself
+        assert "git = true" not in output + ended.err
+    else:
+        assert "`git = true`" in output, output
+        assert ended.err.count("`git = true`") == 1, ended.err
+
+
+@pytest.mark.parametrize("top", ["", COMMITS])
+@pytest.mark.parametrize("cmd", ["git status", "git log -1", "touch /x/y", "git stash list", "git -C {other} add -A"])
+def test_what_the_setting_would_not_change_does_not_name_it(place: Place, top: str, cmd: str) -> None:
+    other = place.home / "other"
+    git(place, "clone", "-q", ".", other)
+    (other / "new").write_text("x")
+    (output,), ended = commit(place, plain(place), top=top, cmds=[cmd.format(other=other)])
+    assert "git = true" not in output + ended.err, output
+
+
+@pytest.mark.parametrize(
+    "cmd",
+    [
+        "git push -u origin main",
+        "GIT_ALLOW_PROTOCOL=file git submodule add {other} lib",
+        "git remote add more {other}",
+        "git config a.b c",
+        "git checkout -b new --track origin/main",
+        "touch .git/hooks/post-commit",
+        "git sparse-checkout set x",
+    ],
+)
+def test_where_the_setting_is_on_settings_stay_and_the_output_says_so(place: Place, cmd: str) -> None:
+    state = plain(place)
+    (place.repo / ".git" / "hooks").mkdir()
+    other = place.repo.parent / "other.git"
+    git(place, "clone", "-q", "--bare", ".", other)
+    git(place, "remote", "add", "origin", other)
+    git(place, "fetch", "-q", "origin")
+    before = (state.git / "config").read_text()
+    (output,), ended = commit(place, state, "--add-dir", other, top=COMMITS, cmds=[cmd.format(other=other)])
+    assert "the sandbox keeps the settings and hooks of git read-only" in output, output
+    assert "git = true" not in output + ended.err
+    assert (state.git / "config").read_text() == before
