@@ -26,7 +26,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
     "protocol": set(),
     "text": set(),
     "config": {"protocol", "text"},
-    "model": {"protocol", "text"},
+    "model": {"protocol", "text", "config"},
     "auth": {"protocol", "text", "model"},
     "offline": {"protocol", "text"},
     "process": {"protocol", "text"},

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from codex_py.config.model_sections import ModelEntry
 from codex_py.errors import ConfigError
 from codex_py.protocol.encoding import as_list, as_object, decode_json
 from codex_py.protocol.value import Value
@@ -22,31 +23,6 @@ _CAUTIOUS_ANSWER: Final = 32_768
 _AFTER_NAME: Final = "-.:@_/"
 # Others' models, and those that do a work of their own.
 _NOT_CHOSEN: Final = frozenset({"offline-rules", "gpt-oss", "codex-auto-review"})
-
-
-class ModelRecord(Protocol):
-    """The table `[models.<name>]` of the configuration; None for a key that is not set."""
-
-    @property
-    def context_window(self) -> int | None: ...
-    @property
-    def auto_compact_token_limit(self) -> int | None: ...
-    @property
-    def reasoning_effort(self) -> str | None: ...
-    @property
-    def reasoning_summary(self) -> str | None: ...
-    @property
-    def verbosity(self) -> str | None: ...
-    @property
-    def apply_patch(self) -> PatchForm | None: ...
-    @property
-    def parallel_tool_calls(self) -> bool | None: ...
-    @property
-    def images(self) -> bool | None: ...
-    @property
-    def tool_output_token_limit(self) -> int | None: ...
-    @property
-    def max_output_tokens(self) -> int | None: ...
 
 
 class ModelFacts(Value):
@@ -175,7 +151,7 @@ def openai_models() -> tuple[str, ...]:
 
 def facts_for(
     model: str,
-    overrides: Mapping[str, ModelRecord] | None = None,
+    overrides: Mapping[str, ModelEntry] | None = None,
     *,
     catalog: Mapping[str, ModelFacts] | None = None,
 ) -> ModelFacts:
@@ -204,7 +180,7 @@ def _is_version_of(name: str, key: str) -> bool:
     return name.startswith(key) and (len(name) == len(key) or name[len(key)] in _AFTER_NAME)
 
 
-def _overridden(facts: ModelFacts, own: ModelRecord) -> ModelFacts:
+def _overridden(facts: ModelFacts, own: ModelEntry) -> ModelFacts:
     return ModelFacts(
         context_window=own.context_window or facts.context_window,
         auto_compact_tokens=own.auto_compact_token_limit or facts.auto_compact_tokens,

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from codex_py.config.model_sections import ModelEntry
 from codex_py.protocol.encoding import as_list, as_object, decode_or_none
 from codex_py.protocol.usage import TokenUsage
 from codex_py.protocol.value import Value
@@ -23,19 +24,6 @@ _MILLION: Final = 1_000_000
 _MAX_BYTES: Final = 16 * 1024 * 1024
 # Providers that the table has under another name.
 _OTHER_NAMES: Final[Mapping[str, str]] = MappingProxyType({"gemini": "google", "amazon-bedrock": "aws"})
-
-
-class PriceRecord(Protocol):
-    """The prices in `[models.<name>]` of the configuration; None for a price that is not set."""
-
-    @property
-    def input_usd(self) -> float | None: ...
-    @property
-    def cached_input_usd(self) -> float | None: ...
-    @property
-    def cache_write_usd(self) -> float | None: ...
-    @property
-    def output_usd(self) -> float | None: ...
 
 
 class Rate(Value):
@@ -167,7 +155,7 @@ class PriceTable:
         return None
 
 
-def own_price(record: PriceRecord | None, listed: ModelPrice | None) -> ModelPrice | None:
+def own_price(record: ModelEntry | None, listed: ModelPrice | None) -> ModelPrice | None:
     """The price with what the user says of it, which wins; None as long as input or output is unknown."""
     if record is None:
         return listed

@@ -7,9 +7,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from codex_py.config.model_sections import ProviderConfig
 from codex_py.errors import ConfigError
 from codex_py.model.retry import MAX_RETRIES
 from codex_py.programs import ProgramFinder
@@ -76,48 +77,6 @@ HOSTED: Final[Mapping[str, HostedProvider]] = MappingProxyType(
 LOCAL_PROVIDERS: Final = frozenset((*_LOCAL_PORTS, *(name for name, hosted in HOSTED.items() if hosted.local)))
 
 
-class LoginRecord(Protocol):
-    """The keys in `[model_providers.<id>]` of the configuration; None for one that is not set."""
-
-    @property
-    def env_key(self) -> str | None: ...
-    @property
-    def env_key_instructions(self) -> str | None: ...
-    @property
-    def experimental_bearer_token(self) -> str | None: ...
-    @property
-    def auth(self) -> Mapping[str, Any] | None: ...
-    @property
-    def requires_openai_auth(self) -> bool: ...
-
-
-class ProviderRecord(LoginRecord, Protocol):
-    """The table `[model_providers.<id>]` of the configuration; None for a key that is not set."""
-
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def base_url(self) -> str | None: ...
-    @property
-    def wire_api(self) -> WireApi | None: ...
-    @property
-    def query_params(self) -> Mapping[str, str]: ...
-    @property
-    def http_headers(self) -> Mapping[str, str]: ...
-    @property
-    def env_http_headers(self) -> Mapping[str, str]: ...
-    @property
-    def request_max_retries(self) -> int | None: ...
-    @property
-    def stream_max_retries(self) -> int | None: ...
-    @property
-    def stream_idle_timeout_ms(self) -> int | None: ...
-    @property
-    def connect_retry_seconds(self) -> float | None: ...
-    @property
-    def compaction(self) -> CompactionWay | None: ...
-
-
 class Provider(Value):
     """A server with models. `base_url` has no trailing slash.
 
@@ -162,7 +121,7 @@ class Provider(Value):
 def resolve_provider(
     provider_id: str,
     *,
-    configured: Mapping[str, ProviderRecord],
+    configured: Mapping[str, ProviderConfig],
     env: Mapping[str, str],
     openai_base_url: str | None = None,
 ) -> Provider:
@@ -275,7 +234,7 @@ def _local_url(provider_id: str, env: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _custom(
-    provider_id: str, record: ProviderRecord, ca_file: str | None, hosted: HostedProvider | None = None
+    provider_id: str, record: ProviderConfig, ca_file: str | None, hosted: HostedProvider | None = None
 ) -> Provider:
     table = f"model_providers.{provider_id}"
     base_url = record.base_url or (hosted.base_url if hosted else None)
@@ -312,7 +271,7 @@ def _custom(
     )
 
 
-def _compaction(record: ProviderRecord) -> CompactionWay:
+def _compaction(record: ProviderConfig) -> CompactionWay:
     """Only the Responses API has more than a summary."""
     if record.wire_api not in (None, "responses"):
         return "local"
@@ -320,7 +279,7 @@ def _compaction(record: ProviderRecord) -> CompactionWay:
 
 
 def _hosted(
-    provider_id: str, hosted: HostedProvider, record: ProviderRecord | None, env: Mapping[str, str], ca_file: str | None
+    provider_id: str, hosted: HostedProvider, record: ProviderConfig | None, env: Mapping[str, str], ca_file: str | None
 ) -> Provider:
     """A hosted provider, with what the user's table of the same name says in place of what is known."""
     provider = Provider(
@@ -347,7 +306,7 @@ def _hosted(
     return own.replace(api_key_env=provider.api_key_env, bearer_token=provider.bearer_token)
 
 
-def _is_azure(record: ProviderRecord) -> bool:
+def _is_azure(record: ProviderConfig) -> bool:
     """Whether the server is OpenAI's at Azure, which can do what OpenAI can."""
     host = _host(record)
     return (record.name or "").strip().lower() == "azure" or any(domain in host for domain in _AZURE_HOSTS)
@@ -358,7 +317,7 @@ def _connect_seconds(base_url: str) -> float:
     return _LOOPBACK_CONNECT_SECONDS if is_loopback(urlsplit(base_url).hostname or "") else _CONNECT_SECONDS
 
 
-def _host(record: ProviderRecord) -> str:
+def _host(record: ProviderConfig) -> str:
     return (urlsplit(record.base_url or "").hostname or "").lower()
 
 
