@@ -32,7 +32,7 @@ from codex_py.sandbox.linux import (
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, plan_mounts
 from codex_py.sandbox.placeholders import Pins, Placeholders, go_variables
-from codex_py.sandbox.planted import PlantedPaths, RunTimes, judge_repositories
+from codex_py.sandbox.planted import PlantedPaths, RunTimes, judge_repositories, name_unfinished, repositories_among
 from codex_py.sandbox.policy import WritableRoot, writable_roots
 from codex_py.sandbox.protected_names import MAX_DIRECTORIES, NestedNames
 from codex_py.sandbox.unreadable import (
@@ -211,7 +211,7 @@ class Sandbox:
     def look_at_repositories(self) -> None:
         """Look at what the last commands have made; `take_notices` then has it too. Reads directories, for a thread."""
         for policy, cwd in list(self._nested):
-            self._look_at_new(policy, cwd)
+            self._lines += name_unfinished(self._look_at_new(policy, cwd), self.roots(policy, cwd), self._times)
 
     def take_notices(self) -> list[str]:
         """For the user: what commands have made that git would believe, each line once."""
@@ -321,12 +321,12 @@ class Sandbox:
     def _look_at_new(self, policy: SandboxPolicy, cwd: Path) -> list[Path]:
         """The protected paths in directories below; what the user should know of repositories among them is noted."""
         found = [path for nested in self._nested[policy, cwd] for path in nested.find()]
-        repositories = {path for path in found if path.name in (".git", "config")}
+        repositories = repositories_among(found, self.roots(policy, cwd))
         known = self._repositories.setdefault((policy, cwd), repositories)
         if new := repositories - known:
             self._lines += judge_repositories(sorted(new), self._times)
             found = [path for path in found if path not in new or os.path.lexists(path)]
-            known |= new.intersection(found)
+            known.update(filter(os.path.lexists, new))
         return found
 
     def _make_directories(self, cwd: Path) -> None:

@@ -44,6 +44,12 @@ def git_directories_in(git: Path) -> Iterator[Path]:
         waiting += _directories_in(directory)
 
 
+def all_git_directories(paths: Iterable[Path]) -> list[Path]:
+    """Those of these paths, and of what these `.git` lead to, that are git directories, with those in them."""
+    targets = dict.fromkeys(target for path in paths for target in find_targets(path) or [path])
+    return [git for target in targets if is_git_directory(target) for git in git_directories_in(target)]
+
+
 def run_by_git(git: Path) -> list[Path]:
     """The protected paths of a git directory and of those in it, there or not."""
     return [directory / name for directory in git_directories_in(git) for name in RUN_BY_GIT]

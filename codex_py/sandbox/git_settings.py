@@ -171,6 +171,27 @@ def _is_harmless(key: str) -> bool:
     return section in _HARMLESS_SECTIONS or (is_in_place and name in _HARMLESS.get(section, ()))
 
 
+def find_unfinished_program(git: Path) -> tuple[Path, str] | None:
+    """The file by which git runs a program when an unfinished rebase, cherry-pick or revert goes on, and that program.
+
+    A strategy is the name of a program of git's own; a path leads to another one.
+    """
+    todo = git / "rebase-merge" / "git-rebase-todo"
+    for line in _read(todo, _MAX_INDEX_BYTES).decode("utf-8", "replace").splitlines():
+        word, _, command = line.strip().replace("\t", " ").partition(" ")
+        if word in ("exec", "x"):
+            return todo, command.strip()
+    options = git / "sequencer" / "opts"
+    named = dict(parse_settings(_text(options))).get("options.strategy", "")
+    for file, strategy in (
+        (git / "rebase-merge" / "strategy", first_line(git / "rebase-merge" / "strategy")),
+        (options, named),
+    ):
+        if "/" in strategy:
+            return file, f"git-merge-{strategy}"
+    return None
+
+
 def parse_settings(text: str) -> Iterator[tuple[str, str]]:
     """Every setting as `section.name` or `section.subsection.name`, and its value; broken lines are passed over."""
     section = ""

@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.paths import is_lasting, opened_directory
-from codex_py.sandbox.git_directories import find_targets
-from codex_py.sandbox.git_settings import find_program_setting, has_tracked_files
+from codex_py.sandbox.git_directories import all_git_directories, find_targets
+from codex_py.sandbox.git_settings import find_program_setting, find_unfinished_program, has_tracked_files
+from codex_py.sandbox.policy import WritableRoot
 from codex_py.sandbox.protected_names import COARSE_NS
 
 _SECONDS: Final = 0.05
 _MAX_RUNS: Final = 10_000
+_MAX_SHOWN: Final = 200
 
 
 class PlantedPaths:
@@ -124,6 +126,25 @@ def judge_repositories(paths: Iterable[Path], times: RunTimes) -> list[str]:
         )
         if reason:
             lines.append(f"a command made the repository `{git}`, and git in there may run a program: {reason}")
+    return lines
+
+
+def repositories_among(found: Iterable[Path], roots: Iterable[WritableRoot]) -> set[Path]:
+    """The `.git` and the `config` files of repositories, also of those in git directories that can be written."""
+    inner = all_git_directories(root.path for root in roots)
+    return {*(path for path in found if path.name in (".git", "config")), *(git / "config" for git in inner)}
+
+
+def name_unfinished(found: Iterable[Path], roots: Iterable[WritableRoot], times: RunTimes) -> list[str]:
+    """Lines for the user about a rebase, or the like, that a command left and that would run a program."""
+    lines: list[str] = []
+    for git in dict.fromkeys(all_git_directories([*found, *(root.path for root in roots)])):
+        cause = find_unfinished_program(git)
+        if cause and times.cover(cause[0]):
+            lines.append(
+                f"a command left an unfinished rebase in `{git}` that runs `{cause[1][:_MAX_SHOWN]}` when it goes on: "
+                f"look at `{cause[0]}` before `git rebase --continue`"
+            )
     return lines
 
 

@@ -317,3 +317,49 @@ def test_where_the_setting_is_on_settings_stay_and_the_output_says_so(place: Pla
     assert "the sandbox keeps the settings and hooks of git read-only" in output, output
     assert "git = true" not in output + ended.err
     assert (state.git / "config").read_text() == before
+
+
+STOP: Final = (
+    "git checkout -qb side && echo one > file && git add file && git commit -qm one && git checkout -q main && "
+    "echo two > file && git add file && git commit -qm two && git checkout -q side"
+)
+LEFT: Final = {
+    "exec": f"{STOP} && git rebase -x 'sh ./run.sh' main",
+    "exec behind": f"{STOP} && git rebase main; echo 'x ./run.sh' >> .git/rebase-merge/git-rebase-todo",
+    "strategy": f"{STOP} && git rebase main; echo x/../run > .git/rebase-merge/strategy",
+    "cherry-pick": f"{STOP} && git commit -qm more --allow-empty && git checkout -q main && "
+    "git cherry-pick main..side; printf '[options]\n\tstrategy = x/../run\n' > .git/sequencer/opts",
+    "in a repository of its own": f"git init -q -b main new && cd new && git config user.name A && "
+    f"git config user.email a@example.invalid && git commit -qm start --allow-empty && {STOP} && "
+    "git rebase -x ./run main",
+}
+
+
+@pytest.mark.parametrize("cmd", LEFT.values(), ids=LEFT)
+def test_an_unfinished_rebase_that_runs_a_program_is_named_at_the_end(place: Place, cmd: str) -> None:
+    (output,), ended = commit(place, plain(place), top=COMMITS, cmds=[cmd])
+    assert ended.err.count("a command left an unfinished rebase in") == 1, output + ended.err
+    assert "run" in ended.err.partition("unfinished rebase")[2]
+
+
+@pytest.mark.parametrize(
+    "cmd", [f"{STOP} && git rebase main", f"{STOP} && git rebase -x true main; git rebase --abort"]
+)
+def test_a_rebase_that_runs_no_program_is_not_named(place: Place, cmd: str) -> None:
+    _, ended = commit(place, plain(place), top=COMMITS, cmds=[cmd])
+    assert "left an unfinished" not in ended.err
+
+
+def test_an_unfinished_rebase_of_the_users_own_is_not_named(place: Place) -> None:
+    subprocess.run(f"{STOP} && git rebase -x true main", shell=True, cwd=place.repo, env=place.env, check=False)
+    assert (place.repo / ".git" / "rebase-merge").exists()
+    _, ended = commit(place, plain(place), top=COMMITS, cmds=["true"])
+    assert "left an unfinished" not in ended.err
+
+
+@pytest.mark.parametrize("name", ["modules/lib", "modules/libs/deep", "worktrees/new"])
+def test_a_repository_that_a_command_made_in_the_git_directory_is_named(place: Place, name: str) -> None:
+    make = f"git init -q --bare --template= .git/{name} && mkdir .git/{name}/hooks && cd .git/{name}/hooks"
+    cmd = f"{make} && echo true > post-checkout && chmod +x post-checkout"
+    (output,), ended = commit(place, plain(place), top=COMMITS, cmds=[cmd])
+    assert f"a command made the repository `{place.repo}/.git/{name}`" in ended.err, output
