@@ -238,7 +238,8 @@ def add_permission_flags(parser: Parser) -> None:
         "-s",
         "--sandbox",
         choices=SANDBOX_MODES,
-        help="what commands may change (default: read-only; workspace-write in a trusted project)",
+        help="what commands may change (default: read-only; workspace-write in a trusted project); "
+        "they can commit with `-c sandbox_workspace_write.git=true`",
     )
     group.add_argument(
         "--add-dir",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Final, Literal, TypeAlias
 
 from codex_py.config.load import LoadedConfig
 from codex_py.paths import is_lasting, is_there, real_path
-from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite, extra_roots
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.denials import ALWAYS_DENIED, OWN_SECRETS, default_denials, expand_home, own_secrets
+from codex_py.sandbox.git_directories import RUN_BY_GIT, is_git_directory
 from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot
 
 Action: TypeAlias = Literal["read", "write", "network", "sockets"]
@@ -25,6 +27,7 @@ _PROTECTED: Final = "sandbox.protected"
 _SOCKETS: Final = "sandbox.allow_unix_sockets"
 _NETWORK: Final = "sandbox_workspace_write.network_access"
 _ROOTS: Final = "sandbox_workspace_write.writable_roots"
+_GIT: Final = "sandbox_workspace_write.git"
 _TMP: Final = "sandbox_workspace_write.exclude_slash_tmp"
 _TMPDIR: Final = "sandbox_workspace_write.exclude_tmpdir_env_var"
 
@@ -93,7 +96,7 @@ def _writing(
         return
     yield Permission("write", _ELSE, False, "outside of the writable directories", _ROOTS)
     for root in roots:
-        reason, setting = _why_writable(root.path, cwd, env)
+        reason, setting = _why_writable(root.path, policy, cwd, env)
         yield Permission("write", str(root.path), True, reason, setting)
     own = Path(real_path(home))
     paths = {
@@ -108,9 +111,12 @@ def _writing(
         yield Permission("write", str(path), False, reason if exists else f"{reason}; cannot be made", setting, exists)
 
 
-def _why_writable(root: Path, cwd: Path, env: Mapping[str, str]) -> tuple[str, str | None]:
+def _why_writable(root: Path, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]) -> tuple[str, str | None]:
     if root == Path(real_path(cwd)):
         return "the working directory", _MODE
+    added = [Path(real_path(cwd / directory)) for directory in extra_roots(policy)]
+    if is_git_directory(root) and root not in added and not os.path.lexists(root / ".git"):
+        return "your setting lets commands commit", _GIT
     if root == Path(real_path("/tmp")):
         return "the directory for temporary files", _TMP
     if env.get("TMPDIR") and root == Path(real_path(env["TMPDIR"])):
@@ -124,7 +130,10 @@ def _why_protected(
     if path == home:
         return "CODEX_HOME: settings and rules of this program", None
     if path.name.lower() in PROTECTED_NAMES:
-        return "protected name: runs or is trusted outside the sandbox", None
+        is_git = path.name.lower() == ".git"
+        return "protected name: runs or is trusted outside the sandbox", _GIT if is_git else None
+    if path.name in RUN_BY_GIT and is_git_directory(path.parent):
+        return "git runs programs by it", None
     if path.name == "HEAD":
         return "git would take the directory for a repository and run what its settings name", None
     user_paths = {Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")}

@@ -55,6 +55,18 @@ def test_what_is_said_of_writing_is_what_commands_can_write(place: Place) -> Non
             assert (ended.status == 0) is allowed, subject
 
 
+def test_what_is_said_of_commits_names_the_setting(place: Place) -> None:
+    git, flags = f"{place.repo}/.git", ("-s", "workspace-write")
+    assert permission(explain(place, *flags), "write", git)[::2] == (False, "sandbox_workspace_write.git")
+    report = explain(place, *flags, "-c", "sandbox_workspace_write.git=true")
+    assert permission(report, "write", git) == (
+        True,
+        "your setting lets commands commit",
+        "sandbox_workspace_write.git",
+    )
+    assert permission(report, "write", f"{git}/config") == (False, "git runs programs by it", None)
+
+
 def test_the_network_and_sockets_are_explained(place: Place) -> None:
     closed = explain(place, "-s", "workspace-write")
     setting = "sandbox_workspace_write.network_access"
