@@ -33,7 +33,14 @@ from codex_py.rollout.format import StoredSession
 from codex_py.rollout.listing import find_exactly
 from codex_py.rollout.reader import load_session
 from codex_py.rollout.recorder import RolloutRecorder
-from codex_py.rollout.transcript import ConversationRewind, check_turn, plan_conversation, read_turns, undo_conversation
+from codex_py.rollout.transcript import (
+    ConversationRewind,
+    RewindChoice,
+    check_turn,
+    plan_conversation,
+    read_turns,
+    undo_conversation,
+)
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
@@ -42,16 +49,6 @@ _LAST: Final = "last"
 _SHOWN: Final = 20
 _MAX_COUNTED: Final = 50
 _DONE: Final = ("restored", "deleted", "brought_back")
-
-
-class RewindChoice(NamedTuple):
-    """`to` is the number of a turn, `last` for the last one, or `latest` to undo the last rewind."""
-
-    to: str
-    files: bool = True
-    conversation: bool = True
-    copies_conflicts: bool = False
-    dry_run: bool = False
 
 
 class CheckpointedTurn(NamedTuple):

@@ -12,7 +12,7 @@ import typer
 
 from codex_py.checkpoints.rewind import describe_files, lost_contents
 from codex_py.checkpoints.store import CheckpointStore, is_pruned, prune_stores, require_store
-from codex_py.checkpoints.stored import RewindChoice, turn_diff
+from codex_py.checkpoints.stored import turn_diff
 from codex_py.cli.console import print_json, print_note, print_rows
 from codex_py.cli.rewinding import rewind_and_note
 from codex_py.cli.typer_command import Json, run_command, run_commands
@@ -20,7 +20,7 @@ from codex_py.errors import UsageError
 from codex_py.paths import codex_home, is_directory
 from codex_py.rollout.files import CHECKPOINTS, thread_of
 from codex_py.rollout.listing import find_exactly, latest_session
-from codex_py.rollout.transcript import check_turn, read_turns
+from codex_py.rollout.transcript import RewindChoice, check_turn, read_turns
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize, sanitize_line
 

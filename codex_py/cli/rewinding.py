@@ -8,14 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from codex_py.checkpoints.stored import RewindChoice, RewindOutcome, list_turns, rewind_stored
+from codex_py.checkpoints.stored import RewindOutcome, list_turns, rewind_stored
 from codex_py.cli.console import load_local_config
 from codex_py.errors import UserError
 from codex_py.rollout.listing import find_exactly
-from codex_py.rollout.transcript import read_turns
+from codex_py.rollout.transcript import RewindChoice, read_turns
 from codex_py.skills.usage import read_entries, record_outcome
 from codex_py.text.display import describe_changes
-from codex_py.ui.repl.launch import RewindPreview, RewindRequest, RewindTurn, Rewound
+from codex_py.ui.repl.launch import RewindPreview, RewindTurn, Rewound
 
 _MAX_LINES: Final = 40
 
@@ -47,26 +47,16 @@ class StoredRewinds:
             for turn in list_turns(self._home, thread_id)
         ]
 
-    def preview(self, thread_id: str, request: RewindRequest) -> RewindPreview:
-        outcome = self._run(thread_id, request, [], is_dry=True)
+    def preview(self, thread_id: str, request: RewindChoice) -> RewindPreview:
+        outcome = rewind_and_note(self._home, thread_id, request._replace(dry_run=True), warn=lambda _: None)
         conflicts = len(outcome.files.plan.paths("conflict"))
         return RewindPreview((*_cut(outcome.lines()), *outcome.notices()), outcome.diffs, conflicts)
 
-    def rewind(self, thread_id: str, request: RewindRequest) -> Rewound:
+    def rewind(self, thread_id: str, request: RewindChoice) -> Rewound:
         notes: list[str] = []
-        outcome = self._run(thread_id, request, notes, is_dry=False)
+        outcome = rewind_and_note(self._home, thread_id, request, warn=notes.append)
         message = outcome.conversation.message if outcome.conversation else ""
         return Rewound((*_cut(outcome.lines()), *outcome.notices(), *notes), message)
-
-    def _run(self, thread_id: str, request: RewindRequest, notes: list[str], *, is_dry: bool) -> RewindOutcome:
-        choice = RewindChoice(
-            request.to,
-            files=request.files,
-            conversation=request.conversation,
-            copies_conflicts=request.copies_conflicts,
-            dry_run=is_dry,
-        )
-        return rewind_and_note(self._home, thread_id, choice, warn=notes.append)
 
 
 def _turns_from(home: Path, name: str, to: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py.checkpoints.rewind import describe_files
-from codex_py.checkpoints.stored import RewindChoice, rewind_stored
+from codex_py.checkpoints.stored import rewind_stored
 from codex_py.cli.options import request_for
 from codex_py.config.load import ConfigRequest, LoadedConfig, load_config
 from codex_py.core.build import open_session
@@ -20,7 +20,8 @@ from codex_py.core.session import Session
 from codex_py.core.session_request import SessionRequest
 from codex_py.log import report_crash
 from codex_py.paths import codex_home
-from codex_py.server.threads import SESSION_SOURCE, Opening, RollbackOutcome, RollbackRequest
+from codex_py.rollout.transcript import RewindChoice
+from codex_py.server.threads import SESSION_SOURCE, Opening, RollbackOutcome
 
 ReportCrash: TypeAlias = Callable[[BaseException], str]
 
@@ -43,15 +44,8 @@ class ServerHost:
         """The configuration in force for a directory. Raises `UserError`."""
         return load_config(self.request(cwd, settings))
 
-    def roll_back(self, thread_id: str, request: RollbackRequest) -> RollbackOutcome:
+    def roll_back(self, thread_id: str, choice: RewindChoice) -> RollbackOutcome:
         """Go back in a session that is closed, or see what would happen. Raises `UserError`."""
-        choice = RewindChoice(
-            request.to,
-            files=request.files,
-            conversation=request.conversation,
-            copies_conflicts=request.copies_conflicts,
-            dry_run=request.dry_run,
-        )
         notes: list[str] = []
         done = rewind_stored(self.home, thread_id, choice, env=self.env, warn=notes.append)
         message = done.conversation.message if done.conversation else ""

@@ -250,6 +250,16 @@ def _shown(text: str, payload: Mapping[str, Any]) -> str:
     return b"".join([*pieces, raw[last:]]).decode(errors="replace")
 
 
+class RewindChoice(NamedTuple):
+    """`to` is the number of a turn, `last` for the last one, or `latest` to undo the last rewind."""
+
+    to: str
+    files: bool = True
+    conversation: bool = True
+    copies_conflicts: bool = False
+    dry_run: bool = False
+
+
 class ConversationRewind(NamedTuple):
     """The `event_msg` that rewinds a conversation. `message` is the user's message of the turn before which it goes
     back, `turns` is how many turns are dropped, 0 when it undoes a rewind.

@@ -27,6 +27,7 @@ from codex_py.protocol.ops import (
 )
 from codex_py.protocol.questions import QuestionAnswer
 from codex_py.protocol.value import Value
+from codex_py.rollout.transcript import RewindChoice
 from codex_py.services.git import GitReader
 
 # The type of program that session lists show for clients.
@@ -49,16 +50,6 @@ class Opening(Value):
     extra_roots: tuple[Path, ...] = ()
     instructions: str | None = None
     servers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
-
-
-class RollbackRequest(Value):
-    """A request to go back before a turn, `to` being its number, or `latest` to undo the last rewind."""
-
-    to: str
-    files: bool = False
-    conversation: bool = True
-    copies_conflicts: bool = False
-    dry_run: bool = False
 
 
 class RollbackOutcome(Value):
@@ -87,7 +78,7 @@ class ServerHostProtocol(Protocol):
         """The configuration in force for a directory, under these settings. Raise `UserError` for wrong ones."""
         ...
 
-    def roll_back(self, thread_id: str, request: RollbackRequest) -> RollbackOutcome:
+    def roll_back(self, thread_id: str, choice: RewindChoice) -> RollbackOutcome:
         """Go back in a session that is closed, or see what would happen. Blocks: for a thread. Raises `UserError`."""
         ...
 

@@ -18,6 +18,7 @@ from codex_py.protocol.encoding import is_uuid
 from codex_py.rollout.archive import delete_session
 from codex_py.rollout.listing import SessionQuery, describe_damaged, list_sessions
 from codex_py.rollout.summary import SessionSummary
+from codex_py.rollout.transcript import RewindChoice
 from codex_py.server.acp.commands import REWIND_METHOD, called_rewind, describe_rewind, read_rewind, rewind_payload
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.conversation import AcpSession
@@ -29,7 +30,6 @@ from codex_py.server.threads import (
     LiveThread,
     Opening,
     RollbackOutcome,
-    RollbackRequest,
     ServerHostProtocol,
     Threads,
 )
@@ -248,7 +248,7 @@ class AcpAgent:
     async def _rewind(self, params: Params) -> Json:
         return rewind_payload(await self._go_back(await self._named(params), read_rewind(params)))
 
-    async def _go_back(self, conversation: AcpSession, request: RollbackRequest) -> RollbackOutcome:
+    async def _go_back(self, conversation: AcpSession, request: RewindChoice) -> RollbackOutcome:
         """Close a session, which stops all that runs in it, go back, and open it again as it was opened."""
         session_id, opening = conversation.thread.id, conversation.thread.opening
         if request.dry_run:

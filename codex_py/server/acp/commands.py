@@ -15,10 +15,11 @@ from codex_py.protocol.ops import OverrideTurnContext, SkillInput, TextInput, Us
 from codex_py.protocol.status import FactSection, PromptCommand
 from codex_py.rollout.files import home_of
 from codex_py.rollout.listing import save_name
+from codex_py.rollout.transcript import RewindChoice
 from codex_py.server.acp.content import Json
 from codex_py.server.acp.params import AcpPrompt
 from codex_py.server.messages import Params
-from codex_py.server.threads import LiveThread, RollbackOutcome, RollbackRequest
+from codex_py.server.threads import LiveThread, RollbackOutcome
 from codex_py.services.review import init_prompt, read_target, review_prompt
 from codex_py.services.session_status import mcp_sections, status_sections
 from codex_py.text.display import counted, first_words
@@ -241,9 +242,9 @@ _REWIND_COMMANDS: Final[tuple[Json, ...]] = (
 )
 
 
-def read_rewind(params: Params) -> RollbackRequest:
+def read_rewind(params: Params) -> RewindChoice:
     """The request of a client."""
-    return RollbackRequest(
+    return RewindChoice(
         params.text_or_none("to") or _LAST,
         files=params.flag("files", default=True),
         conversation=params.flag("conversation", default=True),
@@ -252,17 +253,17 @@ def read_rewind(params: Params) -> RollbackRequest:
     )
 
 
-def called_rewind(prompt: str) -> RollbackRequest | None:
+def called_rewind(prompt: str) -> RewindChoice | None:
     """The request of a prompt that is `/undo` or `/rewind …`; None for any other prompt. Raises `UserError`."""
     name, *words = prompt.split() or [""]
     if name == "/undo" and not words:
-        return RollbackRequest(_LAST, files=True)
+        return RewindChoice(_LAST, files=True)
     if name != "/rewind":
         return None
     part = words[1] if len(words) == 2 else "both"
     if not 1 <= len(words) <= 2 or part not in ("files", "conversation", "both"):
         raise UserError("`/rewind` needs the number of a turn or `latest`, and then `files`, `conversation` or `both`")
-    return RollbackRequest(words[0], files=part != "conversation", conversation=part != "files")
+    return RewindChoice(words[0], files=part != "conversation", conversation=part != "files")
 
 
 def rewind_payload(done: RollbackOutcome) -> Json:

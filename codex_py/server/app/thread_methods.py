@@ -25,13 +25,13 @@ from codex_py.rollout.listing import (
 )
 from codex_py.rollout.stored_turns import past_turns
 from codex_py.rollout.summary import SessionSummary
-from codex_py.rollout.transcript import read_turns
+from codex_py.rollout.transcript import RewindChoice, read_turns
 from codex_py.server.app.client_context import ClientContext, MethodResult, page_of
 from codex_py.server.app.items import past_turn
 from codex_py.server.app.settings import opening_payload, read_live_override, read_opening
 from codex_py.server.app.thread_payloads import NOT_LOADED, live_thread_payload, source_type, stored_thread_payload
 from codex_py.server.messages import Params, RpcError
-from codex_py.server.threads import LiveThread, RollbackRequest
+from codex_py.server.threads import LiveThread
 
 _SHOWN: Final = 80
 _PAGE: Final = 25
@@ -250,7 +250,7 @@ async def rollback(context: ClientContext, params: Params) -> MethodResult:
     """
     thread_id = params.text("threadId").lower()
     stored = await _stored_thread(context, thread_id)
-    request = RollbackRequest(
+    request = RewindChoice(
         await _rollback_target(params, stored.path),
         files=params.flag("files"),
         conversation=params.flag("conversation", default=True),

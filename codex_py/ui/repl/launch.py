@@ -11,6 +11,7 @@ from codex_py.config.tui import Tui
 from codex_py.core.session_request import ResumeTarget, SessionRequest
 from codex_py.protocol.policy import SandboxMode
 from codex_py.protocol.value import Value
+from codex_py.rollout.transcript import RewindChoice
 
 
 class LaunchContext(Value):
@@ -46,15 +47,6 @@ class LaunchOptions(Value):
     shown: str = ""
 
 
-class RewindRequest(Value):
-    """Before which turn of a session to go back: its number, `last`, or `latest` to undo the last rewind."""
-
-    to: str
-    files: bool = True
-    conversation: bool = True
-    copies_conflicts: bool = False
-
-
 class RewindTurn(Value):
     """A turn that can be gone back before; `files` says in words what it changed, and is empty for nothing."""
 
@@ -86,11 +78,11 @@ class RewindHost(Protocol):
         """The turns of a session, the first one first."""
         ...
 
-    def preview(self, thread_id: str, request: RewindRequest) -> RewindPreview:
+    def preview(self, thread_id: str, request: RewindChoice) -> RewindPreview:
         """The effect a rewind would have; nothing in the workspace is written."""
         ...
 
-    def rewind(self, thread_id: str, request: RewindRequest) -> Rewound:
+    def rewind(self, thread_id: str, request: RewindChoice) -> Rewound:
         """Rewind a session that is closed."""
         ...
 

@@ -18,10 +18,11 @@ from codex_py.protocol.ops import Op
 from codex_py.protocol.policy import extra_roots, mode_of
 from codex_py.protocol.value import Value
 from codex_py.render.entry import ScrollbackEntry
+from codex_py.rollout.transcript import RewindChoice
 from codex_py.services.git import GitReader
 from codex_py.services.prompt_files import PromptFile, find_prompts
 from codex_py.skills.model import SkillCatalog
-from codex_py.ui.repl.launch import LaunchContext, RewindHost, RewindRequest
+from codex_py.ui.repl.launch import LaunchContext, RewindHost
 from codex_py.ui.repl.panels.forms import FormAsker
 
 _SHOWN: Final = 80
@@ -95,7 +96,7 @@ class OpenSession(Value):
     """
 
     target: ResumeTarget | None = None
-    rewind: RewindRequest | None = None
+    rewind: RewindChoice | None = None
     draft: str = ""
 
 

@@ -13,12 +13,13 @@ from codex_py.core.resume import load_stored
 from codex_py.errors import UserError
 from codex_py.protocol.ops import Compact, StopWork
 from codex_py.rollout.listing import load_summary
+from codex_py.rollout.transcript import RewindChoice
 from codex_py.services.review import init_prompt
 from codex_py.services.session_cleaning import session_cleaner
 from codex_py.services.session_document import document_file, document_format, write_document
 from codex_py.services.session_export import ExportChoice
 from codex_py.text.display import first_words
-from codex_py.ui.repl.launch import RewindPreview, RewindRequest, RewindTurn
+from codex_py.ui.repl.launch import RewindPreview, RewindTurn
 from codex_py.ui.repl.panels.forms import ListEntry, ListForm, Option, Sheet, TextLine
 from codex_py.ui.repl.panels.sessions import ChosenSession, SessionWatcher, choose_session
 from codex_py.ui.repl.slash_command import CommandContext, Destination, OpenSession, Quit, SlashCommand
@@ -38,7 +39,7 @@ _DIFF_STYLES: Final = {"+": "diff.added", "-": "diff.removed"}
 
 
 async def _undo(context: CommandContext, words: str) -> None:
-    await _go_back(context, RewindRequest("last"), looks_first=False)
+    await _go_back(context, RewindChoice("last"), looks_first=False)
 
 
 async def _rewind(context: CommandContext, words: str) -> None:
@@ -60,7 +61,7 @@ async def _rewind(context: CommandContext, words: str) -> None:
         what = (await context.asker.choose(_PARTS)) if to else ""
         if not what:
             return
-    request = RewindRequest(to, files=what != "conversation", conversation=what != "files")
+    request = RewindChoice(to, files=what != "conversation", conversation=what != "files")
     await _go_back(context, request, looks_first=not words)
 
 
@@ -70,7 +71,7 @@ def turn_entry(turn: RewindTurn) -> ListEntry[str]:
     return ListEntry(str(turn.number), f"{turn.number}  {first_words(turn.message, 100)}", note, words=turn.message)
 
 
-async def _go_back(context: CommandContext, request: RewindRequest, *, looks_first: bool) -> None:
+async def _go_back(context: CommandContext, request: RewindChoice, *, looks_first: bool) -> None:
     """The session is closed, which stops all that runs in it, and opened again behind the rewind.
 
     Where it `looks_first`, and where files are in conflict, what would happen is shown and confirmed.
@@ -84,7 +85,7 @@ async def _go_back(context: CommandContext, request: RewindRequest, *, looks_fir
         chosen = await context.asker.choose(_confirmation(preview))
         if not chosen:
             return
-        request = request.replace(copies_conflicts=chosen == "copies")
+        request = request._replace(copies_conflicts=chosen == "copies")
     session.hooks.runner.end_reason = "resume"
     context.front.leave(OpenSession(ResumeTarget(session.thread_id, any_directory=True), request))
 
