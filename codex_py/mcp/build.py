@@ -6,7 +6,7 @@ import asyncio
 import binascii
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import ToolError
 from codex_py.mcp.connectors import ConnectorRules
 from codex_py.mcp.consent import InstallRules
-from codex_py.mcp.host import CommandLimits, McpContext
+from codex_py.mcp.host import CommandLimits, McpContext, McpFailed
 from codex_py.mcp.servers import McpServer
 from codex_py.mcp.session import McpSettings, SessionServers
 from codex_py.mcp.table import change_of, server_sandbox, session_servers
@@ -87,12 +87,17 @@ def make_mcp_context(
 ) -> McpContext:
     """Where servers are started, and where their logins are stored; `known` as in `McpSetup`."""
 
-    def refusal(server: McpServer) -> str | None:
-        return change_of(server, loaded, home=home, cwd=cwd)
-
     @lru_cache(1)
     def sandbox() -> Callable[[McpServer, PreparedCommand, CommandLimits], PreparedCommand]:
         return server_sandbox(loaded, home=home, cwd=cwd, env=env, known=known or ProbeResults())
+
+    def confine(server: McpServer, start: PreparedCommand, limits: CommandLimits) -> PreparedCommand:
+        start = sandbox()(server, start, limits)
+        # Last of all and at every start: a command may have changed a file of it meanwhile.
+        if (change := change_of(server, loaded, home=home, cwd=cwd)) is not None:
+            start.discard()
+            raise McpFailed(change)
+        return start
 
     return McpContext(
         home=home,
@@ -101,8 +106,7 @@ def make_mcp_context(
         version=__version__,
         tokens=_Tokens(loaded, home),
         mark={},
-        refusal=refusal,
-        confine=lambda server, start, limits: sandbox()(server, start, limits),
+        confine=confine,
         limits=lambda: CommandLimits(choose_policy(loaded), cwd),
     )
 
@@ -113,18 +117,16 @@ class _Tokens:
     def __init__(self, loaded: LoadedConfig, home: Path) -> None:
         self._store_type: StoreType = loaded.config.mcp_oauth_credentials_store
         self._home = home
-        self._store: LoginStore | None = None
 
     def load(self) -> Mapping[str, Any]:
-        return self._opened().load()
+        return self._store.load()
 
     def save(self, login: Mapping[str, Any]) -> None:
-        self._opened().save(login)
+        self._store.save(login)
 
-    def _opened(self) -> LoginStore:
-        if self._store is None:
-            self._store = open_store(self._store_type, self._home, MCP_FILE)
-        return self._store
+    @cached_property
+    def _store(self) -> LoginStore:
+        return open_store(self._store_type, self._home, MCP_FILE)
 
 
 async def sample(model: ModelClient, request: Mapping[str, Any], settings: TurnSettings) -> Mapping[str, Any]:

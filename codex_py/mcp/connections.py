@@ -11,7 +11,6 @@ from codex_py.errors import UserError
 from codex_py.mcp.catalog import Catalog, McpTool, describe_changes, load_catalog, save_catalog
 from codex_py.mcp.child import ServerChild
 from codex_py.mcp.host import (
-    CommandLimits,
     McpContext,
     McpFailed,
     McpHost,
@@ -306,20 +305,14 @@ class McpConnections:
 
     async def _agreed(self, server: McpServer, start: PreparedCommand) -> PreparedCommand:
         """The start of a project's or a plugin's server as the user has agreed to it."""
-        preparing = asyncio.ensure_future(asyncio.to_thread(self._prepare, server, start, self._context.limits()))
+        preparing = asyncio.ensure_future(
+            asyncio.to_thread(self._context.confine, server, start, self._context.limits())
+        )
         try:
             return await asyncio.shield(preparing)
         except asyncio.CancelledError:
             preparing.add_done_callback(_undo)
             raise
-
-    def _prepare(self, server: McpServer, start: PreparedCommand, limits: CommandLimits) -> PreparedCommand:
-        start = self._context.confine(server, start, limits)
-        # Last of all and at every start: a command may have changed a file of it meanwhile.
-        if refusal := self._context.refusal(server):
-            start.discard()
-            raise McpFailed(refusal)
-        return start
 
     def _restriction(self, server: McpServer) -> str:
         """A possible reason for a failure: the sandbox, or a program passed over because commands may write it."""

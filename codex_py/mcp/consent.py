@@ -13,7 +13,7 @@ from codex_py.config.entries import put_mcp_server
 from codex_py.errors import UserError
 from codex_py.mcp.host import McpFailed
 from codex_py.mcp.servers import McpServer, read_server
-from codex_py.mcp.table import TrustWord, WaitingServer, sandbox_of, trust_server
+from codex_py.mcp.table import ListedServer, TrustWord, sandbox_of, trust_server
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.questions import (
     AskUser,
@@ -48,7 +48,7 @@ class InstallRules(Value):
 
     file: Path
     project: Path
-    waiting: tuple[WaitingServer, ...] = ()
+    waiting: tuple[ListedServer, ...] = ()
     names: frozenset[str] = frozenset()
     always: bool = False
     never_ask: bool = False
@@ -71,7 +71,7 @@ class ServerConsent:
         if not waiting:
             return False
         servers = [(read_server(entry.name, entry.entry), entry) for entry in waiting]
-        shown = tuple(describe_server(server, changed=entry.changed) for server, entry in servers)
+        shown = tuple(describe_server(server, changed=entry.standing == "changed") for server, entry in servers)
         words = _WORDS.get(answer_text(await ask(ProjectServersQuestion(uuid7(), self._rules.project, shown))) or "")
         if words is None:
             return False

@@ -90,10 +90,6 @@ def _cannot_confine(server: McpServer, start: PreparedCommand, limits: CommandLi
     raise McpFailed("there is no sandbox for it here")
 
 
-def _no_refusal(_: McpServer) -> str | None:
-    """Nothing of such a server can change."""
-
-
 class McpContext(Value):
     """Where servers are started and what is kept of them.
 
@@ -106,10 +102,8 @@ class McpContext(Value):
     version: str
     tokens: TokenFile
     mark: Mapping[str, str]
-    # Why a server of a project or a plugin must not be started now, None when it may: its files may have changed.
-    refusal: Callable[[McpServer], str | None] = _no_refusal
-    # What puts such a server into the sandbox, or checks one that is let out; raises `McpFailed`. Both are called in a
-    # thread.
+    # Puts a server of a project or a plugin into the sandbox, or checks one that is let out. It must not have
+    # changed since the user agreed to it. Called in a thread; raises `McpFailed`.
     confine: Callable[[McpServer, PreparedCommand, CommandLimits], PreparedCommand] = _cannot_confine
     limits: Callable[[], CommandLimits] = _no_session
 

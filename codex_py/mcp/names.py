@@ -1,4 +1,4 @@
-"""The names under which the model sees servers' tools, in a namespace or flat, and prompts as commands."""
+"""The names under which the model sees servers' tools, in a namespace or flat, and their parameters."""
 
 from __future__ import annotations
 
@@ -98,13 +98,8 @@ def distinct_names(items: Iterable[_T], name_of: Callable[[_T], str]) -> dict[_T
     """A name for each, at most 64 letters; one too long or shared with another ends in a hash of what it names."""
     full_names = {item: name_of(item) for item in items}
     counts = Counter(full_names.values())
-    return {
-        item: name if counts[name] == 1 and _fits(name) else _hashed(name, item) for item, name in full_names.items()
-    }
-
-
-def _fits(name: str) -> bool:
-    return len(name) <= MAX_LETTERS
+    fits = {item: counts[name] == 1 and len(name) <= MAX_LETTERS for item, name in full_names.items()}
+    return {item: name if fits[item] else _hashed(name, item) for item, name in full_names.items()}
 
 
 def _hashed(name: str, item: object) -> str:

@@ -105,26 +105,14 @@ def known_servers(loaded: LoadedConfig, home: Path, cwd: Path) -> ServerListing:
     return ServerListing(tuple(found.values()), tuple(problems))
 
 
-class WaitingServer(NamedTuple):
-    """A project's server that the user has not decided on; `changed` says that they agreed to an earlier version.
-
-    `pin` identifies exactly what would run.
-    """
-
-    name: str
-    entry: Entry
-    pin: str
-    changed: bool
-
-
 class ServerTable(Value):
-    """The servers of a session, sorted by name, and those that wait for the user's decision.
+    """The servers of a session, sorted by name, and the project's that wait for the user's decision.
 
     `names` are those in use, `skill_keys` what skills may know the servers by.
     """
 
     servers: tuple[McpServer, ...] = ()
-    waiting: tuple[WaitingServer, ...] = ()
+    waiting: tuple[ListedServer, ...] = ()
     names: frozenset[str] = frozenset()
     skill_keys: frozenset[str] = frozenset()
     notices: tuple[str, ...] = ()
@@ -136,11 +124,8 @@ def session_servers(request: SessionRequest) -> ServerTable:
     added = {name: ListedServer(name, entry, "front end") for name, entry in request.more_servers.items()}
     found = {server.name: server for server in listing.servers} | added
     trusted = [found[name] for name in sorted(found) if found[name].standing == "trusted"]
-    waiting = tuple(
-        WaitingServer(server.name, server.entry, server.pin, changed=server.standing == "changed")
-        for server in found.values()
-        if server.is_enabled and server.standing in ("unknown", "changed")
-    )
+    undecided = ("unknown", "changed")
+    waiting = tuple(server for server in found.values() if server.is_enabled and server.standing in undecided)
     return ServerTable(
         servers=tuple(server.server() for server in trusted if server.is_enabled),
         waiting=waiting if request.can_ask else (),
@@ -150,7 +135,7 @@ def session_servers(request: SessionRequest) -> ServerTable:
     )
 
 
-def _not_started(waiting: Sequence[WaitingServer]) -> Iterator[str]:
+def _not_started(waiting: Sequence[ListedServer]) -> Iterator[str]:
     if waiting:
         shown = ", ".join(f"`{sanitize_line(server.name)}`" for server in waiting)
         what, verb = ("servers", "are") if len(waiting) > 1 else ("server", "is")
@@ -191,7 +176,7 @@ def _of_project(loaded: LoadedConfig, cwd: Path, problems: list[str]) -> Iterato
             problems.append(f"the project's MCP server `{name}` is left out: {problem}")
             continue
         entry = _tightened(written)
-        pin = _pin(name, entry, project_of(loaded, cwd), cwd)
+        pin = server_pin(read_server(name, entry), project_of(loaded, cwd), cwd)
         standing, words = _standing(pins.get(name), pin)
         if "approve" in words:
             entry = {**entry, "default_tools_approval_mode": "approve"}
@@ -222,13 +207,8 @@ def _tightened(written: Mapping[str, Any]) -> Entry:
     return entry | ({"tools": stricter} if stricter else {})
 
 
-def _pin(name: str, entry: Entry, project: Path, cwd: Path) -> str:
-    """The hash of what a table would run or connect to, and of the project's files that its command line names."""
-    return server_pin(read_server(name, entry), project, cwd)
-
-
 def server_pin(server: McpServer, project: Path, cwd: Path) -> str:
-    """A hash of what a project's server would run or connect to now."""
+    """A hash of what a project's server would run or connect to now, and of the files that its command line names."""
     files = named_contents(server.argv, project, server.cwd or cwd)
     return hashlib.sha256(server.fingerprint.encode() + files).hexdigest() if files else server.fingerprint
 

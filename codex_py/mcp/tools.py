@@ -17,6 +17,7 @@ from codex_py.mcp.names import McpToolRef, ToolNames, parameter_names, with_own_
 from codex_py.mcp.results import ResourcePages, read_resource, read_result
 from codex_py.mcp.schemas import parameters_for_model
 from codex_py.mcp.servers import McpServer
+from codex_py.protocol.encoding import as_list
 from codex_py.protocol.events import McpCallFinished, McpCallProgress, McpCallStarted
 from codex_py.protocol.items import ToolCall
 from codex_py.tools.arguments import fields_of
@@ -219,7 +220,7 @@ class _ServerTool(Tool):
         tokens, pictures = context.output_tokens, self._tools.pictures
         read = await read_result(result, seconds=report.seconds(), output_tokens=tokens, pictures=pictures)
         ok = result.get("isError") is not True
-        payload = {"content": result.get("content", []), "structured_content": result.get("structuredContent")}
+        payload = {"content": as_list(result.get("content")), "structured_content": result.get("structuredContent")}
         ended = report.end(
             "completed" if ok else "failed", output=read.text, result=payload, error=None if ok else read.text
         )

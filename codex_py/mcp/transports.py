@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -21,7 +22,7 @@ from pydantic import ValidationError
 from codex_py.mcp.child import MAX_ANSWER_BYTES, ServerChild
 from codex_py.mcp.repair import read_message, without_lone_surrogates
 from codex_py.mcp.servers import McpServer
-from codex_py.text.address import shown_url
+from codex_py.text.address import is_loopback, shown_url
 from codex_py.text.files import system_error, system_reason
 from codex_py.text.sanitize import sanitize_line
 
@@ -141,6 +142,8 @@ async def http_streams(
         timeout=httpx2.Timeout(_SECONDS, read=_SILENCE_SECONDS),
         auth=auth,
         verify=_certificates(env),
+        # Proxies of the environment, which cannot reach this machine.
+        trust_env=not is_loopback(urlsplit(server.url).hostname or ""),
         event_hooks={"request": [bound], "response": [check]},
     )
     async with (

@@ -12,8 +12,10 @@ import pytest
 
 from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
+from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import learn, odd, odd_words, server, tool_names
 from tests.support.process import run
+from tests.support.wire import Proxy
 
 CONFIG = (
     '# mine\nmodel = "m" # the good one\n\n[mcp_servers.docs] # ours\nurl = "https://u:pw@docs.invalid/mcp?key=abc"\n'
@@ -125,6 +127,15 @@ def test_a_server_is_tried_out(place: Place) -> None:
     assert bad.status == 1
     assert "it has ended with status 1" in bad.err
     assert "the database is on fire" in bad.err
+
+
+def test_a_server_at_a_url_is_reached_through_the_proxy_and_one_on_this_machine_without(place: Place) -> None:
+    with McpOverHttp() as local, Proxy(refuse=b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n") as proxy:
+        place.configure(server("away", url="https://mcp.invalid/mcp") + server("local", url=local.url))
+        proxied = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), f"http://127.0.0.1:{proxy.port}")
+        away, near = (run(place.with_env(**proxied), "mcp", "test", name) for name in ("away", "local"))
+    assert (away.status, near.status) == (1, 0), away.err + near.err
+    assert [head.split(b"\r\n")[0] for head in proxy.asked] == [b"CONNECT mcp.invalid:443 HTTP/1.1"]
 
 
 def test_exec_calls_a_known_server_and_prints_the_published_lines(place: Place) -> None:
