@@ -216,9 +216,11 @@ class _Chosen:
         ]
         return found[:1] or get_close_matches(run, names, 1, _NEAR_SHORT)
 
-    def _note_not_loaded(self, run: str) -> bool:
-        name = run if run in self._not_loaded else run.partition(":")[0]
-        if problem := self._not_loaded.get(name):
+    def _note_not_loaded(self, run: str, written: str = "") -> bool:
+        """Note a skill that could not be loaded, by its name or directory, and the name that is written for it."""
+        key = run if run in self._not_loaded else run.partition(":")[0]
+        if problem := self._not_loaded.get(key):
+            name = written or key
             reason = f"`{_shown(str(problem.path))}` could not be loaded: {sanitize_line(problem.message)}"
             self._notices[f"`${_shown(name)}` selects nothing: {reason}"] = name
             self.not_loaded[problem.path] = problem
@@ -269,9 +271,10 @@ class _Chosen:
 
     @cached_property
     def _not_loaded(self) -> dict[str, SkillProblem]:
-        """The fault of each skill that was not loaded, by the name of its directory or file."""
-        found = ((problem.path, problem) for problem in self._catalog.problems)
-        return {path.parent.name if path.name == "SKILL.md" else path.name: problem for path, problem in found}
+        """The fault of each skill that was not loaded, by the path and the name of its directory or file."""
+        found = [(problem.path, problem) for problem in self._catalog.problems]
+        found = [(path.parent if path.name == "SKILL.md" else path, problem) for path, problem in found]
+        return {key: problem for path, problem in found for key in (path.name, str(path))}
 
     @cached_property
     def _by_path(self) -> dict[str, Skill]:
@@ -286,6 +289,9 @@ class _Chosen:
             self.skills.setdefault(skill.canonical_path, skill)
 
     def _note_no_skill_at(self, name: str, written: str) -> None:
+        directory = self._whole(written).removesuffix("/SKILL.md")
+        if self._note_not_loaded(directory, name) or self._note_not_loaded(written, name):
+            return
         # Finding out why takes a look at every skill, so it is done as often as it is reported.
         if len(self._notices) < _MAX_NOTICES:
             self._notices[self._why_no_skill_at(name, written)] = name

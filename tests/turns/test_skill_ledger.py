@@ -142,7 +142,13 @@ async def test_a_named_skill_that_cannot_be_loaded_is_a_failed_use(place: Place)
     def remove() -> None:
         gone.write_bytes(b"---\nname: gone\ndescription: x\n---\n\xff\xfe")
 
-    await talk(place, "$gone", remove, "$bad and $gone", top=top)
+    linked = [f"[$bad]({bad})", "[$bad](skill://bad)", "[$bad](~/.agents/skills/bad/SKILL.md)"]
+    talked = await talk(place, "$gone", remove, "$bad and $gone", *linked, [SkillInput("bad", bad)], top=top)
+    nothing = f"`$bad` selects nothing: `{bad}` could not be loaded: missing field `description`"
+    assert nothing in talked.warnings
+    assert not [warning for warning in talked.warnings if warning.startswith("no skill at")]
     failed = [(use["name"], use["scope"], use["path"], use["way"]) for use in entries(place) if use["kind"] == "failed"]
+    ways = [way for name, _, _, way in failed if name == "bad"]
+    assert ways == ["named", "named", "named", "named", "picked"]
     assert ("bad", "user", str(bad), "named") in failed
     assert ("gone", "repo", str(gone), "named") in failed
