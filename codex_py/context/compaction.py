@@ -11,7 +11,7 @@ from codex_py.protocol.events import PlanStep
 from codex_py.protocol.items import Message, ResponseItem, message
 from codex_py.text.sanitize import sanitize_line
 
-_MAX_SUMMARY_BYTES: Final = 128 * 1024
+MAX_SUMMARY_BYTES: Final = 128 * 1024
 _MAX_FOCUS_BYTES: Final = 8 * 1024
 _OPENING: Final = "<conversation_summary>"
 _LEAD: Final = (
@@ -46,7 +46,7 @@ def handoff_request(prompt: str | None, focus: str) -> ResponseItem:
 
 def summary_item(summary: str) -> ResponseItem:
     """The message that carries a summary on."""
-    text = cut_to(summary.strip(), _MAX_SUMMARY_BYTES)
+    text = cut_to(summary.strip(), MAX_SUMMARY_BYTES)
     return message("user", f"{_OPENING}\n{_LEAD}\n\n{text}\n</conversation_summary>")
 
 

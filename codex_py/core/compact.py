@@ -5,12 +5,13 @@ It asks and gives back; nothing of the session changes here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, Literal
 
-from codex_py.context.compaction import handoff_request, is_users_own, summary_item
+from codex_py.context.compaction import MAX_SUMMARY_BYTES, handoff_request, is_users_own, summary_item
 from codex_py.core.model_pool import ModelPool
 from codex_py.core.sampling import retried, retry_event
 from codex_py.errors import ModelError
@@ -20,7 +21,7 @@ from codex_py.model.failures import FILTERED
 from codex_py.model.retry import Retry
 from codex_py.protocol import events
 from codex_py.protocol.encoding import as_list, as_object, encode_json
-from codex_py.protocol.items import Message, ResponseItem, exchange_of
+from codex_py.protocol.items import Message, ResponseItem, ToolCall, exchange_of
 from codex_py.protocol.usage import CompactionWay, RequestCost
 from codex_py.protocol.value import Value
 from codex_py.text.tokens import BYTES_PER_TOKEN, counted_bytes, truncate_middle
@@ -106,9 +107,15 @@ _COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_co
 _SHARES: Final = (0.2, 0.4)
 _LAST_SHARE: Final = 0.5
 MAX_REQUESTS: Final = 8
-_MAX_SUMMARY_BYTES: Final = 128 * 1024
 # Failures that a shorter history does not help against: the turn's own request would meet them too.
-_OF_PROVIDER: Final = frozenset({"auth", "quota", "rate_limit", "overloaded", "network", "budget", "timeout", "config"})
+_PASSING: Final = frozenset({"rate_limit", "overloaded", "network", "timeout"})
+_OF_PROVIDER: Final = _PASSING | {"auth", "quota", "budget", "config"}
+# How a model begins that declines. A longer text than this is a summary all the same.
+_DECLINED: Final = (
+    r"(?i)(?:i['’]m |i am )?(?:very |so )?(?:sorry|unable)\b|i (?:can['’]?t|cannot|won['’]?t)\b"
+    r"|(?:很)?抱歉|对不起|我无法"
+)
+_MAX_DECLINED: Final = 400
 
 
 class CompactionRequest(Value):
@@ -122,6 +129,8 @@ class CompactionRequest(Value):
     way: CompactionWay
     prompt_text: str | None = None
     focus: str = ""
+    max_bytes: int = MAX_SUMMARY_BYTES
+    """A longer summary is none."""
 
 
 class Handover(Value):
@@ -142,8 +151,13 @@ def gives_no_summary(error: ModelError) -> bool:
     return not error.unreachable and error.failure not in _OF_PROVIDER
 
 
+def may_pass(error: ModelError) -> bool:
+    """Whether the provider answers, and may fare better with another request, such as after a cut stream."""
+    return not error.unreachable and error.failure in _PASSING
+
+
 class Compactor:
-    """Asks for handovers, in at most `MAX_REQUESTS` requests a turn.
+    """Asks for handovers, in at most `MAX_REQUESTS` requests a turn that bring none.
 
     `warn` is called when the provider's own way has failed and the model is asked instead.
     """
@@ -153,6 +167,8 @@ class Compactor:
         self._emit = emit
         self._warn = warn
         self._left = MAX_REQUESTS
+        # What the last request failed with.
+        self._failure = ""
 
     def begin_turn(self) -> None:
         """Allow the requests of another turn."""
@@ -181,12 +197,9 @@ class Compactor:
         is_cut = is_second = False
         whole = len(request.items)
         while True:
-            if self._left == 0:
-                raise ModelError(f"{MAX_REQUESTS} requests for a summary brought none", retryable=False)
-            self._left -= 1
             try:
                 handover = await retried(
-                    partial(ask, request),
+                    partial(self._counted, ask, request),
                     self._model.retry_budget(request.prompt.provider),
                     self._note_retry,
                 )
@@ -213,6 +226,21 @@ class Compactor:
                     )
                 return handover
 
+    async def _counted(
+        self, ask: Callable[[CompactionRequest], Awaitable[Handover]], request: CompactionRequest
+    ) -> Handover:
+        if self._left == 0:
+            error = ModelError(f"{MAX_REQUESTS} requests for a summary brought none", retryable=False)
+            raise error.counted_as(self._failure)
+        self._left -= 1
+        try:
+            handover = await ask(request)
+        except ModelError as error:
+            self._failure = error.failure
+            raise
+        self._left = MAX_REQUESTS
+        return handover
+
     def _note_retry(self, error: ModelError, retry: Retry) -> None:
         if error.code == FILTERED:
             raise error
@@ -224,13 +252,15 @@ class Compactor:
         prompt = request.prompt.replace(
             input=_encoded([*request.items, question]), output_schema=None, kind="compaction"
         )
-        # A call in the answer is not run: it ends in no history.
         items, cost = await self._answer(prompt)
         answers = [view.text for item in items if isinstance(view := item.view(), Message) and view.role == "assistant"]
         summary = answers[-1].strip() if answers else ""
-        if not summary:
+        # A call in the answer is not run: it ends in no history. A short text beside it announces what it does.
+        has_call = any(isinstance(item.view(), ToolCall) for item in items)
+        is_other = len(summary) < _MAX_DECLINED and (has_call or re.match(_DECLINED, summary))
+        if not summary or is_other:
             raise ModelError("the model wrote no summary", retryable=False)
-        if len(summary.encode("utf-8", "surrogatepass")) > _MAX_SUMMARY_BYTES:
+        if len(summary.encode("utf-8", "surrogatepass")) > request.max_bytes:
             raise ModelError("the summary that the model wrote is too long", retryable=False)
         return Handover((summary_item(summary),), "local", summary=summary, cost=cost)
 

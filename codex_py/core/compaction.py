@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.core.compact import CompactionRequest, Compactor, Handover, gives_no_summary
+from codex_py.context.compaction import MAX_SUMMARY_BYTES
+from codex_py.core.compact import CompactionRequest, Compactor, Handover, gives_no_summary, may_pass
 from codex_py.core.compact_survivors import is_of_model, last_plan, new_history, work_state_of
 from codex_py.core.context_tracker import ContextTracker
 from codex_py.core.cut_history import cut_history
@@ -214,7 +215,9 @@ class Compaction:
             handover = await self._hand_over(turn, focus, before)
         except ModelError as error:
             is_due = reason != "user_requested" or is_too_full(self._fill(turn.settings), turn.settings)
-            if needs_summary or not is_due or not gives_no_summary(error):
+            # A server that has just refused the turn's request is there; asking it later would end the same way.
+            may_cut = gives_no_summary(error) or (reason == "context_overflow" and may_pass(error))
+            if needs_summary or not is_due or not may_cut:
                 raise
             handover = self._cut(turn.settings, error)
         self._replace(turn, handover, mid_turn=mid_turn)
@@ -229,7 +232,10 @@ class Compaction:
 
         def request(summarized: TurnContext, way: CompactionWay) -> CompactionRequest:
             prompt = prompt_for(summarized, services.history, services.tools(), tokens=tokens)
-            return CompactionRequest(prompt, services.history.items, way, services.prompt_text, focus)
+            known = turn.settings.context_window or turn.settings.auto_compact_tokens
+            room = self._room(turn.settings) * BYTES_PER_TOKEN if known else MAX_SUMMARY_BYTES
+            items, most = services.history.items, min(room, MAX_SUMMARY_BYTES)
+            return CompactionRequest(prompt, items, way, services.prompt_text, focus, most)
 
         other = services.summary_turn(turn)
         if other != turn:
@@ -248,17 +254,19 @@ class Compaction:
 
     def _cut(self, settings: ModelSettings, error: ModelError) -> Handover:
         """The history without its oldest parts, in place of a summary that the model has not written."""
-        fill = self._fill(settings)
-        goal = (compaction_limit(settings.context_window, settings.auto_compact_tokens) or fill.total) // 2
-        history = self._services.history
-        fixed = max(0, fill.total - estimate_tokens(history.weight_since(0)))
-        # A second compaction in a row has to leave less.
-        tokens = max(goal - fixed, goal // 4) // (4 if self._reliefs == _MAX_REFUSALS else 1)
-        cut = cut_history(history.items, tokens * BYTES_PER_TOKEN)
+        cut = cut_history(self._services.history.items, self._room(settings) * BYTES_PER_TOKEN)
         what = cut.left_out or "nothing more could be"
         self._warn(f"the model wrote no summary of the conversation ({error}); left out instead: {what}")
         note = message("developer", f"The conversation grew too long, and the host left out of it: {what}.")
         return Handover((*cut.items, note), "cut", users=(), summary=f"left out: {what}")
+
+    def _room(self, settings: ModelSettings) -> int:
+        """The tokens that what replaces the history may take: half of the limit, with what comes before the history."""
+        fill = self._fill(settings)
+        goal = (compaction_limit(settings.context_window, settings.auto_compact_tokens) or fill.total) // 2
+        fixed = max(0, fill.total - estimate_tokens(self._services.history.weight_since(0)))
+        # A second compaction in a row has to leave less.
+        return max(goal - fixed, goal // 4) // (4 if self._reliefs == _MAX_REFUSALS else 1)
 
     def _replace(self, turn: TurnContext, handover: Handover, *, mid_turn: bool) -> None:
         services = self._services
@@ -343,7 +351,8 @@ class Compaction:
 
     def _go_on_after(self, error: ModelError, settings: ModelSettings) -> None:
         total, window = self._fill(settings).total, settings.context_window
-        if window is not None and total >= window:
+        # The next request shows whether the server is there, and whether it takes all of it.
+        if window is not None and total >= window and not may_pass(error):
             raise ModelError(
                 f"the conversation is too long for `{settings.model}` ({total:,} of {window:,} tokens), and compacting"
                 f" it failed: {error}",

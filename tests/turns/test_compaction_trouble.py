@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -166,6 +167,8 @@ NO_SUMMARIES: dict[str, list[Any] | Answer] = {
     "cut off": [say("half"), incomplete("max_output_tokens")],
     "call": [call("z", "exec_command", {"cmd": "touch called"})],
     "unknown call": [call("z", "no_such_tool", {})],
+    "call with a word about it": [say("Let me look."), call("z", "exec_command", {"cmd": "touch called"})],
+    "declined": [say("I'm sorry, but I can't help with that.")],
     "reasoning": [reasoning("B")],
     "too long": [say("word " * 40_000)],
     "refused request": api_error(400, "bad request"),
@@ -193,6 +196,58 @@ async def test_a_session_goes_on_when_the_model_writes_no_summary(place: Place, 
     own = [text for text in model.requests[4].texts("user") if not text.startswith("<")]
     assert own == ["first", "second"]
     assert model.requests[5].window == 1
+
+
+def small_window(summary: Stream | Answer) -> Callable[[Request], Stream | Answer]:
+    """A model that reads 15,000 tokens, and runs a command in each turn."""
+
+    def answer(request: Request) -> Stream | Answer:
+        if len(request.raw) > 60_000:
+            return api_error(400, "too long", kind="context_length_exceeded")
+        if request.compacts:
+            return summary
+        is_done = request.input[-1]["type"] == "function_call_output"
+        return [say("done")] if is_done else [shell(f"c{len(request.raw)}", "head -c 9000 /dev/zero | tr '\\0' x")]
+
+    return answer
+
+
+AT_ONCE = {"retry-after": "0"}
+NEVER_SUMMED_UP: dict[str, Stream | Answer] = {
+    "too long for the window": [say("word " * 12_000)],
+    "fails": status(500, "no", AT_ONCE),
+    "busy": status(429, "no", AT_ONCE),
+    "too slow": status(504, "no", AT_ONCE),
+}
+
+
+@pytest.mark.parametrize("summary", NEVER_SUMMED_UP.values(), ids=NEVER_SUMMED_UP)
+async def test_a_session_goes_on_whatever_requests_for_a_summary_come_to(
+    place: Place, summary: Stream | Answer
+) -> None:
+    top = "model_context_window = 15000"
+    async with scripted_session(place, repeat(small_window(summary)), top=top) as (model, watched):
+        ended = [await watched.say(f"message {number}") for number in range(6)]
+    assert {type(event) for event in ended} == {events.TurnCompleted}
+    assert {event.how for event in watched.of(events.ContextCompacted)} == {"cut"}
+    asked = [request.texts("user")[-2] for request in model.requests if request.compacts]
+    assert 0 < max(asked.count(text) for text in asked) <= 8
+    own = [text for text in model.requests[-1].texts("user") if not text.startswith("<")]
+    assert (own[0], own[-1]) == ("message 0", "message 5")
+
+
+async def test_a_long_turn_may_be_summed_up_more_often_than_a_summary_may_fail(place: Place) -> None:
+    long = "head -c 30000 /dev/zero | tr '\\0' x"
+    steps = [
+        step
+        for number in range(10)
+        for step in ([shell(f"c{number}", long), completed(tokens(6000, 10))], [say(f"sum {number}")])
+    ]
+    top = "model_auto_compact_token_limit = 8000"
+    async with scripted_session(place, *steps, [say("done")], top=top) as (_, watched):
+        ended = await watched.say("first")
+    assert isinstance(ended, events.TurnCompleted)
+    assert [event.how for event in watched.of(events.ContextCompacted)] == ["local"] * 10
 
 
 async def test_outputs_go_first_and_then_the_oldest_turns(place: Place) -> None:
