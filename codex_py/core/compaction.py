@@ -233,8 +233,8 @@ class Compaction:
         def request(summarized: TurnContext, way: CompactionWay) -> CompactionRequest:
             prompt = prompt_for(summarized, services.history, services.tools(), tokens=tokens)
             known = turn.settings.context_window or turn.settings.auto_compact_tokens
-            room = self._room(turn.settings) * BYTES_PER_TOKEN if known else MAX_SUMMARY_BYTES
-            items, most = services.history.items, min(room, MAX_SUMMARY_BYTES)
+            limit = self._tokens_left_for_history(turn.settings) * BYTES_PER_TOKEN if known else MAX_SUMMARY_BYTES
+            items, most = services.history.items, min(limit, MAX_SUMMARY_BYTES)
             return CompactionRequest(prompt, items, way, services.prompt_text, focus, most)
 
         other = services.summary_turn(turn)
@@ -254,13 +254,13 @@ class Compaction:
 
     def _cut(self, settings: ModelSettings, error: ModelError) -> Handover:
         """The history without its oldest parts, in place of a summary that the model has not written."""
-        cut = cut_history(self._services.history.items, self._room(settings) * BYTES_PER_TOKEN)
+        cut = cut_history(self._services.history.items, self._tokens_left_for_history(settings) * BYTES_PER_TOKEN)
         what = cut.left_out or "nothing more could be"
         self._warn(f"the model wrote no summary of the conversation ({error}); left out instead: {what}")
         note = message("developer", f"The conversation grew too long, and the host left out of it: {what}.")
         return Handover((*cut.items, note), "cut", users=(), summary=f"left out: {what}")
 
-    def _room(self, settings: ModelSettings) -> int:
+    def _tokens_left_for_history(self, settings: ModelSettings) -> int:
         """The tokens that what replaces the history may take: half of the limit, with what comes before the history."""
         fill = self._fill(settings)
         goal = (compaction_limit(settings.context_window, settings.auto_compact_tokens) or fill.total) // 2
