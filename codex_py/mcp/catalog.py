@@ -104,7 +104,10 @@ def read_catalog(tools: Iterable[Any], prompts: Iterable[Any], about: str) -> Ca
     names = sorted(found)
     if len(names) > MAX_TOOLS:
         remarks.append(f"{len(names) - MAX_TOOLS} of its {len(names)} tools are left out: at most {MAX_TOOLS} are used")
-    found_prompts = {prompt.name: prompt for entry in prompts if (prompt := _prompt(as_object(entry))) is not None}
+    read_prompts = [_prompt(as_object(entry)) for entry in prompts]
+    if None in read_prompts:
+        remarks.append(f"prompts without a usable name are left out: {read_prompts.count(None)}")
+    found_prompts = {prompt.name: prompt for prompt in read_prompts if prompt is not None}
     return Catalog(
         tools=tuple(found[name] for name in names[:MAX_TOOLS]),
         prompts=tuple(found_prompts[name] for name in sorted(found_prompts)[:MAX_PROMPTS]),

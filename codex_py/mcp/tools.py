@@ -276,14 +276,5 @@ class _CallReport:
     def end(
         self, status: Any, *, output: str = "", result: dict[str, Any] | None = None, error: str | None = None
     ) -> McpCallFinished:
-        return McpCallFinished(
-            self._context.call_id,
-            self._ref.server,
-            self._ref.tool,
-            self._arguments,
-            status,
-            self.seconds(),
-            output,
-            result,
-            error,
-        )
+        call = (self._context.call_id, self._ref.server, self._ref.tool, self._arguments)
+        return McpCallFinished(*call, status, self.seconds(), output, result, error)
