@@ -29,7 +29,7 @@ ALLOWED: Final[dict[str, set[str]]] = {
     "model": {"protocol", "text", "config"},
     "auth": {"protocol", "text", "model"},
     "offline": {"protocol", "text"},
-    "process": {"protocol", "text"},
+    "process": {"protocol", "text", "config"},
     "sandbox": {"protocol"},
     "patch": {"text"},
     "shell": {"protocol", "text"},

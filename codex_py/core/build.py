@@ -15,6 +15,7 @@ from codex_py.auth.find_credentials import find_credentials
 from codex_py.config.model_names import named_model
 from codex_py.config.schema import Config
 from codex_py.config.secret_values import secret_values
+from codex_py.config.sections import ShellEnvironmentPolicy
 from codex_py.context.agents_md import load_agents_md
 from codex_py.context.environment import current_environment
 from codex_py.context.initial import ContextSnapshot
@@ -55,7 +56,7 @@ from codex_py.model.catalog import ModelFacts
 from codex_py.model.client import ModelClient
 from codex_py.model.model_list import LocalChoice
 from codex_py.model.providers import Provider, loopback_provider
-from codex_py.process.env import EnvironmentRules, tool_environment
+from codex_py.process.env import tool_environment
 from codex_py.process.shells import user_shell
 from codex_py.programs import ProbeResults
 from codex_py.protocol.encoding import uuid7
@@ -281,7 +282,7 @@ def _tool_env(request: SessionRequest, keys: frozenset[str], thread_id: str) -> 
 
 def _users_env(request: SessionRequest, keys: frozenset[str]) -> dict[str, str]:
     """The environment of the user's own commands: everything except the keys of providers."""
-    rules = EnvironmentRules(ignore_default_excludes=True)
+    rules = ShellEnvironmentPolicy(ignore_default_excludes=True)
     return tool_environment(request.env, rules, secrets=keys, home=request.home)
 
 

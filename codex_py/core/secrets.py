@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast
 from codex_py import __version__
 from codex_py.config.schema import Config
 from codex_py.model.providers import Provider
-from codex_py.process.env import EnvironmentRules, tool_environment, withheld_by_value
+from codex_py.process.env import tool_environment, withheld_by_value
 from codex_py.protocol import events, questions
 from codex_py.protocol.encoding import decode_json, encode_json
 from codex_py.protocol.items import ResponseItem
@@ -209,20 +209,7 @@ def command_env(
 ) -> dict[str, str]:
     """The environment of commands: the user's variables that the settings let through, and `extra`."""
     extra = {**extra, "CODEX_VERSION": __version__}
-    return tool_environment(env, environment_rules(config), secrets=keys, extra=extra, home=home)
-
-
-def environment_rules(config: Config) -> EnvironmentRules:
-    """`[shell_environment_policy]` for the package that applies it."""
-    rules = config.shell_environment_policy
-    return EnvironmentRules(
-        inherit=rules.inherit,
-        ignore_default_excludes=rules.ignore_default_excludes,
-        allow=rules.allow,
-        exclude=rules.exclude,
-        set=rules.set,
-        include_only=rules.include_only,
-    )
+    return tool_environment(env, config.shell_environment_policy, secrets=keys, extra=extra, home=home)
 
 
 class WithheldCredentials(Value):
@@ -234,7 +221,7 @@ class WithheldCredentials(Value):
 
 def withheld_credentials(config: Config, env: Mapping[str, str], keys: frozenset[str]) -> WithheldCredentials:
     """Which variables are withheld because their values hold credentials; the notice names them and no value."""
-    names = [name for name in withheld_by_value(env, environment_rules(config)) if name not in keys]
+    names = [name for name in withheld_by_value(env, config.shell_environment_policy) if name not in keys]
     if not names:
         return WithheldCredentials()
     shown = first_names([f"`{sanitize_line(name)}`" for name in names], _MAX_NAMES)

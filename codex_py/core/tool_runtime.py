@@ -13,7 +13,7 @@ from codex_py.config.load import LoadedConfig
 from codex_py.config.schema import Config
 from codex_py.context.host_messages import user_shell_item
 from codex_py.core.rule_files import read_rule_files, store_files
-from codex_py.core.secrets import environment_rules, key_names
+from codex_py.core.secrets import key_names
 from codex_py.core.session_sandbox import allowances_without_effect, make_sandbox
 from codex_py.core.turn_context import TurnSettings
 from codex_py.errors import ToolError
@@ -110,7 +110,7 @@ class ToolRuntime(Value):
 
 def find_withheld_env(config: Config, env: Mapping[str, str]) -> WithheldEnv:
     """The user's variables that shell profiles must not bring back."""
-    rules = environment_rules(config)
+    rules = config.shell_environment_policy
     return WithheldEnv(rules, key_names(config) | {*withheld_by_value(env, rules)})
 
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
+from codex_py.config.sections import ShellEnvironmentPolicy
 from codex_py.paths import make_private_dir
 from codex_py.programs import bundled_ripgrep
 from codex_py.protocol.value import Value
@@ -39,21 +39,10 @@ _FORCED: Final = {
 }
 
 
-class EnvironmentRules(Value):
-    """`[shell_environment_policy]`: globs match names without regard to case and apply in the order of the fields."""
-
-    inherit: Literal["all", "core", "none"] = "all"
-    ignore_default_excludes: bool = False
-    allow: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    set: Mapping[str, str] = MappingProxyType({})
-    include_only: tuple[str, ...] = ()
-
-
 class WithheldEnv(Value):
     """The variables that commands must not get: `names`, and those that `rules` exclude by name or value."""
 
-    rules: EnvironmentRules = EnvironmentRules()
+    rules: ShellEnvironmentPolicy = ShellEnvironmentPolicy()
     names: frozenset[str] = frozenset()
 
     def holds(self, name: str, value: str) -> bool:
@@ -68,7 +57,7 @@ class WithheldEnv(Value):
 
 def tool_environment(
     env: Mapping[str, str],
-    rules: EnvironmentRules,
+    rules: ShellEnvironmentPolicy,
     *,
     secrets: Collection[str] = (),
     extra: Mapping[str, str] | None = None,
@@ -93,7 +82,7 @@ def tool_environment(
     return inherited
 
 
-def withheld_by_value(env: Mapping[str, str], rules: EnvironmentRules) -> tuple[str, ...]:
+def withheld_by_value(env: Mapping[str, str], rules: ShellEnvironmentPolicy) -> tuple[str, ...]:
     """The variables that are kept from tool processes only because their value holds a credential, sorted.
 
     `rules.allow` passes one on; `rules.ignore_default_excludes` passes all on.
@@ -152,18 +141,18 @@ def find_executable(name: str, path: str) -> str | None:
     return None
 
 
-def _inherited(env: Mapping[str, str], rules: EnvironmentRules, secrets: frozenset[str]) -> dict[str, str]:
+def _inherited(env: Mapping[str, str], rules: ShellEnvironmentPolicy, secrets: frozenset[str]) -> dict[str, str]:
     names = _by_name(env, rules, secrets)
     return {
         name: env[name] for name in names if rules.ignore_default_excludes or not _is_withheld(name, env[name], rules)
     }
 
 
-def _is_withheld(name: str, value: str, rules: EnvironmentRules) -> bool:
+def _is_withheld(name: str, value: str, rules: ShellEnvironmentPolicy) -> bool:
     return not matches_glob(name, rules.allow) and has_credential(value)
 
 
-def _by_name(env: Mapping[str, str], rules: EnvironmentRules, secrets: frozenset[str]) -> list[str]:
+def _by_name(env: Mapping[str, str], rules: ShellEnvironmentPolicy, secrets: frozenset[str]) -> list[str]:
     """The variables that the rules about names let through."""
     match rules.inherit:
         case "none":

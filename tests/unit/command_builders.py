@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from codex_py.config.sections import ShellEnvironmentPolicy
 from codex_py.errors import ToolError
-from codex_py.process.env import EnvironmentRules, tool_environment
+from codex_py.process.env import tool_environment
 from codex_py.process.manager import ProcessManager
 from codex_py.protocol.events import CommandFinished, CommandStarted, Event
 from codex_py.protocol.items import ToolCall
@@ -34,7 +35,7 @@ class Session:
         self.processes = ProcessManager()
         # A home without a profile, so that login shells start alike everywhere.
         user = {"PATH": os.environ["PATH"], "HOME": str(cwd), "SHELL": "/bin/bash", **env}
-        self.env = tool_environment(user, EnvironmentRules())
+        self.env = tool_environment(user, ShellEnvironmentPolicy())
         self.sandbox = Sandbox(user)
         self.output_tokens = 10_000
         self._calls = 0

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from codex_py.config.sections import ShellEnvironmentPolicy
 from codex_py.process.env import (
-    EnvironmentRules,
     find_executable,
     matches_glob,
     tool_environment,
@@ -47,56 +47,59 @@ def _of_user(env: dict[str, str]) -> dict[str, str]:
 
 
 def test_secrets_stay_out_by_default_and_output_is_kept_plain() -> None:
-    env = tool_environment(USER, EnvironmentRules(), extra={"CODEX_THREAD_ID": "t"})
+    env = tool_environment(USER, ShellEnvironmentPolicy(), extra={"CODEX_THREAD_ID": "t"})
     assert _of_user(env) == {"HOME": "/home/u", "EDITOR": "vi", "CODEX_THREAD_ID": "t"}
     assert FORCED.items() <= env.items()
 
 
 def test_secrets_pass_when_asked_for_but_never_the_named_ones() -> None:
-    env = tool_environment(USER, EnvironmentRules(ignore_default_excludes=True), secrets={"my_api_key"})
+    env = tool_environment(USER, ShellEnvironmentPolicy(ignore_default_excludes=True), secrets={"my_api_key"})
     assert "my_api_key" not in env
     assert env["GH_TOKEN"] == "3"
 
 
 def test_an_explicit_value_wins_over_the_excludes() -> None:
-    rules = EnvironmentRules(set={"GH_TOKEN": "mine"}, exclude=("GH_*",))
+    rules = ShellEnvironmentPolicy(set={"GH_TOKEN": "mine"}, exclude=("GH_*",))
     assert tool_environment(USER, rules, secrets={"GH_TOKEN"})["GH_TOKEN"] == "mine"
 
 
 @pytest.mark.parametrize(
     ("rules", "kept"),
     [
-        (EnvironmentRules(inherit="none"), {}),
-        (EnvironmentRules(inherit="core"), {"HOME": "/home/u"}),
-        (EnvironmentRules(exclude=("edit*",)), {"HOME": "/home/u"}),
-        (EnvironmentRules(include_only=("E?ITOR",)), {"EDITOR": "vi"}),
-        (EnvironmentRules(inherit="none", set={"A": "1", "B": "2"}, include_only=("a",)), {"A": "1"}),
+        (ShellEnvironmentPolicy(inherit="none"), {}),
+        (ShellEnvironmentPolicy(inherit="core"), {"HOME": "/home/u"}),
+        (ShellEnvironmentPolicy(exclude=("edit*",)), {"HOME": "/home/u"}),
+        (ShellEnvironmentPolicy(include_only=("E?ITOR",)), {"EDITOR": "vi"}),
+        (ShellEnvironmentPolicy(inherit="none", set={"A": "1", "B": "2"}, include_only=("a",)), {"A": "1"}),
     ],
 )
-def test_rules_apply_in_order(rules: EnvironmentRules, kept: dict[str, str]) -> None:
+def test_rules_apply_in_order(rules: ShellEnvironmentPolicy, kept: dict[str, str]) -> None:
     assert _of_user(tool_environment(USER, rules)) == kept
 
 
 def test_a_value_with_a_credential_stays_out_whatever_its_name_is() -> None:
     user = {"HOME": "/home/u", "DATABASE_URL": "postgres://app:hunter2@db/app", "SITE": "https://example.com/"}
-    assert _of_user(tool_environment(user, EnvironmentRules())) == {"HOME": "/home/u", "SITE": "https://example.com/"}
-    assert withheld_by_value(user, EnvironmentRules()) == ("DATABASE_URL",)
-    for rules in (EnvironmentRules(allow=("database_*",)), EnvironmentRules(ignore_default_excludes=True)):
+    assert _of_user(tool_environment(user, ShellEnvironmentPolicy())) == {
+        "HOME": "/home/u",
+        "SITE": "https://example.com/",
+    }
+    assert withheld_by_value(user, ShellEnvironmentPolicy()) == ("DATABASE_URL",)
+    for rules in (ShellEnvironmentPolicy(allow=("database_*",)), ShellEnvironmentPolicy(ignore_default_excludes=True)):
         assert _of_user(tool_environment(user, rules)) == user
         assert withheld_by_value(user, rules) == ()
 
 
 @pytest.mark.parametrize("name", ["SENTRY_DSN", "MYSQL_PWD", "SESSION_COOKIE", "GH_PAT", "NPM_AUTH", "SSH_PASSPHRASE"])
 def test_names_of_secrets_stay_out_unless_they_are_allowed(name: str) -> None:
-    assert _of_user(tool_environment({name: "x", "PWD": "/a", "OLDPWD": "/b"}, EnvironmentRules())) == {
+    assert _of_user(tool_environment({name: "x", "PWD": "/a", "OLDPWD": "/b"}, ShellEnvironmentPolicy())) == {
         "PWD": "/a",
         "OLDPWD": "/b",
     }
-    assert _of_user(tool_environment({name: "x"}, EnvironmentRules(allow=(name,)))) == {name: "x"}
+    assert _of_user(tool_environment({name: "x"}, ShellEnvironmentPolicy(allow=(name,)))) == {name: "x"}
 
 
 def test_what_is_excluded_by_name_is_not_allowed_by_another_rule() -> None:
-    rules = EnvironmentRules(allow=("*",), exclude=("A_TOKEN",))
+    rules = ShellEnvironmentPolicy(allow=("*",), exclude=("A_TOKEN",))
     assert _of_user(tool_environment({"A_TOKEN": "1", "B_TOKEN": "2"}, rules)) == {"B_TOKEN": "2"}
 
 
@@ -124,27 +127,27 @@ def test_globs_match_as_those_of_a_shell_do(glob: str) -> None:
 
 
 def test_no_path_is_made_up_when_nothing_is_inherited() -> None:
-    assert "PATH" not in tool_environment(USER, EnvironmentRules(inherit="none"))
+    assert "PATH" not in tool_environment(USER, ShellEnvironmentPolicy(inherit="none"))
 
 
 def test_the_bundled_rg_is_found_last(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "rg").symlink_to("/of/another/installation")
     for _ in range(2):
-        path = tool_environment({"PATH": "/nowhere"}, EnvironmentRules(), home=tmp_path)["PATH"]
+        path = tool_environment({"PATH": "/nowhere"}, ShellEnvironmentPolicy(), home=tmp_path)["PATH"]
         assert path == f"/nowhere:{tmp_path}/bin"
         assert find_executable("rg", path) == f"{tmp_path}/bin/rg"
 
 
 def test_a_path_that_has_rg_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "rg").touch(0o755)
-    assert tool_environment({"PATH": str(tmp_path)}, EnvironmentRules(), home=tmp_path)["PATH"] == str(tmp_path)
+    assert tool_environment({"PATH": str(tmp_path)}, ShellEnvironmentPolicy(), home=tmp_path)["PATH"] == str(tmp_path)
     assert not (tmp_path / "bin").exists()
 
 
 def test_a_home_that_cannot_be_written_costs_only_the_bundled_rg(tmp_path: Path) -> None:
     (tmp_path / "bin").touch()
-    assert tool_environment({"PATH": "/nowhere"}, EnvironmentRules(), home=tmp_path)["PATH"] == "/nowhere"
+    assert tool_environment({"PATH": "/nowhere"}, ShellEnvironmentPolicy(), home=tmp_path)["PATH"] == "/nowhere"
 
 
 def test_relative_directories_and_directories_are_not_executables(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.process.env import EnvironmentRules, WithheldEnv
+from codex_py.config.sections import ShellEnvironmentPolicy
+from codex_py.process.env import WithheldEnv
 from codex_py.process.manager import ProcessManager
 from tests.unit.command_builders import Session, output_of, reply
 
@@ -108,13 +109,13 @@ async def test_a_profile_brings_back_no_secret(session: Session, shell: str) -> 
 @pytest.mark.parametrize(
     ("rules", "names"),
     [
-        (EnvironmentRules(allow=("GITHUB_*",)), {"GITHUB_TOKEN", "PLAIN"}),
-        (EnvironmentRules(ignore_default_excludes=True), {"GITHUB_TOKEN", "PUSH", "PLAIN"}),
-        (EnvironmentRules(exclude=("pla[!x]n",)), set()),
+        (ShellEnvironmentPolicy(allow=("GITHUB_*",)), {"GITHUB_TOKEN", "PLAIN"}),
+        (ShellEnvironmentPolicy(ignore_default_excludes=True), {"GITHUB_TOKEN", "PUSH", "PLAIN"}),
+        (ShellEnvironmentPolicy(exclude=("pla[!x]n",)), set()),
     ],
 )
 async def test_the_environment_policy_decides_what_a_profile_brings(
-    session: Session, rules: EnvironmentRules, names: set[str]
+    session: Session, rules: ShellEnvironmentPolicy, names: set[str]
 ) -> None:
     (session.cwd / ".bash_profile").write_text(SECRETS)
     session.processes = ProcessManager(WithheldEnv(rules, frozenset({"REMOTE"})))
