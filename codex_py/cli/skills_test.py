@@ -114,7 +114,7 @@ def _notes(eval_runs: Sequence[EvalRun]) -> Iterator[str]:
 
 
 def _figures(eval_runs: Sequence[EvalRun]) -> dict[str, Any]:
-    """The figures of the test, of each arm that was run, and of both; None where nothing could be judged."""
+    """The figures of the test; where both arms were run, those of each, and their differences."""
     judged = {arm: judged_runs(eval_runs, arm) for arm in ARMS if any(run.arm == arm for run in eval_runs)}
     values = {
         arm: {
@@ -125,11 +125,11 @@ def _figures(eval_runs: Sequence[EvalRun]) -> dict[str, Any]:
         for arm, runs in judged.items()
     }
     figures: dict[str, Any] = {"activation": _mean([float(run.is_right_use) for run in judged["with"]])}
-    for arm, of_arm in values.items():
-        rate = of_arm["pass_rate"]
-        counts = {"runs": len(judged[arm]), "judged": len(rate), "passed": int(sum(rate))}
-        figures[arm] = {**counts, **{key: _mean(numbers) for key, numbers in of_arm.items()}}
     if "without" in values:
+        for arm, of_arm in values.items():
+            rate = of_arm["pass_rate"]
+            counts = {"runs": len(judged[arm]), "judged": len(rate), "passed": int(sum(rate))}
+            figures[arm] = {**counts, **{key: _mean(numbers) for key, numbers in of_arm.items()}}
         first, second = values.values()
         figures["difference"] = {key: difference(first[key], second[key], is_rate=key == "pass_rate") for key in first}
     return figures | {

@@ -179,7 +179,8 @@ def _read_file(file: Path, directory: Path) -> Iterator[EvalCase]:
         else:
             _refuse_unknown(entry, _KEYS, "unknown key")
         label = entry.get("name") or entry.get("id") or (number if is_json or len(entries) > 1 else "")
-        yield _case(entry, f"{file.stem} {label}".strip(), (directory, file.parent))
+        name = str(label) if entry.get("name") and not is_json else f"{file.stem} {label}".strip()
+        yield _case(entry, name, (directory, file.parent))
 
 
 def _case(entry: Mapping[str, Any], name: str, tops: tuple[Path, Path]) -> EvalCase:
