@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from codex_py.mcp.child import MAX_ANSWER_BYTES, ServerChild
 from codex_py.mcp.repair import read_message, without_lone_surrogates
 from codex_py.mcp.servers import McpServer
+from codex_py.model.certificates import authorities
 from codex_py.text.address import is_loopback, shown_url
 from codex_py.text.files import system_error, system_reason
 from codex_py.text.sanitize import sanitize_line
@@ -166,7 +167,7 @@ def headers_for(server: McpServer, env: Mapping[str, str]) -> dict[str, str]:
 
 def _certificates(env: Mapping[str, str]) -> ssl.SSLContext | bool:
     file = env.get("CODEX_CA_CERTIFICATE") or env.get("SSL_CERT_FILE")
-    return ssl.create_default_context(cafile=file) if file else True
+    return authorities(file) if file else True
 
 
 class _CheckedStream(httpx2.AsyncByteStream):

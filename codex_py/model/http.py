@@ -16,10 +16,10 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import certifi
 import httpx
 
 from codex_py.errors import ConfigError, ModelError
+from codex_py.model.certificates import authorities, certificate_advice
 from codex_py.model.error_bodies import on_one_line
 from codex_py.text.address import is_loopback
 from codex_py.text.files import system_error, system_reason
@@ -29,6 +29,9 @@ _CONNECT_SECONDS: Final = 15.0
 _KEEPALIVE_SECONDS: Final = 30.0
 # What sending and reading raise. A ValueError is of a name or a header that cannot be encoded.
 HTTP_ERRORS: Final = (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError)
+
+
+_PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
 class HttpClient:
@@ -47,7 +50,7 @@ class HttpClient:
         self._headers_seconds = _CONNECT_SECONDS + 2 * idle_timeout
         # Reading the certificate authorities takes longer than a whole request to the loopback.
         needs_tls = address.scheme == "https" or not is_local
-        trust = _trust(ca_file) if needs_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trust = authorities(ca_file) if needs_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
             self._http = httpx.AsyncClient(
                 verify=trust,
@@ -59,7 +62,7 @@ class HttpClient:
         except (ValueError, httpx.InvalidURL, ImportError) as error:
             raise ConfigError(
                 f"cannot use the proxy settings of the environment: {str(error).splitlines()[0]}",
-                hint="fix or unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, or list the server in NO_PROXY",
+                hint=f"fix or unset {_set_proxies()}, or list the server in NO_PROXY",
             ) from error
 
     async def send(
@@ -108,6 +111,11 @@ class _Sending:
             self._sent = True
 
 
+def _set_proxies() -> str:
+    """The variables that name proxies here."""
+    return " and ".join(f"`{name}`" for name in os.environ if name.lower() in _PROXIES and os.environ[name])
+
+
 async def _look_up(host: str, port: int, seconds: float) -> None:
     """Wait until the system's resolver has answered for a name, in a thread that is abandoned when it takes too long.
 
@@ -139,22 +147,6 @@ async def read_body(chunks: AsyncIterator[bytes], *, limit: int) -> bytes:
         if len(body) > limit:
             break
     return bytes(body)
-
-
-def _trust(ca_file: str | None) -> ssl.SSLContext:
-    try:
-        # Without a file: the authorities of the system, or those that SSL_CERT_FILE and SSL_CERT_DIR name.
-        context = ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        reason = "no certificate in it" if isinstance(error, ssl.SSLError) else str(error.strerror).lower()
-        raise ConfigError(
-            f"cannot read the certificate file `{ca_file}`: {reason}",
-            hint="CODEX_CA_CERTIFICATE and SSL_CERT_FILE name a PEM file",
-        ) from error
-    if ca_file is None and not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
-        # Some systems have none.
-        context.load_verify_locations(certifi.where())
-    return context
 
 
 def no_answer(error: Exception, *, host: str, idle_timeout: float, address: str = "", hint: str = "") -> ModelError:
@@ -198,11 +190,8 @@ def _not_connected(error: Exception, host: str, address: str, hint: str) -> Mode
     match cause:
         case ssl.SSLCertVerificationError():
             reason = on_one_line(cause.verify_message or str(cause))
-            return ModelError(
-                f"the certificate of `{host}` is not trusted: {reason}; if it is your own authority's, name its PEM "
-                "file in `CODEX_CA_CERTIFICATE`",
-                retryable=False,
-            ).counted_as("network")
+            message = f"the certificate of `{host}` is not trusted: {reason}{certificate_advice(cause)}"
+            return ModelError(message, retryable=False).counted_as("network")
         case ssl.SSLError(reason="WRONG_VERSION_NUMBER" | "HTTP_REQUEST"):
             message = f"`{host}` does not speak https; is its address `http://`?"
             return ModelError(message, retryable=False).counted_as("config")

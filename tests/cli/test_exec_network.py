@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import datetime
 import gzip
 import signal
+import ssl
+import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -134,6 +138,101 @@ def test_a_certificate_that_is_not_right_is_named(
     assert "is not trusted" in final(ended)
     assert reason in final(ended)
     assert server.requests == []
+
+
+MARKED: Final = {
+    "utf-8-sig": "",
+    "utf-16": "",
+    "utf-8-sig with a comment": "# Unsere Zertifizierungsstelle für Köln\n",
+    "utf-16 with line ends of Windows": "# first\r\n",
+}
+
+
+@pytest.mark.parametrize("variable", ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"])
+@pytest.mark.parametrize(("form", "before"), MARKED.items())
+def test_a_certificate_file_may_begin_with_a_byte_order_mark(
+    place: Place, authority: Authority, tmp_path: Path, variable: str, form: str, before: str
+) -> None:
+    marked = tmp_path / "marked.pem"
+    marked.write_bytes((before + authority.file.read_text()).encode(form.partition(" ")[0]))
+    with WireServer(answer(sse()), tls=authority.server("127.0.0.1")) as server:
+        ended = ask(place.with_env(**{variable: str(marked)}), f"https://127.0.0.1:{server.port}/v1")
+    assert (ended.status, ended.stdout) == (0, b"done\n"), ended.err
+
+
+def test_an_mcp_server_is_reached_with_such_a_file(place: Place, authority: Authority, tmp_path: Path) -> None:
+    marked = tmp_path / "marked.pem"
+    marked.write_text(authority.file.read_text(), encoding="utf-16")
+    with WireServer(
+        b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", tls=authority.server("127.0.0.1")
+    ) as server:
+        place.configure(f'[mcp_servers.far]\nurl = "https://127.0.0.1:{server.port}/mcp"\n')
+        ended = run(place.with_env(SSL_CERT_FILE=str(marked)), "mcp", "test", "far")
+        absent = run(place.with_env(SSL_CERT_FILE=str(tmp_path / "absent.pem")), "mcp", "test", "far")
+    assert "404" in ended.out + ended.err
+    assert server.requests
+    assert f"cannot read the certificate file `{tmp_path / 'absent.pem'}`" in absent.out + absent.err
+
+
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF8 + b"text"])
+def test_a_file_with_only_a_byte_order_mark_has_no_certificate(place: Place, tmp_path: Path, mark: bytes) -> None:
+    marked = tmp_path / "marked.pem"
+    marked.write_bytes(mark)
+    ended = ask(place.with_env(SSL_CERT_FILE=str(marked)), "https://127.0.0.1:9/v1")
+    assert ended.status == 2
+    assert ended.err == (
+        f"error: cannot read the certificate file `{marked}`: no certificate in it; "
+        "`SSL_CERT_FILE` has to name a PEM file\n"
+    )
+
+
+@pytest.mark.parametrize("variable", ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE", "SSL_CERT_DIR"])
+def test_no_variable_is_advised_that_is_set(
+    place: Place, authority: Authority, tmp_path_factory: pytest.TempPathFactory, variable: str
+) -> None:
+    other = Authority(tmp_path_factory.mktemp("other"))
+    named = other.file.parent if variable == "SSL_CERT_DIR" else other.file
+    with WireServer(answer(sse()), tls=authority.server("127.0.0.1")) as server:
+        ended = ask(place.with_env(**{variable: str(named)}), f"https://127.0.0.1:{server.port}/v1")
+    assert f"; its authority is not in `{named}`, which `{variable}` names" in final(ended)
+    assert "name its PEM file" not in ended.err
+
+
+def test_an_expired_certificate_is_no_reason_to_name_an_authority(place: Place, authority: Authority) -> None:
+    past = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    with WireServer(answer(sse()), tls=authority.server("127.0.0.1", not_after=past)) as server:
+        ended = ask(place.with_env(SSL_CERT_FILE=str(authority.file)), f"https://127.0.0.1:{server.port}/v1")
+    assert "expired" in final(ended)
+    assert "PEM" not in ended.err
+
+
+def test_a_strict_check_is_named_and_nothing_that_is_set_advised(place: Place, tmp_path: Path) -> None:
+    file, tls = lax_authority(tmp_path)
+    with WireServer(answer(sse()), tls=tls) as server:
+        ended = ask(place.with_env(SSL_CERT_FILE=str(file)), f"https://127.0.0.1:{server.port}/v1")
+    if sys.version_info < (3, 13):
+        assert ended.stdout == b"done\n", ended.err
+    else:
+        assert "Python checks certificates strictly since 3.13" in final(ended)
+        assert "CODEX_CA_CERTIFICATE" not in ended.err
+
+
+def lax_authority(directory: Path) -> tuple[Path, ssl.SSLContext]:
+    """An authority without the extensions that a strict check asks for, and a server with a certificate of it."""
+    (directory / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    (directory / "empty").write_text(
+        "[req]\ndistinguished_name=d\nx509_extensions=x\n[d]\n[x]\nbasicConstraints=CA:true\n"
+    )
+    key = "-newkey rsa:2048 -nodes -days 30"
+    for words in (
+        f"req -x509 {key} -config empty -subj /CN=ours -keyout ca.key -out ca.pem",
+        f"req {key} -config empty -subj /CN=127.0.0.1 -keyout server.key -out server.csr",
+        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -extfile names -out server.pem",
+    ):
+        subprocess.run(["openssl", *words.split()], cwd=directory, check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(directory / "server.pem", directory / "server.key")
+    return directory / "ca.pem", tls
 
 
 def test_a_certificate_file_that_is_not_there_is_named(place: Place, tmp_path: Path) -> None:

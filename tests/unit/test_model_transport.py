@@ -40,7 +40,7 @@ ALL_FAILED = OSError("All connection attempts failed")
 
 def certificate_error() -> ssl.SSLCertVerificationError:
     error = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] long (_ssl.c:1006)")
-    error.verify_message = "self-signed certificate"
+    error.verify_message, error.verify_code = "self-signed certificate", 18
     return error
 
 
@@ -84,7 +84,9 @@ def test_a_handshake_that_breaks_off_is_counted(error: Exception) -> None:
     assert seen(error)[0].startswith("the connection to `h:1` failed: ")
 
 
-def test_a_certificate_nobody_vouches_for_is_final_and_says_what_to_set() -> None:
+def test_a_certificate_nobody_vouches_for_is_final_and_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CODEX_CA_CERTIFICATE", "SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
     assert seen(wrapped(httpx.ConnectError("x"), certificate_error(), cut=True)) == (
         "the certificate of `h:1` is not trusted: self-signed certificate; if it is your own authority's, name its "
         "PEM file in `CODEX_CA_CERTIFICATE`",
