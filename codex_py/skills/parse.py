@@ -204,7 +204,6 @@ def _is_text(value: str) -> bool:
     return not isinstance(value, Plain) or re.fullmatch(r"(?i)[-+]?[0-9][0-9_.e+-]*|true|false", value) is None
 
 
-UNREAD: Final = "failed to read file"
 # No model is ever shown what lies behind this, so it is not read to look for bytes that are no text.
 MAX_CHECKED_BYTES: Final = 1024 * 1024
 
@@ -260,9 +259,9 @@ def read_skill_text(path: Path | str, inside: Path | None) -> str:
         whole = len(head.raw) >= head.size
         return codecs.getincrementaldecoder("utf-8")().decode(head.raw, whole)
     except FileRefused as error:
-        raise SkillRefused(f"{UNREAD}: {str(error).lower()}") from None
+        raise SkillRefused(f"failed to read file: {str(error).lower()}") from None
     except UnicodeDecodeError as error:
-        raise SkillRefused(f"{UNREAD}: not UTF-8 at byte {error.start}") from None
+        raise SkillRefused(f"failed to read file: not UTF-8 at byte {error.start}") from None
 
 
 def _read_metadata(path: str, inside: Path | None) -> Metadata:

@@ -5,6 +5,7 @@ No clock decides what is found: a busy machine must not change the prompt.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import deque
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple
 from codex_py.paths import real_path
 from codex_py.skills.model import SkillProblem, SkillRoot
 from codex_py.skills.namespace import MANIFEST_DIRECTORIES, Namespaces
-from codex_py.skills.parse import MAX_CHECKED_BYTES, UNREAD, read_record, sources
+from codex_py.skills.parse import MAX_CHECKED_BYTES, read_record, sources
 from codex_py.skills.record import NEVER, FoundFile, Scan, SkillRecord, Stamp, stamp
 from codex_py.skills.roots import leads_outside
 from codex_py.text.sanitize import sanitize_line
@@ -29,6 +30,8 @@ _MAX_PEEKED: Final = 20
 SKIPPED_DIRECTORIES: Final = frozenset({"node_modules", "__pycache__"})
 # Where a link of a project must not lead: remotes keep passwords there.
 _REFUSED_TARGETS: Final = frozenset({".git", ".hg", ".svn", ".jj"})
+# Errors of a machine at its limits: what met one is looked at again by the next search.
+_OF_MACHINE: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 _KERNEL_DIRECTORIES: Final = frozenset({"/proc", "/sys", "/dev"})
 
 
@@ -118,8 +121,7 @@ class _Search:
                     if self._entries > MAX_ENTRIES:
                         break
         except OSError as error:
-            if self._found.stamps[directory.path]:
-                # It is there, and the machine may have been at its limits: the next search looks again.
+            if error.errno in _OF_MACHINE:
                 self._found.stamps[directory.path] = NEVER
             self._unreadable.append(f"`{directory.path}`: {(error.strerror or str(error)).lower()}")
             return
@@ -236,7 +238,7 @@ def scan_root(root: SkillRoot, earlier: Scan | None) -> Scan:
         record = known.get(file)
         if record is None or any(new == NEVER or known_stamps.get(path) != new for path, new in fresh.items()):
             record = read_record(file, root.inside)
-            if record.error and record.error.startswith(UNREAD):
+            if record.error and record.error.endswith(tuple(os.strerror(number).lower() for number in _OF_MACHINE)):
                 found.stamps[file.real] = NEVER
         records.append(record)
     return Scan(root, found.stamps, tuple(records), tuple(found.refused), tuple(found.notes))
