@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
+from codex_py.paths import real_path
 from codex_py.protocol.ops import SkillScope
 from codex_py.protocol.value import Value
 
@@ -148,8 +149,12 @@ class Skill(NamedTuple):
 
     @property
     def directory(self) -> Path:
-        """The real directory that the skill's relative paths start from."""
-        return self.canonical_path.parent
+        """The real directory that the skill's relative paths start from.
+
+        Behind a link to a file of another name are other files: there it is the directory of the link.
+        """
+        is_skill = self.canonical_path.name == "SKILL.md"
+        return self.canonical_path.parent if is_skill else Path(real_path(self.path.parent))
 
 
 class SkillProblem(Value):

@@ -235,7 +235,9 @@ def read_record(found: FoundFile, inside: Path | None) -> SkillRecord:
         remark=skill.remark,
         metadata_remark=metadata_remark,
         options=None if skill.options == SkillOptions() else skill.options,
-        links_to_files=_links_to_files(text, Path(found.real).parent),
+        links_to_files=_links_to_files(
+            text, Path(found.real if found.real.endswith("/SKILL.md") else found.path).parent
+        ),
     )
 
 

@@ -279,7 +279,7 @@ def _has_same_content(skill: Skill, other: Skill) -> bool:
         return False
     try:
         heads = [
-            read_inside(each.root.inside or each.directory, each.canonical_path, _MAX_COMPARED)
+            read_inside(each.root.inside or each.canonical_path.parent, each.canonical_path, _MAX_COMPARED)
             for each in (skill, other)
         ]
     except FileRefused:

@@ -368,6 +368,22 @@ async def test_a_link_in_the_users_own_root_may_lead_into_version_control(place:
     assert ([use.path for use in talked.uses], talked.warnings) == ([real], [])
 
 
+async def test_a_link_to_a_file_of_another_name_does_not_bring_what_lies_beside_that(place: Place) -> None:
+    real = place.home / "notes/lint.md"
+    real.parent.mkdir()
+    real.write_text(skill_text("lint", body="See [the rules](rules.md)."))
+    (real.parent / "diary.md").write_text("# My diary")
+    link = own_root(place) / "lint/SKILL.md"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(real)
+    (link.parent / "rules.md").write_text("# Rules of linting")
+    [request] = (await talk(place, "$lint")).requests
+    [references] = [text for text in request.texts("user") if text.startswith("<skill_references>")]
+    assert f"in `{link.parent}`" in references and "- rules.md (18 bytes) Rules of linting" in references
+    assert "diary" not in str(request.body)
+    assert request.body["tools"][-1]["name"] == "skill_search"
+
+
 async def test_links_in_a_circle_and_to_nothing_cost_nothing_but_a_line(place: Place) -> None:
     root = place.home / ".agents/skills"
     add_skill(place.home / "dotfiles", "lint")
