@@ -32,6 +32,7 @@ from codex_py.protocol.command import MAX_STARTS, PreparedCommand
 from codex_py.protocol.policy import SandboxPolicy, mode_of
 from codex_py.sandbox.command import Sandbox
 from codex_py.sandbox.linux import BACKENDS
+from codex_py.sandbox.ownership import describe_foreign_owner
 from codex_py.services.sandbox_report import Action, Permission, list_permissions
 from codex_py.text.files import os_reason
 from codex_py.text.sanitize import sanitize_line
@@ -202,8 +203,7 @@ def _run_sandboxed(setup: _Setup, command: Sequence[str]) -> int:
     """Run the command; retry if a path that its sandbox needs vanished before the command began."""
     _, policy, sandbox, _, cwd = setup
     shortfall = sandbox.shortfall(policy, cwd)
-    if shortfall is not None:
-        print_warnings(shortfall)
+    print_warnings(*filter(None, (shortfall, describe_foreign_owner(policy, cwd))))
     status = 0
     for _ in range(MAX_STARTS):
         wrapped = sandbox.wrap(PreparedCommand(tuple(command), cwd, os.environ), policy=policy, cwd=cwd)

@@ -20,6 +20,7 @@ from codex_py.protocol.items import ResponseItem, ToolCall
 from codex_py.protocol.policy import SandboxPolicy
 from codex_py.protocol.status import LiveProcess
 from codex_py.protocol.value import Value
+from codex_py.sandbox.ownership import describe_foreign_owner
 from codex_py.shell.reader import CommandLineReader
 from codex_py.tools.registry import AllowedTools, RepeatedCalls, ToolRegistry
 from codex_py.tools.session_tools import SkillSearchTool
@@ -195,7 +196,8 @@ class ToolRuns:
         # Where nobody can be asked, the refusal of the first command says it.
         shown = shortfall if runtime.allow_partial or services.can_ask else None
         unsearched = runtime.sandbox.unsearched(policy, turn.cwd)
-        notices = filter(None, [shown, unsearched, services.env_notice])
+        foreign = describe_foreign_owner(policy, turn.cwd)
+        notices = filter(None, [shown, unsearched, foreign, services.env_notice])
         for warning in (*notices, *runtime.approvals.warnings, *runtime.warnings):
             self._emit(events.Warned(warning))
         call_events, skills = _CallEvents(self._emit), self.skills()

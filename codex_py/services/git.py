@@ -59,6 +59,8 @@ SWITCHED_OFF: Final = {
     "color.ui": "false",
     # Commands could make a directory of the workspace look like a bare repository.
     "safe.bareRepository": "explicit",
+    # Of another user, as in a container: git refuses these because of the programs they name.
+    "safe.directory": "*",
 }
 _NO_NETWORK: Final = {
     "core.sshCommand": "false",

@@ -17,6 +17,7 @@ from codex_py.paths import real_path
 from codex_py.process.named_files import named_files
 from codex_py.programs import ProgramFinder
 from codex_py.protocol.policy import DangerFullAccess, WorkspaceWrite
+from codex_py.sandbox.ownership import describe_foreign_owner
 from codex_py.sandbox.policy import is_writable
 from codex_py.shell.command_line import CommandLine, Words
 from codex_py.shell.dangerous import Danger, Reach, find_danger
@@ -168,6 +169,12 @@ def explain_protected(output: str, names: Iterable[str]) -> str:
         f"\n`{held[0]}` is read-only for commands, because other programs run what is in it: change it with "
         "`apply_patch`, which asks the user, or ask the user to take it out of `sandbox.protected` in `config.toml`"
     )
+
+
+def explain_owner(output: str, context: ToolContext) -> str:
+    """A line for the model when a command failed at a file of another user; "" when it did not."""
+    reason = describe_foreign_owner(context.sandbox_policy, context.cwd)
+    return f"\n{reason}" if reason and ("permission denied" in output.lower() or "dubious ownership" in output) else ""
 
 
 def _names(line: str, name: str) -> bool:

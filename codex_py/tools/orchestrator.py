@@ -39,6 +39,7 @@ from codex_py.tools.escalation import (
     RulesInForce,
     bound_files,
     changed_files,
+    explain_owner,
     explain_protected,
     find_danger_here,
     finder_of,
@@ -108,7 +109,7 @@ async def orchestrate_command(command: CommandToRun, context: ToolContext, attem
     if first.exit_code is not None:
         text = first.output.text
         reason = explain_protected(text, context.sandbox.protected) if first.exit_code else ""
-        reason += explain_git(text, first.exit_code, orchestrator.commands, context)
+        reason += explain_git(text, first.exit_code, orchestrator.commands, context) + explain_owner(text, context)
         first = first._replace(output=first.output.replace(text=text + reason))
     if not first.denied or not asks_after_denial(context.approval, can_ask=context.ask is not None):
         return first.output
