@@ -116,7 +116,7 @@ def seatbelt_argv(
     for index, root in enumerate(roots):
         argv.append(f"-DWRITABLE_ROOT_{index}={root.path}")
         argv += (f"-DWRITABLE_ROOT_{index}_RO_{at}={path}" for at, path in enumerate(_reserved(root, roots)))
-        argv += (f"-DWRITABLE_ROOT_{index}_WAY_{at}={path}" for at, path in enumerate(root.ways))
+        argv += (f"-DWRITABLE_ROOT_{index}_WAY_{at}={path}" for at, path in enumerate(_ways(root, roots)))
     argv += (f"-DUNREADABLE_{index}={path}" for index, path in enumerate(unreadable))
     return [*argv, "--"]
 
@@ -135,7 +135,8 @@ def seatbelt_profile(
             for at, _ in enumerate(_reserved(root, roots))
         )
         exceptions += "".join(
-            f'\n    (require-not (literal (param "WRITABLE_ROOT_{index}_WAY_{at}")))' for at, _ in enumerate(root.ways)
+            f'\n    (require-not (literal (param "WRITABLE_ROOT_{index}_WAY_{at}")))'
+            for at, _ in enumerate(_ways(root, roots))
         )
         sections.append(
             f'(allow file-write*\n  (require-all\n    (subpath (param "WRITABLE_ROOT_{index}")){exceptions}))\n'
@@ -194,6 +195,12 @@ def _reserved(root: WritableRoot, roots: Sequence[WritableRoot]) -> list[Path]:
     """What stays read-only below `root`: its own, and that of the roots inside it, since any rule that allows wins."""
     inside = [path for other in roots if other.path.is_relative_to(root.path) for path in other.protected]
     return list(dict.fromkeys([*root.protected, *inside]))
+
+
+def _ways(root: WritableRoot, roots: Sequence[WritableRoot]) -> list[Path]:
+    """What can be worked in and not moved: also a root itself in another one, as a git directory is."""
+    is_inside = any(other.path in root.path.parents for other in roots)
+    return [*root.ways, *([root.path] if is_inside else [])]
 
 
 def _sysctl_rule() -> str:

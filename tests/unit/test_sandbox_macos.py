@@ -151,6 +151,19 @@ def test_our_home_and_the_directories_that_lead_to_it_stay_where_they_are() -> N
     ]
 
 
+def test_a_root_inside_another_one_stays_where_it_is() -> None:
+    inner, outer = WritableRoot(Path("/r/.git"), (Path("/r/.git/config"),)), WritableRoot(Path("/r"))
+    argv = seatbelt_argv((outer, inner), False)
+    assert argv[3:] == [
+        "-DWRITABLE_ROOT_0=/r",
+        "-DWRITABLE_ROOT_0_RO_0=/r/.git/config",
+        "-DWRITABLE_ROOT_1=/r/.git",
+        "-DWRITABLE_ROOT_1_RO_0=/r/.git/config",
+        "-DWRITABLE_ROOT_1_WAY_0=/r/.git",
+        "--",
+    ]
+
+
 def test_only_listed_unix_sockets_can_be_connected_to() -> None:
     listed = seatbelt_profile((REPO,), False, (), (Path("/r/agent.sock"),))
     assert listed.endswith(
