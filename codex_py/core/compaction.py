@@ -263,7 +263,9 @@ class Compaction:
     def _tokens_left_for_history(self, settings: ModelSettings) -> int:
         """The tokens that what replaces the history may take: half of the limit, with what comes before the history."""
         fill = self._fill(settings)
-        goal = (compaction_limit(settings.context_window, settings.auto_compact_tokens) or fill.total) // 2
+        limit = compaction_limit(settings.context_window, settings.auto_compact_tokens) or fill.total
+        # What a server has refused is too long whatever its window is said to be.
+        goal = (min(limit, fill.total) if self._reliefs else limit) // 2
         fixed = max(0, fill.total - estimate_tokens(self._services.history.weight_since(0)))
         # A second compaction in a row has to leave less.
         return max(goal - fixed, goal // 4) // (4 if self._reliefs == _MAX_REFUSALS else 1)

@@ -221,11 +221,11 @@ NEVER_SUMMED_UP: dict[str, Stream | Answer] = {
 }
 
 
+@pytest.mark.parametrize("top", ["model_context_window = 15000", ""], ids=["known window", "larger window assumed"])
 @pytest.mark.parametrize("summary", NEVER_SUMMED_UP.values(), ids=NEVER_SUMMED_UP)
 async def test_a_session_goes_on_whatever_requests_for_a_summary_come_to(
-    place: Place, summary: Stream | Answer
+    place: Place, summary: Stream | Answer, top: str
 ) -> None:
-    top = "model_context_window = 15000"
     async with scripted_session(place, repeat(small_window(summary)), top=top) as (model, watched):
         ended = [await watched.say(f"message {number}") for number in range(6)]
     assert {type(event) for event in ended} == {events.TurnCompleted}
