@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,49 +101,6 @@ def is_file(path: Path) -> bool:
 def is_directory(path: Path) -> bool:
     """Whether a directory is found there; raises nothing, as `is_there`."""
     return os.path.isdir(path)  # noqa: PTH112
-
-
-# Whoever works there can fill it. The sticky bit means nothing on a file or on a directory that one user owns, so no
-# empty one of a user's has it.
-PLACEHOLDER_MODE: Final = 0o1755
-PLACEHOLDER_FILE_MODE: Final = 0o1644
-# Of these bash reads the first that exists; an empty one would keep it from reading the others.
-_NEXT_PROFILE: Final = {".bash_profile": ".bash_login", ".bash_login": ".profile"}
-
-
-def placeholder_text(name: str) -> bytes:
-    """The content of a placeholder file; empty for most names."""
-    after = _NEXT_PROFILE.get(name)
-    return f"[ -r ~/{after} ] && . ~/{after}\n".encode() if after else b""
-
-
-def is_placeholder(path: Path) -> bool:
-    """Whether `path` is an empty directory, or a file, that a sandbox has put where nothing must be made.
-
-    During a session such a `.git` stands in the temporary directory of the whole machine: it is no repository.
-    """
-    return _look_for_placeholder(path) is True
-
-
-def is_lasting(path: Path) -> bool:
-    """Whether something is there, links not followed, and no placeholder: those may come and go at any moment."""
-    return _look_for_placeholder(path) is False
-
-
-def _look_for_placeholder(path: Path) -> bool | None:
-    """Whether what is there is a placeholder; None when nothing is there. They have their mode from the beginning."""
-    try:
-        status = os.lstat(path)
-        if status.st_mode & 0o1022 != stat.S_ISVTX:
-            return False
-        if not stat.S_ISREG(status.st_mode):
-            return not os.listdir(path)  # noqa: PTH208
-        text = placeholder_text(path.name)
-        return not status.st_size or (status.st_size == len(text) and path.read_bytes() == text)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        return False
 
 
 def draft_of(path: Path, token: str) -> Path:

@@ -78,8 +78,9 @@ class SandboxRules(ConfigRecord):
     )
     protected: tuple[str, ...] = setting(
         ListOf(PathPattern()),
-        "names that commands can neither change nor make in writable directories, because other programs run what is "
-        "in them; paths below `~/` are protected in a writable home; shorten the list to let commands edit one",
+        "names that commands cannot change in writable directories, because other programs run what is in them; new "
+        "ones are named at the end of the turn; paths below `~/` are protected in a writable home; shorten the list to "
+        "let commands edit one",
         default=PROTECTED,
     )
     allow_unix_sockets: Literal[True] | tuple[Path, ...] = setting(

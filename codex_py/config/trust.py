@@ -75,7 +75,7 @@ def main_checkout(root: Path) -> Path | None:
 
 def _has_marker(directory: Path, marker: str) -> bool:
     path = directory / marker
-    # An empty `.git` directory is no repository: sandboxes leave such placeholders in directories they protect.
+    # An empty `.git` directory is no repository: the sandbox of another program may leave one.
     return os.path.lexists(path / "HEAD") or is_file(path) if marker == ".git" else os.path.lexists(path)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.context.markup import quoted
-from codex_py.paths import is_lasting
 from codex_py.protocol.value import Value
 from codex_py.text.files import FileHead, FileRefused, read_inside, read_trusted
 from codex_py.text.sanitize import sanitize_line
@@ -87,7 +86,7 @@ def find_project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
     """The nearest directory from `cwd` up that holds one of `markers`, or None. Links are not followed."""
     names = [name for name in markers if name and "/" not in name]
     for directory in (cwd, *cwd.parents):
-        if any(is_lasting(directory / name) for name in names):
+        if any(os.path.lexists(directory / name) for name in names):
             return directory
     return None
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from codex_py import __version__
 from codex_py.core.session_request import SessionRequest
-from codex_py.paths import is_directory, is_lasting, is_there
+from codex_py.paths import is_directory, is_there
 from codex_py.protocol.encoding import timestamp
 from codex_py.protocol.value import Value
 from codex_py.rollout.format import GitState, SessionMeta, StoredSession, SubagentSource
@@ -44,8 +44,8 @@ def git_directories(cwd: Path) -> GitDirectories | None:
 
 
 def has_repository(directory: Path) -> bool:
-    """Whether there is a `.git` other than what a sandbox has put there for a session."""
-    return is_lasting(directory / ".git") and is_there(directory / ".git")
+    """Whether there is a `.git`."""
+    return is_there(directory / ".git")
 
 
 def read_git_state(cwd: Path) -> GitState | None:

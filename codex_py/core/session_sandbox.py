@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -73,10 +73,6 @@ class ProgramSandbox:
         self._sandbox = own.with_results(known or ProbeResults())
         self._allow_partial = loaded.config.sandbox.allow_partial
         self._lock = threading.Lock()
-
-    def start_session(self) -> Callable[[], None]:
-        """As `Sandbox.start_session`."""
-        return self._sandbox.start_session()
 
     def wrap(
         self, command: PreparedCommand, *, policy: SandboxPolicy, cwd: Path, network: bool = False

@@ -109,7 +109,6 @@ class ToolRuns:
         self._emit = emit
         self.agents = agents
         self._runtime: asyncio.Task[ToolRuntime] | None = None
-        self._end_sandbox: Callable[[], None] = lambda: None
         self._entrance = asyncio.Lock()
         # What the user granted for the rest of the running turn, in place of the policy it began with.
         self._granted: SandboxPolicy | None = None
@@ -291,9 +290,8 @@ class ToolRuns:
             await (await self._runtime).processes.kill_all()
 
     async def close(self) -> None:
-        """Stop every process the tools left behind, and remove what held them."""
+        """Stop every process the tools left behind."""
         await self.stop_all()
-        self._end_sandbox()
 
     def _joined(self) -> ToolRegistry:
         tools = self._services.mcp.clients.tools
@@ -318,7 +316,6 @@ class ToolRuns:
 
     def _load(self, policy: SandboxPolicy, cwd: Path) -> ToolRuntime:
         runtime = self._services.load_runtime()
-        self._end_sandbox = runtime.sandbox.start_session()
         runtime.prepare(policy, cwd, self._services.command_lines)
         return runtime
 

@@ -90,7 +90,6 @@ class HookDispatcher:
         self._slow_seconds = slow_seconds
         self._turn_id = ""
         self._sandbox = ProgramSandbox(request.loaded, home=request.home, env=context.env, known=context.known)
-        self._end_sandbox = self._sandbox.start_session()
         self._background: set[asyncio.Task[None]] = set()
         self._limit: asyncio.Timeout | None = None
         self._was_stopped = False
@@ -151,7 +150,6 @@ class HookDispatcher:
                 task.cancel()
             await self.finish()
             self.warn("hooks that nobody waited for had not ended with the session and were stopped")
-        self._end_sandbox()
 
     async def finish(self) -> None:
         """Wait for all that runs beside the turn."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -31,10 +31,11 @@ from codex_py.sandbox.linux import (
 )
 from codex_py.sandbox.macos import SANDBOX_EXEC, seatbelt_argv
 from codex_py.sandbox.mounts import Mount, Screens, find_existing_paths, holds_roots, plan_mounts
-from codex_py.sandbox.placeholders import Pins, Placeholders, go_variables
-from codex_py.sandbox.planted import PlantedPaths, RunTimes, judge_repositories, name_unfinished, repositories_among
+from codex_py.sandbox.nested import NestedPaths
+from codex_py.sandbox.pins import Pins
+from codex_py.sandbox.planted import PlantedPaths
 from codex_py.sandbox.policy import WritableRoot, writable_roots
-from codex_py.sandbox.protected_names import MAX_DIRECTORIES, NestedNames
+from codex_py.sandbox.run_times import RunTimes
 from codex_py.sandbox.unreadable import (
     CannotDeny,
     Listings,
@@ -89,16 +90,13 @@ class Sandbox:
         self._roots: dict[tuple[SandboxPolicy, Path], tuple[WritableRoot, ...]] = {}
         self._unreadable: dict[Path, tuple[Path, ...] | SandboxUnavailable] = {}
         self._read_rules: dict[Path, ReadRules] = {}
-        self._pins: dict[tuple[SandboxPolicy, Path], Pins] = {}
-        self._nested: dict[tuple[SandboxPolicy, Path], list[NestedNames]] = {}
-        self._repositories: dict[tuple[SandboxPolicy, Path], set[Path]] = {}
-        self._planted = PlantedPaths()
+        self._nested: dict[tuple[SandboxPolicy, Path], NestedPaths] = {}
         self._times = RunTimes()
+        self._planted = PlantedPaths(env, self._times, home / "moved" if home else None)
         self._lines: list[str] = []
         self._hidden_pins: dict[Path, Pins] = {}
         self._listings: dict[Path, Listings] = {}
         self._screens: dict[Path, Screens] = {}
-        self._placeholders = Placeholders(home / "cache" / "placeholders" if home else None)
 
     def with_results(self, known: ProbeResults) -> Self:
         """This sandbox, once it shares what is known of backends with others. Called before anything else."""
@@ -117,11 +115,9 @@ class Sandbox:
             unreadable = self.unreadable(policy, cwd)
             home, names = cwd / self._home if self._home else None, self._limits.protected
             known = writable_roots(policy, cwd, self._env, home=home, unreadable=unreadable, protected=names)
-            self._pins[policy, cwd] = Pins(path for root in known for path in root.protected)
-            worked_in = {root.path for root in known}.intersection(
-                Path(real_path(cwd / directory)) for directory in (cwd, *extra_roots(policy))
-            )
-            self._nested[policy, cwd] = [NestedNames(root.path, root.names) for root in known if root.path in worked_in]
+            worked_in = [Path(real_path(cwd / directory)) for directory in (cwd, *extra_roots(policy))]
+            planted = self._planted if self._limits.moves_planted else None
+            self._nested[policy, cwd] = NestedPaths(known, worked_in, self._env, planted, self._times)
             known = tuple(_without(root, unreadable) for root in known)
             self._roots[policy, cwd] = known
         return known
@@ -190,7 +186,7 @@ class Sandbox:
             return None
         try:
             roots = self.roots(policy, cwd)
-            protected = {path for root in roots for path in root.protected}.union(self._pins[policy, cwd].paths())
+            protected = {path for root in roots for path in root.protected}.union(self._nested[policy, cwd].pinned())
             # Of all mounts only links decide about the backend; looking for them is much less than planning all.
             links = [Mount("link", path) for path in protected if os.path.islink(path)]  # noqa: PTH114
             return self._backend(policy, cwd, links).shortfall
@@ -199,23 +195,20 @@ class Sandbox:
 
     def unsearched(self, policy: SandboxPolicy, cwd: Path) -> str | None:
         """For the user: what the last layout did not find because there is too much to look through."""
-        lines = [
-            f"`{nested.top}` has more than {MAX_DIRECTORIES:,} directories: commands can change repositories and "
-            "settings of other programs that are nested deeper than these; work in a directory below it (`-C`)"
-            for nested in self._nested.get((policy, cwd), ())
-            if nested.is_partial
-        ]
+        nested = self._nested.get((policy, cwd))
+        lines = nested.unsearched() if nested else []
         lines += [line for root in self._roots.get((policy, cwd), ())[:1] for line in root.unread]
         return "; ".join(lines) or None
 
     def look_at_repositories(self) -> None:
         """Look at what the last commands have made; `take_notices` then has it too. Reads directories, for a thread."""
-        for policy, cwd in list(self._nested):
-            self._lines += name_unfinished(self._look_at_new(policy, cwd), self.roots(policy, cwd), self._times)
+        for nested in list(self._nested.values()):
+            self._lines += nested.end_lines()
+        self._lines += self._planted.take_mentions()
 
     def take_notices(self) -> list[str]:
-        """For the user: what commands have made that git would believe, each line once."""
-        lines, self._lines = [*self._lines, *self._planted.take_lines()], []
+        """For the user: what commands have made that git or other programs would use, each line once."""
+        lines, self._lines = [*self._planted.take_lines(), *self._lines], []
         return lines
 
     def _unix_sockets(self, policy: SandboxPolicy) -> Literal[True] | tuple[Path, ...]:
@@ -269,12 +262,8 @@ class Sandbox:
         if not backend.contains and network == "loopback":
             network = False  # there is no network of one's own
         with ExitStack() as ends:
-            ends.callback(self._placeholders.join())
             status = SandboxStatus()
             try:
-                mounts = self._hold_missing(mounts, roots, backend)
-                stand_ins = {mount.path for mount in mounts if mount.type == "missing"}
-                env |= go_variables(stand_ins, command.cwd, command.env)
                 # A filter sees no paths: it cannot open some sockets, so a list opens none.
                 all_sockets = self._unix_sockets(policy) is True
                 fd = self._filters.open(network, unix_sockets=all_sockets, namespaces=backend.contains)
@@ -284,50 +273,35 @@ class Sandbox:
             ends.callback(wrapped.cleanup)
             # Ends before the status is closed.
             if self._limits.moves_planted:
+                ends.callback(self._look_below, policy, cwd)
                 ends.callback(self._times.begin())
-                unheld = (path for root in roots for path in root.unheld)
-                ends.callback(self._planted.watch(unheld, status.kill_child))
+                locations = [location for root in roots for location in root.locations]
+                ends.callback(self._planted.watch(locations, status.kill_child))
             return wrapped.replace(env=env, cleanup=ends.pop_all().close)
 
-    def start_session(self) -> Callable[[], None]:
-        """Keep the placeholders of missing paths until the returned function is called; otherwise they are removed
-        after the last command."""
-        return self._placeholders.join(session=True)
-
-    def _hold_missing(self, mounts: Sequence[Mount], roots: Sequence[WritableRoot], backend: Backend) -> list[Mount]:
-        """The mounts without those of missing paths that nothing can be mounted on."""
-        held: Collection[Path] = ()
-        if backend.contains:
-            directories = [mount.path for mount in mounts if mount.type == "missing"]
-            files = [mount.path for mount in mounts if mount.type == "missing-file"]
-            temporary = [root.path for root in roots if root.is_temporary]
-            brief = [path for path in directories if path.name == ".git" and path.parent in temporary]
-            held = self._placeholders.hold(directories, files, briefly=brief)
-        return [mount for mount in mounts if not mount.type.startswith("missing") or mount.path in held]
+    def _look_below(self, policy: SandboxPolicy, cwd: Path) -> None:
+        """Looks below in a thread, because that may take many directories."""
+        threading.Thread(target=self._nested[policy, cwd].look, daemon=True).start()
 
     def _mounts(self, policy: SandboxPolicy, cwd: Path) -> list[Mount]:
         """The mounts as the disk is now: what was found at first is followed to where it has gone."""
         roots, unreadable = self.roots(policy, cwd), self.unreadable(policy, cwd)
         _check_paths(roots, unreadable)
         hidden = [*unreadable, *self._hidden_pins[cwd].paths()]
-        pins = self._pins[policy, cwd]
-        pins.add(self._look_at_new(policy, cwd))
-        mounts = plan_mounts(roots, moved=pins.paths(), hidden=hidden)
+        nested = self._nested[policy, cwd]
+        nested.look()
+        free: Collection[Path] = ()
+        if self._limits.moves_planted:
+            locations = [location for root in roots for location in root.locations]
+            self._planted.settle(
+                locations, (root.path for root in roots), (path for root in roots for path in root.protected)
+            )
+            free = nested.free()
+        mounts = plan_mounts(roots, moved=nested.pinned(), hidden=hidden, free=free)
         screens = self._screens.get(cwd)
         if screens is None:
             screens = self._screens[cwd] = Screens(cwd / secret for secret in self._secrets)
         return screens.lay(mounts)
-
-    def _look_at_new(self, policy: SandboxPolicy, cwd: Path) -> list[Path]:
-        """The protected paths in directories below; what the user should know of repositories among them is noted."""
-        found = [path for nested in self._nested[policy, cwd] for path in nested.find()]
-        repositories = repositories_among(found, self.roots(policy, cwd))
-        known = self._repositories.setdefault((policy, cwd), repositories)
-        if new := repositories - known:
-            self._lines += judge_repositories(sorted(new), self._times)
-            found = [path for path in found if path not in new or os.path.lexists(path)]
-            known.update(filter(os.path.lexists, new))
-        return found
 
     def _make_directories(self, cwd: Path) -> None:
         """A directory that is made while the command runs would be seen in there with all that is put into it."""

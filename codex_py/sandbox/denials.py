@@ -121,6 +121,7 @@ OWN_SECRETS: Final[Mapping[str, str]] = {
     "archived_sessions": "sessions of other projects",
     "checkpoints": "files of other projects",
     "exec-runs": "answers and changes of other tasks",
+    "moved": "repositories that commands made",
     "skills-usage.jsonl": "where skills were used",
     "skills-usage.1.jsonl": "where skills were used",
     "cache": "titles of sessions, tools of MCP servers",

@@ -106,8 +106,8 @@ _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
 # As `backends.STARTED`.
 _STARTED: Final = b"exit-code"
-_NEW_DIRECTORIES: Final = ("missing", "hidden-folder", "screen")
-_HELD: Final = ("writable", "read-only", "missing-file", "link")
+_NEW_DIRECTORIES: Final = ("hidden-folder", "screen")
+_HELD: Final = ("writable", "read-only", "link")
 
 _Mounts = list[tuple[str, str]]
 
@@ -235,7 +235,7 @@ def _hold_shown(mounts: _Mounts, *mount_types: str) -> dict[str, int]:
 def _put(mount_type: str, path: str, held: int | None, *, passed: bool) -> None:
     if mount_type in _NEW_DIRECTORIES:
         os.makedirs(path, exist_ok=True)  # noqa: PTH103
-        mode = {"missing": "555", "screen": "700"}.get(mount_type, "111" if passed else "000")
+        mode = "700" if mount_type == "screen" else "111" if passed else "000"
         kernel.mount_new("tmpfs", path, f"mode={mode}")
     elif mount_type.startswith("shown"):
         if held is not None:

@@ -80,7 +80,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "b": "\b"}
 
 def hook_directories(git: Path, work: Path, env: Mapping[str, str]) -> list[Path]:
     """Where `core.hooksPath` of a repository, or of the user, leads; `git` is its git directory, `work` its top."""
-    configs = [*_own_configs(git), *_user_configs(env)]
+    configs = [*own_configs(git), *user_configs(env)]
     values = [value for _, key, value in _all_settings(configs, env) if key == "core.hookspath" and value]
     return _paths(work, values, env)
 
@@ -90,11 +90,11 @@ def included_files(git: Path, env: Mapping[str, str], unread: list[str]) -> list
 
     Where there is too much to read, a line about it is added to `unread`.
     """
-    configs = [*_own_configs(git), *_user_configs(env)]
+    configs = [*own_configs(git), *user_configs(env)]
     found = dict.fromkeys(path for path, _, _ in _all_settings(configs, env))
     if len(found) > _MAX_INCLUDED - len(configs):
         unread.append(f"the configuration of `{git}` includes about {_MAX_INCLUDED} files: commands can change some")
-    unread += [f"`{path}` is larger than 1 MiB: commands can change what it names" for path in found if _is_large(path)]
+    unread += [f"`{path}` is larger than 1 MiB: commands can change what it names" for path in found if is_large(path)]
     return [path for path in found if path not in configs]
 
 
@@ -103,9 +103,9 @@ def submodule_directories(git: Path, work: Path, unread: list[str]) -> list[Path
 
     Where one is too large, a line about it is added to `unread`.
     """
-    settings = parse_settings(_text(work / ".gitmodules"))
+    settings = parse_settings(read_text(work / ".gitmodules"))
     values = [value for key, value in settings if key.startswith("submodule.") and key.endswith(".path")]
-    if _is_large(work / ".gitmodules"):
+    if is_large(work / ".gitmodules"):
         unread.append(
             f"`{work / '.gitmodules'}` is larger than 1 MiB: commands can make repositories of submodules in it"
         )
@@ -126,49 +126,18 @@ def has_tracked_files(git: Path, directory: bytes) -> bool:
 
 def own_settings(git: Path) -> Mapping[str, str]:
     """The last value of each setting in the `config` of a git directory, without included files."""
-    return dict(parse_settings(_text(git / "config")))
+    return dict(parse_settings(read_text(git / "config")))
 
 
 def _hash_bytes(git: Path) -> int:
     return 32 if own_settings(git).get("extensions.objectformat") == "sha256" else 20
 
 
-# Sections, and settings by name, by which git starts nothing. All others may, or lead to files in which some do.
-_HARMLESS_SECTIONS: Final = frozenset(
-    ("advice", "branch", "color", "commit", "extensions", "index", "log", "pull", "push", "rerere", "status", "user")
-)
-_HARMLESS: Final = {
-    "core": frozenset(
-        (
-            *("abbrev", "autocrlf", "bare", "bigfilethreshold", "compression", "eol", "filemode", "ignorecase"),
-            *("logallrefupdates", "precomposeunicode", "preloadindex", "quotepath", "repositoryformatversion"),
-            *("safecrlf", "sharedrepository", "symlinks", "untrackedcache"),
-        )
-    ),
-    "remote": frozenset(("fetch", "mirror", "prune", "push", "pushurl", "skipdefaultupdate", "tagopt", "url")),
-    "submodule": frozenset(("active", "branch", "fetchrecursesubmodules", "ignore", "path", "url")),
-}
-# A remote's address that starts a program.
-_HELPER: Final = r"[a-z0-9+.-]+::"
-
-
-def find_program_setting(git: Path) -> str | None:
-    """The first setting of a repository's own by which git may start a program, with its name; None without any."""
-    for config in _own_configs(git):
-        if _is_large(config):
-            return f"`{config.name}` is larger than 1 MiB"
-        for key, value in parse_settings(_text(config)):
-            if not _is_harmless(key) or re.match(_HELPER, value):
-                return f"its `{config.name}` sets `{key}`"
-    return None
-
-
-def _is_harmless(key: str) -> bool:
-    section, _, rest = key.partition(".")
-    _, dot, name = rest.rpartition(".")
-    # `core` has no subsections, the others have nothing without one.
-    is_in_place = bool(dot) != (section == "core")
-    return section in _HARMLESS_SECTIONS or (is_in_place and name in _HARMLESS.get(section, ()))
+def template_directories(env: Mapping[str, str]) -> list[Path]:
+    """The user's own template directories: what is in them git puts into each new repository."""
+    configs = [*user_configs(env), Path("/etc/gitconfig")]
+    values = [value for _, key, value in _all_settings(configs, env) if key == "init.templatedir" and value]
+    return [Path(expand_home(value, env)) for value in (env.get("GIT_TEMPLATE_DIR", ""), *values) if value]
 
 
 def find_unfinished_program(git: Path) -> tuple[Path, str] | None:
@@ -182,7 +151,7 @@ def find_unfinished_program(git: Path) -> tuple[Path, str] | None:
         if word in ("exec", "x"):
             return todo, command.strip()
     options = git / "sequencer" / "opts"
-    named = dict(parse_settings(_text(options))).get("options.strategy", "")
+    named = dict(parse_settings(read_text(options))).get("options.strategy", "")
     for file, strategy in (
         (git / "rebase-merge" / "strategy", first_line(git / "rebase-merge" / "strategy")),
         (options, named),
@@ -224,11 +193,13 @@ def _value(text: str) -> str:
     return value[:end]
 
 
-def _own_configs(git: Path) -> list[Path]:
+def own_configs(git: Path) -> list[Path]:
+    """The settings files of a repository, there or not."""
     return [git / "config", git / "config.worktree"]
 
 
-def _user_configs(env: Mapping[str, str]) -> list[Path]:
+def user_configs(env: Mapping[str, str]) -> list[Path]:
+    """The user's settings files, there or not."""
     config = env.get("XDG_CONFIG_HOME") or "~/.config"
     named = env.get("GIT_CONFIG_GLOBAL")
     paths = [named] if named else ["~/.gitconfig", f"{config}/git/config"]
@@ -243,7 +214,7 @@ def _all_settings(configs: list[Path], env: Mapping[str, str]) -> Iterator[tuple
         if path in seen:
             continue
         seen.add(path)
-        for key, value in parse_settings(_text(path)):
+        for key, value in parse_settings(read_text(path)):
             yield path, key, value
             if value and (key == "include.path" or (key.startswith("includeif.") and key.endswith(".path"))):
                 found = _paths(path.parent, [value], env)
@@ -257,15 +228,22 @@ def _paths(start: Path, values: list[str], env: Mapping[str, str]) -> list[Path]
     return list(dict.fromkeys(Path(os.path.normpath(start / expand_home(value, env))) for value in usable))
 
 
-def _is_large(path: Path) -> bool:
+def is_large(path: Path) -> bool:
+    """Whether a settings file is larger than what is read of one, 1 MiB."""
     try:
         return os.stat(path).st_size > _MAX_BYTES  # noqa: PTH116
     except (OSError, ValueError):
         return False
 
 
-def _text(path: Path) -> str:
-    return _read(path, _MAX_BYTES).decode("utf-8", "replace")
+def read_bounded(path: Path) -> bytes:
+    """The first MiB of a file; nothing of one that cannot be read."""
+    return _read(path, _MAX_BYTES)
+
+
+def read_text(path: Path) -> str:
+    """The same as text."""
+    return read_bounded(path).decode("utf-8", "replace")
 
 
 def _read(path: Path, size: int) -> bytes:

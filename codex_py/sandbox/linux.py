@@ -41,14 +41,11 @@ def bwrap_argv(
         match mount_type:
             case "writable":
                 argv += ("--bind", path, path)
-            case "read-only" | "missing-file":
+            case "read-only":
                 argv += ("--ro-bind", path, path)
             case "hidden-folder":
                 argv += ("--perms", "111" if holds_roots(mount.path, mounts) else "000", "--tmpfs", path)
                 sealed.append(path)
-            case "missing":
-                # Not sealed: that takes bubblewrap six times as long, and there are many.
-                argv += ("--perms", "555", "--tmpfs", path)
             case "screen":
                 argv += ("--perms", "700", "--tmpfs", path)
                 sealed.append(path)

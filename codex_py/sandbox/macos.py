@@ -193,14 +193,16 @@ def _denial(index: int, path: Path, roots: Sequence[WritableRoot]) -> str:
 
 def _reserved(root: WritableRoot, roots: Sequence[WritableRoot]) -> list[Path]:
     """What stays read-only below `root`: its own, and that of the roots inside it, since any rule that allows wins."""
-    inside = [path for other in roots if other.path.is_relative_to(root.path) for path in other.protected]
-    return list(dict.fromkeys([*root.protected, *inside]))
+    inside = [other for other in roots if other.path.is_relative_to(root.path)]
+    return list(dict.fromkeys(path for other in (root, *inside) for path in (*other.protected, *other.unmade)))
 
 
 def _ways(root: WritableRoot, roots: Sequence[WritableRoot]) -> list[Path]:
-    """What can be worked in and not moved: also a root itself in another one, as a git directory is."""
+    """The directories that can be worked in and not moved: also those that lead to a path that must not be made, and a
+    root itself in another one, as a git directory is."""
+    leading = (parent for path in root.unmade for parent in path.parents if root.path in parent.parents)
     is_inside = any(other.path in root.path.parents for other in roots)
-    return [*root.ways, *([root.path] if is_inside else [])]
+    return list(dict.fromkeys([*root.ways, *leading, *([root.path] if is_inside else [])]))
 
 
 def _sysctl_rule() -> str:

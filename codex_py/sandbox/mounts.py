@@ -14,9 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from codex_py.paths import draft_prefix, is_lasting, is_there
+from codex_py.paths import draft_prefix, is_there
 from codex_py.protocol.value import Value
-from codex_py.sandbox.policy import PROTECTED_NAMES, WritableRoot
+from codex_py.sandbox.policy import WritableRoot
 from codex_py.sandbox.protected_names import is_young
 from codex_py.sandbox.unreadable import find_real_paths
 
@@ -24,8 +24,6 @@ MountType: TypeAlias = Literal[
     "writable",
     "read-only",
     "link",
-    "missing",
-    "missing-file",
     "hidden-folder",
     "hidden-file",
     "hidden-entry",
@@ -39,9 +37,7 @@ MountType: TypeAlias = Literal[
 class Mount(Value):
     """One place and what becomes of it.
 
-    A `link` is pinned to its name, so that it can be neither removed nor replaced; `missing` is kept from being made:
-    a command finds an empty directory there, and writes into memory if it changes the mode of that. So is a
-    `missing-file`, where an empty file stands, for programs that fail at a directory. What is hidden can be neither
+    A `link` is pinned to its name, so that it can be neither removed nor replaced. What is hidden can be neither
     read nor written. A `screen` is an empty directory in the place of one whose entries are
     `shown` in it one by one, as far as they are still there, or an empty `hidden-entry`; `fd` is what is copied to the
     place instead of a mount: a shown file, or nothing in the place of a hidden one.
@@ -53,41 +49,28 @@ class Mount(Value):
 
 
 def plan_mounts(
-    roots: Sequence[WritableRoot], *, moved: Iterable[Path] = (), hidden: Iterable[Path] = ()
+    roots: Sequence[WritableRoot],
+    *,
+    moved: Iterable[Path] = (),
+    hidden: Iterable[Path] = (),
+    free: Collection[Path] = (),
 ) -> list[Mount]:
-    """The mounts for these roots. `moved` are protected paths that may have left the place `roots` knows them at;
-    `hidden` are real paths, of which the missing ones are left out."""
+    """The mounts for these roots; nothing is mounted where nothing is. `moved` are protected paths that may have left
+    the place `roots` knows them at; `hidden` are real paths; protected ones that are `free` can be written."""
     own, unseen = {root.path for root in roots}, dict.fromkeys(hidden)
     inside = {path for path in moved if any(root in own for root in path.parents)}
     protected = ({path for root in roots for path in root.protected} | inside) - own
+    protected = {path for path in protected if path not in free}
     # A mount can be neither renamed nor removed.
     closed = protected.union(unseen)
     ways = {path for root in roots for path in root.ways if closed.isdisjoint((path, *path.parents))}
     mounts = {path: Mount("writable", path) for path in own.union(filter(is_there, ways))}
-    reserved = {path for root in roots for path in root.reserved}
-    reserved_files = {path for root in roots for path in root.reserved_files}
-    unheld = {path for root in roots for path in root.unheld}
-    settings = {name for root in roots for name in root.names}.difference(PROTECTED_NAMES)
     for path in protected:
-        is_setting = path.name.lower() in settings
-        missing: MountType | None = None
-        if path in unheld:
-            missing = None
-        elif path in reserved_files:
-            missing = "missing-file"
-        elif (
-            path in reserved
-            or (path.parent in own and not is_setting)
-            or (path.name in (".git", "HEAD") and path.parent in ways)
-        ):
-            missing = "missing"
-        mount_type = _protection(path, missing=missing)
-        if mount_type is not None:
-            mounts[path] = Mount(mount_type, path)
+        if os.path.lexists(path):
+            # Where a link leads is protected on its own.
+            mounts[path] = Mount("link" if path.is_symlink() else "read-only", path)
     there = [path for path in unseen if os.access(path, os.F_OK, follow_symlinks=False)]  # most of them are missing
-    mounts |= {
-        path: Mount(_hiding(path), path) for path in there if is_lasting(path) and is_there(path) and path not in own
-    }
+    mounts |= {path: Mount(_hiding(path), path) for path in there if is_there(path) and path not in own}
     return in_order(mounts.values())
 
 
@@ -99,14 +82,6 @@ def in_order(mounts: Iterable[Mount]) -> list[Mount]:
 def _depth(mount: Mount) -> tuple[int, str]:
     path = str(mount.path)
     return path.count("/"), path
-
-
-def _protection(path: Path, *, missing: MountType | None) -> MountType | None:
-    if path.is_symlink():
-        return "link"  # where it leads is protected on its own
-    if is_lasting(path):
-        return "read-only"
-    return missing
 
 
 def _hiding(path: Path) -> MountType:
@@ -197,7 +172,7 @@ class Screens:
     def _screen(self, directory: Path, hidden: Collection[str], laid: Mapping[Path, Mount]) -> list[Mount]:
         holder = next((laid[path] for path in (directory, *directory.parents) if path in laid), None)
         open_to_writes = holder is not None and holder.type in ("writable", "shown-writable")
-        covered = holder is not None and holder.type in ("hidden-folder", "missing")
+        covered = holder is not None and holder.type == "hidden-folder"
         if covered or directory == directory.parent or (open_to_writes and holder == Mount("writable", directory)):
             return []
         entries = self._entries(directory)

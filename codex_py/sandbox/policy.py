@@ -1,22 +1,22 @@
 """Which paths a policy lets commands write, and which paths inside those stay read-only.
 
 Read-only inside every root are `.git`, `.codex` and `.agents`: files in them are later run or trusted outside the
-sandbox. That goes for the ones at the top whether or not they exist, for those of the directories above the
-working directory, for those found below it, for where a `.git` file points, for what git runs of a root that is a
-repository itself, for the directories of hooks and the files that a repository's settings name, and for the other names
-that their files have as hard links. CODEX_HOME is protected too, wherever it lies: it holds the rules and settings
-that restrict commands. The user's settings add names of files of other programs, whether or not they exist.
+sandbox. That goes for the ones at the top, for those of the directories above the working directory, for those found
+below it, for where a `.git` file points, for what git runs of a root that is a repository itself, for the directories
+of hooks and the files that a repository's settings name, and for the other names that their files have as hard links.
+CODEX_HOME is protected too, wherever it lies: it holds the rules and settings that restrict commands. The user's
+settings add names of files of other programs. Missing ones are on the list too: patches ask before they make one, some
+sandboxes deny it, and where git would use one the place is watched.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.paths import is_directory, is_file, is_lasting, is_there, real_path
+from codex_py.paths import is_directory, real_path
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.protocol.value import Value
 from codex_py.sandbox.denials import expand_home
@@ -28,53 +28,39 @@ from codex_py.sandbox.git_directories import (
     is_git_directory,
     run_by_git,
 )
+from codex_py.sandbox.git_runs import GitLocation, has_git, is_head
 from codex_py.sandbox.git_settings import (
-    first_line,
     hook_directories,
     included_files,
     leads_to,
     submodule_directories,
+    user_configs,
 )
 from codex_py.sandbox.protected_names import NestedNames, other_names
 
 PROTECTED_NAMES: Final = (".git", ".codex", ".agents")
-
-# Protected where they are, and not kept from being made: Mercurial takes an empty one for a repository.
-_FOUND_ONLY: Final = (".hg",)
-
-# git takes a directory with such a `HEAD` for a repository without a working tree.
-_VALID_HEAD: Final = r"ref:|[0-9a-f]{40}"
-
-# Of the user's home, read as files.
-_PROFILES: Final = frozenset(
-    (".bash_profile", ".bash_login", ".profile", ".bashrc", ".zshrc", ".zshenv", ".zprofile", ".gitconfig")
-)
 
 # Of our home, what others may have a hard link to and must not write through it.
 _SETTINGS: Final = ("config.toml", "rules")
 
 
 class WritableRoot(Value):
-    """A directory commands may write below, and the paths inside it they may not; all real paths.
-
-    The first ones of `protected` are the root's own three names, there or not. `ways` are the directories that lead to
-    our home, to other roots and to the `reserved` paths: they can be worked in, and neither renamed nor removed, or
-    another directory could be put in the place of those. Of the protected paths, missing ones of `reserved` must not be
-    made, nor those of `reserved_files`, which are read as files. `unheld` are missing ones in whose place nothing may
-    stand, because git or other programs would take that for something. `names` are protected wherever they are found
-    below. `unread` are lines for the user about what was too large to be looked through. `is_temporary` says that
-    nobody works there.
-    """
+    """A directory commands may write below, and the paths inside it they may not; all real paths."""
 
     path: Path
     protected: tuple[Path, ...] = ()
+    """Paths that stay as they are, there or not; the first ones are the root's own three names."""
     ways: tuple[Path, ...] = ()
-    reserved: tuple[Path, ...] = ()
-    reserved_files: tuple[Path, ...] = ()
-    unheld: tuple[Path, ...] = ()
+    """Directories that lead to our home, to other roots and to existing protected paths: they can be worked in, and
+    neither renamed nor removed, or another directory could be put in the place of those."""
+    unmade: tuple[Path, ...] = ()
+    """The first missing directories on the way to missing protected paths, for a sandbox that denies by path."""
+    locations: tuple[GitLocation, ...] = ()
+    """Where a repository, a hook or a settings file that comes is looked at."""
     names: tuple[str, ...] = PROTECTED_NAMES
+    """Protected wherever they are found below."""
     unread: tuple[str, ...] = ()
-    is_temporary: bool = False
+    """Lines for the user about what was too large to be looked through."""
 
 
 def writable_roots(
@@ -164,32 +150,41 @@ def _workspace_roots(
     extra += [home] if home else []
     held = {*named, *extra}
     extra += [path for path in linked if held.isdisjoint(path.parents)]
-    reserved = [path for path in _reserved(dot_gits, env, unread) if not _is_below(path, held)]
     profiles = [path for path in _profiles(env, protected, worked_in) if not _is_below(path, held)]
-    included = [path for path in _included(dot_gits, env, unread) if not _is_below(path, held)]
-    # A missing file in a missing directory is kept from being made with that.
-    files = [path for path in profiles if path.name in _PROFILES]
-    files = [path for path in (*included, *files) if _first_missing(path) == path]
-    reserved += [root / name for root in worked_in for name in protected if "/" not in name and name not in _FOUND_ONLY]
-    reserved += [_first_missing(path) for path in (*included, *profiles) if path not in files]
+    named_locations = [*_named_locations(dot_gits, env, unread), *_user_settings(env, profiles)]
+    locations = [location for location in named_locations if not _is_below(location.path, held)]
+    settings = [root / name for root in worked_in for name in protected if "/" not in name]
+    reserved = list(dict.fromkeys([*(location.path for location in locations), *profiles, *settings]))
+    between = [path.parent for path in found if path not in nested]
+    around = [store.parent for store in stores if store.name == ".git"]
+    looked_at = dict.fromkeys([*_believed(roots, worked_in), *between, *around])
+    locations += [location for directory in looked_at for location in _locations_of(directory)]
+    locations += [GitLocation(directory / "HEAD", "bare") for directory in opened]
     runs = _run_by_git(stores)
-    directories = dict.fromkeys([*roots, *(path.parent for path in found if path not in nested)])
-    unheld = [*(path for directory in directories for path in _unheld(directory)), *filter(_is_missing, runs)]
-    extra += [*runs, *profiles, *reserved, *files, *(target for path in reserved for target in find_targets(path))]
+    extra += [*runs, *reserved, *(target for path in reserved for target in find_targets(path))]
+    existing = [path for path in (*reserved, *runs) if os.path.lexists(path)]
+    unmade = [_first_missing(path) for path in (*reserved, *runs) if path not in existing]
     return tuple(
         WritableRoot(
             root,
             tuple(dict.fromkeys(path for path in (*own[root], *extra) if root in path.parents and path not in opened)),
-            _ways(root, [*([home] if home else []), *roots, *reserved, *files, *profiles, *runs]),
-            tuple(dict.fromkeys(path for path in reserved if root in path.parents)),
-            tuple(path for path in files if root in path.parents),
-            unheld=tuple(path for path in dict.fromkeys(unheld) if root in path.parents),
+            _ways(root, [*([home] if home else []), *roots, *existing]),
+            tuple(dict.fromkeys(path for path in unmade if root in path.parents)),
+            tuple(dict.fromkeys(location for location in locations if root in location.path.parents)),
             names=(*PROTECTED_NAMES, *further),
             unread=tuple(dict.fromkeys(unread)),
-            is_temporary=root not in worked_in,
         )
         for root in roots
     )
+
+
+def _believed(roots: Sequence[Path], worked_in: Sequence[Path]) -> list[Path]:
+    """The roots that the user's own git looks into: of the temporary ones those that hold one that is worked in."""
+    return [root for root in roots if root in worked_in or any(root in directory.parents for directory in worked_in)]
+
+
+def _locations_of(directory: Path) -> list[GitLocation]:
+    return [GitLocation(directory / ".git", "repository"), GitLocation(directory / "HEAD", "bare")]
 
 
 def _stores(worked_in: Sequence[Path], dot_gits: Sequence[Path], closed: Sequence[Path] | None) -> list[Path]:
@@ -218,32 +213,36 @@ def _repositories(dot_gits: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
 def _profiles(env: Mapping[str, str], protected: Sequence[str], worked_in: Sequence[Path]) -> list[Path]:
     """Shell profiles and the like: those that exist, and in a home that is worked in those that are missing."""
     paths = [Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")]
-    return [path for path in paths if not _is_missing(path) or _is_below(path.parent, worked_in)]
+    return [path for path in paths if os.path.lexists(path) or _is_below(path.parent, worked_in)]
 
 
-def _reserved(dot_gits: Sequence[Path], env: Mapping[str, str], unread: list[str]) -> list[Path]:
-    """Paths that must not be created either: directories of hooks, the `.git` of submodules."""
-    reserved: list[Path] = []
+def _named_locations(dot_gits: Sequence[Path], env: Mapping[str, str], unread: list[str]) -> list[GitLocation]:
+    """What settings of git name: directories of hooks, included files, the `.git` of submodules."""
+    locations: list[GitLocation] = []
     for git, work in _repositories(dot_gits):
-        reserved += [_first_missing(directory) for directory in hook_directories(git, work, env)]
-        reserved += [_first_missing(directory / ".git") for directory in submodule_directories(git, work, unread)]
-    return list(dict.fromkeys(reserved))
+        locations += [GitLocation(_at_real_path(path), "hooks") for path in hook_directories(git, work, env)]
+        modules = submodule_directories(git, work, unread)
+        locations += [GitLocation(_at_real_path(path / ".git"), "repository") for path in modules]
+        files = [path for file in included_files(git, env, unread) for path in (_at_real_path(file), *leads_to(file))]
+        locations += [GitLocation(path, "settings") for path in files]
+    return list(dict.fromkeys(locations))
 
 
-def _included(dot_gits: Sequence[Path], env: Mapping[str, str], unread: list[str]) -> list[Path]:
-    files = [file for git, _ in _repositories(dot_gits) for file in included_files(git, env, unread)]
-    return [path for file in files for path in dict.fromkeys([file, *leads_to(file)])]
+def _user_settings(env: Mapping[str, str], profiles: Sequence[Path]) -> list[GitLocation]:
+    """The user's own settings of git, as far as they are among the profiles."""
+    paths = [_at_real_path(path) for path in user_configs(env)]
+    return [GitLocation(path, "settings") for path in paths if _is_below(path, profiles)]
+
+
+def _at_real_path(path: Path) -> Path:
+    """The path without links on the way to it."""
+    return next(iter(leads_to(path.parent)), path.parent) / path.name
 
 
 def _first_missing(path: Path) -> Path:
     """The path, or the highest directory above it that is missing: who makes that one makes all."""
-    missing = [ancestor for ancestor in (path, *path.parents) if _is_missing(ancestor)]
+    missing = [ancestor for ancestor in (path, *path.parents) if not os.path.lexists(ancestor)]
     return missing[-1] if missing else path
-
-
-def _is_missing(path: Path) -> bool:
-    """Whether nothing is there, or only what this or another session has put there."""
-    return not is_lasting(path)
 
 
 def _ways(root: Path, paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -268,29 +267,11 @@ def _of_bare(directory: Path) -> list[Path]:
 
     Empty if the directory has a `.git` with a repository: git looks no further.
     """
-    if is_file(directory / ".git") or os.path.lexists(directory / ".git" / "HEAD"):
-        return []
-    return _bare_paths(directory)
+    return [] if has_git(directory) else _bare_paths(directory)
 
 
 def _bare_paths(directory: Path) -> list[Path]:
-    head = directory / "HEAD"
-    is_valid = os.path.islink(head) or (is_file(head) and re.match(_VALID_HEAD, first_line(head)))  # noqa: PTH114
-    return run_by_git(directory) if is_valid else [head]
-
-
-def _unheld(directory: Path) -> list[Path]:
-    """Missing paths that would make git read settings from a directory, and that cannot have a placeholder.
-
-    Below a repository, an empty `.git` makes ripgrep and others pass over the ignore files above, and with any `HEAD`,
-    `git diff HEAD` is ambiguous. In a repository without a working tree, git fails at an empty `commondir`.
-    """
-    believed = _of_bare(directory)
-    if any(is_lasting(parent / ".git") and is_there(parent / ".git") for parent in directory.parents):
-        believed += [directory / ".git"]
-    else:
-        believed = [path for path in believed if path.name != "HEAD"]
-    return [path for path in believed if _is_missing(path)]
+    return run_by_git(directory) if is_head(directory / "HEAD") else [directory / "HEAD"]
 
 
 def _directories(paths: Iterable[Path]) -> list[Path]:

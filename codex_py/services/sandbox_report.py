@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from codex_py.config.load import LoadedConfig
-from codex_py.paths import is_lasting, is_there, real_path
+from codex_py.paths import is_there, real_path
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite, extra_roots
 from codex_py.protocol.value import Value
 from codex_py.sandbox.command import Sandbox
@@ -107,8 +107,11 @@ def _writing(
         if path in hidden:
             continue
         reason, setting = _why_protected(path, root, own, env, protected)
-        exists = is_lasting(path) and is_there(path)
-        yield Permission("write", str(path), False, reason if exists else f"{reason}; cannot be made", setting, exists)
+        exists = is_there(path)
+        if not exists:
+            reason = f"{reason}; {_missing(path, root)}"
+        can_be_made = not exists and sys.platform != "darwin"
+        yield Permission("write", str(path), can_be_made, reason, setting, exists)
 
 
 def _why_writable(root: Path, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]) -> tuple[str, str | None]:
@@ -139,9 +142,18 @@ def _why_protected(
     user_paths = {Path(real_path(expand_home(name, env))) for name in protected if name.startswith("~/")}
     if path.name.lower() in root.names or path in user_paths:
         return "other programs run what is in it", _PROTECTED
-    if path in root.reserved:
+    if any(path == location.path for location in root.locations):
         return "named by git's settings: hooks, or a submodule's repository", None
     return "a protected path leads to it, or it is another name of a protected file", None
+
+
+def _missing(path: Path, root: WritableRoot) -> str:
+    """Says what happens to a missing path that a command makes."""
+    if sys.platform == "darwin":
+        return "cannot be made"
+    if path.name in (".git", "HEAD") or any(path == location.path for location in root.locations):
+        return "one that a command makes is moved away if git would run something by it"
+    return "one that a command makes is named"
 
 
 def _reaching(loaded: LoadedConfig, policy: SandboxPolicy) -> Iterator[Permission]:

@@ -362,4 +362,6 @@ def test_a_repository_that_a_command_made_in_the_git_directory_is_named(place: P
     make = f"git init -q --bare --template= .git/{name} && mkdir .git/{name}/hooks && cd .git/{name}/hooks"
     cmd = f"{make} && echo true > post-checkout && chmod +x post-checkout"
     (output,), ended = commit(place, plain(place), top=COMMITS, cmds=[cmd])
-    assert f"a command made the repository `{place.repo}/.git/{name}`" in ended.err, output
+    assert f"repositories that commands made: `{place.repo}/.git/{name}` (the hook `post-checkout`)" in ended.err, (
+        output
+    )

@@ -119,20 +119,21 @@ def test_workspace_write_keeps_git_and_the_world_outside_as_they_are(shop: Place
     assert not outside.exists()
     assert not (shop.repo / ".git/hooks/post-commit").exists()
     assert (shop.repo / "inside.txt").read_text() == "x\n"
-    assert not (shop.repo / ".codex/config.toml").exists()
-    assert not (shop.repo / ".codex").exists()
+    named = f"commands made settings that other programs use: `{shop.repo}/.codex/config.toml`; look at them first"
+    assert named in ended.err
 
 
 @pytest.mark.parametrize("answer", [say("done"), api_error(400, "no")], ids=["done", "failed"])
 def test_repositories_that_the_last_command_made_are_told_of_at_the_end(shop: Place, answer: Any) -> None:
-    make = "git init -q shop && git init -q new && git -C new config core.fsmonitor ./run"
+    make = "for d in shop new; do git init -q $d && git -C $d config core.fsmonitor ./run; done"
     with fake_model(shop, [call("c1", "exec_command", {"cmd": make})], [answer]):
         ended = run(shop, "exec", "-s", "workspace-write", "make repositories")
-    shown = [line for line in ended.err.splitlines() if line.startswith("warning: a command made")]
+    shown = [line for line in ended.err.splitlines() if line.startswith("warning: ")]
     assert [line.partition("; it is now")[0] for line in shown] == [
-        f"warning: a command made the repository `{shop.repo}/new/.git`, and git in there may run a program: "
-        "its `config` sets `core.fsmonitor`",
-        f"warning: a command made `{shop.repo}/shop/.git`, by which git takes settings from there",
+        f"warning: a command made `{shop.repo}/shop/.git`, by which git would run something: its `config` sets "
+        "`core.fsmonitor`",
+        f"warning: git may run a program in repositories that commands made: `{shop.repo}/new/.git` (its `config` sets "
+        "`core.fsmonitor`)",
     ]
     assert not (shop.repo / "shop/.git").exists()
 

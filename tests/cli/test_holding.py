@@ -93,12 +93,13 @@ def lay_out(place: Place) -> None:
             put(repo / name / file, "")
     with (repo / ".git/config").open("a") as config:
         config.write("[core]\n\thooksPath = .githooks/_\n[include]\n\tpath = ../shared.gitconfig\n")
-    (repo / "sub/.git/config").write_text("[core]\n\thooksPath = missing/hooks\n")
+    (repo / "sub/.git/config").write_text("[core]\n\thooksPath = hooks\n")
+    put(repo / "sub/hooks/pre-push")
     put(repo / ".githooks/_/pre-commit")
     put(repo / "shared.gitconfig", "[include]\n\tpath = more.gitconfig\n")
     put(repo / "more.gitconfig", "[alias]\n\tst = status\n")
     put(repo / ".gitmodules", '[submodule "lib"]\n\tpath = lib\n\turl = https://example.com/lib\n')
-    (repo / "lib").mkdir()
+    put(repo / "lib/.git/config", "")
     (repo / "made").mkdir()
     put(repo / "tree/.git", "gitdir: ../store\n")
     put(repo / "store/commondir", "../common\n")
@@ -115,7 +116,6 @@ def lay_out(place: Place) -> None:
     for name in ("a/b/c/key.pem", "private/x/y", "keys/id"):
         put(repo / name)
     put(home.parent / "outside/bin/tool")
-    (home.parent / "empty").mkdir()
 
 
 def rows_of(place: Place, sockets: Path, port: int) -> list[Row]:
@@ -125,17 +125,14 @@ def rows_of(place: Place, sockets: Path, port: int) -> list[Row]:
     rows += [Row(GIT, "move", git) for git in (".git", "sub/.git", "tree/.git", "made/.git", "tree/.git")]
     rows += [Row(GIT, act, ".git/config") for act in ("replace", "write through a link", "write through another name")]
     rows += [Row(GIT, "write", "tree/.git"), Row(GIT, "write", "store/commondir")]
-    rows += [Row(GIT, "plant", f"{home.parent}/empty/{name}") for name in (".git", ".git/config", "HEAD")]
     rows += [Row(HOOKS, "write", ".githooks/_/pre-commit"), Row(HOOKS, "write", ".githooks/_/new")]
-    rows += [Row(HOOKS, "move", ".githooks"), Row(HOOKS, "make", "sub/missing")]
+    rows += [Row(HOOKS, "move", ".githooks"), Row(HOOKS, "make", "sub/hooks/new")]
     for act in ("write", "replace", "move", "write through a link", "write through another name"):
         rows += [Row(INCLUDED, act, name) for name in ("shared.gitconfig", "more.gitconfig")]
-    rows += [Row(MODULES, "make", "lib/.git"), Row(MODULES, "write", "lib/.git")]
+    rows += [Row(MODULES, "move", "lib/.git"), Row(MODULES, "write", "lib/.git/config")]
     for name in (*SETTINGS_IN_PROJECT, "web/.claude/settings.json"):
         rows += [Row(SETTINGS, act, name) for act in ("write", "replace", "write through a link")]
     rows += [Row(SETTINGS, "move", name) for name in PROTECTED if "/" not in name]
-    missing = [name for name in SETTINGS_IN_PROJECT if not name.startswith(".hg/")]
-    rows += [Row(SETTINGS, "plant", f"{home.parent}/empty/{name}") for name in missing]
     rows += [Row(SETTINGS, "write", "made/.cursor/mcp.json"), Row(SETTINGS, "write through another name", ".mcp.json")]
     for name in SETTINGS_AT_HOME:
         rows += [Row(PROFILES, act, f"{home}/{name}") for act in ("write", "replace", "move")]
@@ -191,7 +188,7 @@ def rows(place: Place, tmp_path: Path, port: int) -> list[Row]:
 def attempt(place: Place, backend: BackendName, rows: Sequence[Row]) -> dict[Row, str]:
     """How each attempt ends, in one sandbox; a command before that has made a repository and settings."""
     argv = ["sandbox", "--backend", backend, "-s", "workspace-write"]
-    argv += ["--add-dir", str(place.home), "--add-dir", str(place.home.parent / "empty"), "--"]
+    argv += ["--add-dir", str(place.home), "--"]
     assert run(place, *argv, "/bin/sh", "-c", MADE).status == 0
     script = [sys.executable, "-I", "-S", holding.__file__]
     ended = run(place, *argv, *script, stdin=json.dumps(rows).encode())

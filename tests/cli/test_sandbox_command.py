@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from codex_py.sandbox.linux import BACKENDS, BackendName
-from codex_py.sandbox.placeholders import Placeholders
 from tests.support.fake_responses import call, fake_model, say
 from tests.support.home import Place
 from tests.support.process import COMMAND, Finished, run, start
@@ -117,7 +116,7 @@ def test_a_home_in_the_workspace_cannot_be_written(place: Place) -> None:
     ended = sh(moved, script, "-s", "workspace-write")
     assert (ended.status, ended.out, len(ended.err.splitlines())) == (0, "", 4)
     assert (own / "config.toml").read_text() == "approval_policy = 'untrusted'\n"
-    assert sorted(path.name for path in own.iterdir()) == ["auth.json", "cache", "config.toml"]
+    assert sorted(path.name for path in own.iterdir()) == ["auth.json", "config.toml"]
     assert (place.repo / "new").exists()
 
 
@@ -201,32 +200,6 @@ def test_commands_neither_read_nor_write_the_stored_keys_of_providers(place: Pla
         assert keys.read_bytes() == before
 
 
-def test_go_builds_where_an_empty_directory_stands_for_a_missing_repository(place: Place) -> None:
-    plain = place.home / "plain"
-    plain.mkdir()
-
-    def flags(*options: str, cwd: Path = plain, **env: str) -> str:
-        return sh(place.with_env(**env), 'echo "${GOFLAGS-none}"', "-C", str(cwd), *options).out.strip()
-
-    write = ("-s", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true")
-    assert flags(*write) == "-buildvcs=false"
-    assert flags(*write, GOFLAGS="-mod=mod") == "-mod=mod -buildvcs=false"
-    assert flags(*write, GOFLAGS="-buildvcs=auto") == "-buildvcs=auto"
-    # One that another session has put above.
-    other = Placeholders()
-    end = other.join()
-    assert other.hold([place.home / ".git"])
-    assert flags(*write) == "-buildvcs=false"
-    end()
-    # Nothing stands there, or a repository does.
-    assert flags("-s", "read-only") == "none"
-    assert flags(*write, cwd=place.repo) == "none"
-    stored = place.home / ".config/go/env"
-    stored.parent.mkdir(parents=True)
-    stored.write_text("GOPROXY=off\nGOFLAGS=-mod=vendor\n")
-    assert flags(*write) == "-mod=vendor -buildvcs=false"
-
-
 def test_a_chosen_backend_is_used_or_nothing_is_run(place: Place) -> None:
     ended = sh(place, "echo ran", "--backend", "landlock")
     assert ended.out == "ran\n"
@@ -277,36 +250,6 @@ def test_a_directory_that_is_too_large_to_look_through_is_named(place: Place) ->
     assert ended.err.count("has more than 20,000 directories") == 1
     assert run(place, "sandbox", "-s", "workspace-write", "--", "true").err.count("has more than 20,000") == 1
     assert run(place, "sandbox", "-s", "workspace-write", "-C", f"{place.repo}/1", "--", "true").err == ""
-
-
-@pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
-def test_what_a_killed_session_left_goes_with_the_next_command_anywhere(place: Place, backend: BackendName) -> None:
-    elsewhere = place.home / "elsewhere"
-    elsewhere.mkdir()
-    before = sorted(path.name for path in place.repo.iterdir())
-    argv = ["sandbox", "--backend", backend, "-s", "workspace-write"]
-    with start(place, *argv, "--", "/bin/bash", "-c", "echo started; sleep 600") as running:
-        running.wait_until(lambda one: b"started" in one.stdout)
-        running.send_signal(signal.SIGKILL)
-        running.wait()
-    assert len(list(place.repo.iterdir())) > len(before)
-    (place.repo / ".idea" / "mine").write_text("")
-    (place.repo / ".vscode").chmod(0o755)
-    assert run(place, *argv, "-C", str(elsewhere), "--", "/bin/true").status == 0
-    assert sorted(path.name for path in place.repo.iterdir()) == sorted([*before, ".idea", ".vscode"])
-    assert list((place.codex_home / "cache" / "placeholders").iterdir()) == []
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="macOS needs no placeholders")
-def test_the_working_directory_changes_once_a_session_and_not_with_each_command(place: Place) -> None:
-    before = sorted(path.name for path in place.repo.iterdir())
-    calls = [[call(f"c{n}", "exec_command", {"cmd": "ls -a; stat -c %z .", "login": False})] for n in range(3)]
-    with fake_model(place, *calls, [say("done")]) as model:
-        assert run(place, "exec", "-s", "workspace-write", "go").status == 0
-    outputs = {model.requests[-1].output_of(f"c{n}").partition("Output:")[2] for n in range(3)}
-    assert len(outputs) == 1 and ".vscode" in outputs.pop()
-    assert sorted(path.name for path in place.repo.iterdir()) == before
-    assert list((place.codex_home / "cache" / "placeholders").iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="only uid 0 owns the kernel's settings")

@@ -46,12 +46,13 @@ def test_what_is_said_of_writing_is_what_commands_can_write(place: Place) -> Non
     written = {one["subject"]: one["allowed"] for one in report["permissions"] if one["action"] == "write"}
     assert written[str(place.repo)] is True
     assert permission(report, "write", f"{place.repo}/.git")[1].startswith("protected name: ")
-    assert permission(report, "write", f"{place.repo}/.codex")[1].endswith("; cannot be made")
+    assert permission(report, "write", f"{place.repo}/.codex")[1].endswith("; one that a command makes is named")
     assert permission(report, "write", f"{place.repo}/.vscode")[2] == "sandbox.protected"
     assert permission(report, "write", str(own))[1].startswith("CODEX_HOME: ")
     for subject, allowed in written.items():
         if subject.startswith(f"{place.repo}"):
-            ended = run(moved, "sandbox", *flags, "--", "/bin/sh", "-c", f"touch {subject}/x || mkdir {subject}")
+            write = f"if test -e {subject}; then touch {subject}/x; else mkdir {subject}; fi"
+            ended = run(moved, "sandbox", *flags, "--", "/bin/sh", "-c", write)
             assert (ended.status == 0) is allowed, subject
 
 

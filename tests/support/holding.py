@@ -35,13 +35,6 @@ def _make(path: str) -> None:
     Path(path).rmdir()
 
 
-def _plant(path: str) -> None:
-    """Make a file and the directories above it, and remove the file again."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    _write(path)
-    Path(path).unlink()
-
-
 def _move(path: str) -> None:
     Path(path).rename(f"{path}.moved").rename(path)
 
@@ -114,7 +107,6 @@ def _reach(port: str) -> None:
 ACTS: Final[dict[str, Callable[[str], None]]] = {
     "write": _write,
     "make": _make,
-    "plant": _plant,
     "move": _move,
     "replace": _replace,
     "write through a link": _write_through_link,

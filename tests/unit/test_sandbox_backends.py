@@ -71,7 +71,6 @@ def test_all_of_the_machine_can_be_writable_but_for_what_is_protected(tmp_path: 
     (tmp_path / "home").mkdir()
     for file in ("kept", "home/config.toml"):
         (tmp_path / file).touch()
-    # Made by hand: a session would keep `.git` and the like from being made in `/`, which others would see.
     mounts = [
         Mount("writable", Path("/")),
         Mount("read-only", tmp_path / "kept"),
@@ -170,7 +169,7 @@ async def test_a_linked_protected_directory_can_be_neither_replaced_nor_written(
     assert "Device or resource busy" in await _out(session, f"mv {name} other")
     assert "Device or resource busy" in await _out(session, f"ln -sfn /etc {name}")
     assert "Read-only file system" in await _out(session, f"touch {name}/config")
-    assert await _out(session, f"readlink {name}; touch other; ls") == "store\nHEAD\nother\nstore"
+    assert await _out(session, f"readlink {name}; touch other; ls") == "store\nother\nstore"
     assert str((repo / name).readlink()) == "store"
 
 
@@ -237,7 +236,7 @@ async def test_what_is_writable_stays_the_same_directory(tmp_path: Path, backend
         assert "Device or resource busy" in swapped
         assert await _out(session, "echo new > new; cat new") == "new"
         assert await _out(session, f"echo beside > {top}/tmp/way/beside; cat ../beside") == "beside"
-        assert "denied" in (refused := await _out(session, "git init -q ..")) or "Read-only" in refused
+        assert await _out(session, "git init -q .. && git -C .. config core.pager ./x; sleep 60; echo made") == ""
     await session.processes.kill_all()
     assert list(victim.iterdir()) == []
     assert not (top / "tmp" / "way" / ".git").exists()
@@ -256,11 +255,15 @@ async def test_hooks_of_a_repository_without_a_working_tree_cannot_be_planted(
     assert "config: Read-only file system" in denied
     assert "could not" in denied
     assert await _out(session, "git rev-parse --is-bare-repository && git hash-object -w --stdin < HEAD") != ""
+    # A missing directory can be made, and a hook does not stay in it.
+    planted = "mkdir hooks; echo '#!/bin/sh' > hooks/post-update; chmod +x hooks/post-update; sleep 60; echo never"
+    assert await _out(session, planted) == ""
     await session.processes.kill_all()
-    assert sorted(path.name for path in bare.iterdir()) == before
-    await _out(session, "mkdir hooks; while test -d hooks; do echo x > hooks/post-update; done")
-    await session.processes.kill_all()
-    assert not (bare / "hooks").exists()
+    [line] = session.sandbox.take_notices()
+    assert f"`{bare}/hooks/post-update`" in line and line.endswith(", and the command was stopped")
+    moved = [path for path in (bare / "hooks").iterdir()]
+    assert [path.name.startswith("post-update.moved-") for path in moved] == [True]
+    assert sorted(path.name for path in bare.iterdir()) == sorted([*before, "hooks"])
 
 
 def _git(cwd: Path, command: str) -> None:
@@ -268,9 +271,9 @@ def _git(cwd: Path, command: str) -> None:
 
 
 # What makes a directory a repository without a working tree, in which the user's own `git status` starts a program.
-PLANT = """cd {0} && mkdir objects refs && rmdir HEAD; echo 'ref: refs/heads/main' > HEAD
+PLANT = """cd {0} && mkdir objects refs && printf '#!/bin/sh\\ntouch {1}/ran\\n' > {1}/run; chmod +x {1}/run
 printf '[core]\\nrepositoryformatversion = 0\\nworktree = {1}\\nfsmonitor = {1}/run\\n' > config
-printf '#!/bin/sh\\ntouch {1}/ran\\n' > {1}/run; chmod +x {1}/run"""
+echo 'ref: refs/heads/main' > HEAD; sleep 60; echo never"""
 
 
 @pytest.mark.parametrize("where", ["work", "work/sub", "top", "top/between"])
@@ -286,9 +289,9 @@ async def test_no_directory_becomes_a_repository_without_a_working_tree(
     roots = (tmp_path / "top",) if "top" in where else ()
     session = Session(work, workspace().replace(writable_roots=roots))
     hold(session, backend)
-    denied = await _out(session, PLANT.format(planted, work))
+    assert await _out(session, PLANT.format(planted, work)) == ""
     await session.processes.kill_all()
-    assert "HEAD" in denied and (planted / "config").exists()
+    assert (planted / "config").exists()
     assert not (planted / "HEAD").exists()
     _git(work, "status")
     assert not (work / "ran").exists()

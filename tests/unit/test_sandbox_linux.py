@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.paths import PLACEHOLDER_MODE
 from codex_py.protocol.command import PreparedCommand
 from codex_py.protocol.policy import DangerFullAccess, NetworkAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
 from codex_py.sandbox.command import Sandbox
@@ -84,27 +83,21 @@ async def test_full_access_is_no_sandbox(session: Session) -> None:
         "touch .git/x",
         "touch .git/hooks/pre-commit",
         "rm -r .git",
-        "mkdir .codex/x",
-        "touch .agents/x",
-        "rmdir .codex",
-        "ln -s /etc .codex/link",
         "chmod 777 .git",
     ],
 )
 async def test_protected_directories_cannot_be_touched(session: Session, cmd: str) -> None:
     text = await _out(session, cmd)
-    # A missing one is an empty directory in memory that nobody may write.
     assert any(refusal in text for refusal in ("Read-only file system", "Device or resource busy", "Permission denied"))
     assert (session.cwd / ".git" / "hooks").is_dir()
 
 
 async def test_protected_directories_cannot_be_moved_away(session: Session) -> None:
     assert "Device or resource busy" in await _out(session, "mv .git moved")
-    assert "Device or resource busy" in await _out(session, "mv .codex moved")
 
 
-async def test_what_stands_for_missing_directories_is_gone_afterwards(session: Session) -> None:
-    assert await _out(session, "ls -A") == ".agents\n.codex\n.git\nHEAD\nkept.txt"
+async def test_nothing_stands_for_what_is_missing(session: Session) -> None:
+    assert await _out(session, "ls -A") == ".git\nkept.txt"
     await session.processes.kill_all()
     assert sorted(path.name for path in session.cwd.iterdir()) == [".git", "kept.txt"]
 
@@ -321,10 +314,10 @@ def test_the_command_line_is_as_measured(tmp_path: Path) -> None:
     protected = tuple(tmp_path / name for name in (".git", ".codex"))
     mounts = plan_mounts([WritableRoot(tmp_path, protected)], hidden=[tmp_path / ".env", tmp_path / "gone"])
     argv = bwrap_argv("/b", mounts=mounts, network=False, seccomp_fd=9, workdir=tmp_path / "w", as_root=True)
-    root, git, codex, env = str(tmp_path), *(str(tmp_path / name) for name in (".git", ".codex", ".env"))
+    root, git, env = str(tmp_path), *(str(tmp_path / name) for name in (".git", ".env"))
     assert argv == [
         *("/b", "--new-session", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"),
-        *("--bind", root, root, "--perms", "555", "--tmpfs", codex, "--ro-bind", "/dev/null", env),
+        *("--bind", root, root, "--ro-bind", "/dev/null", env),
         *("--ro-bind", git, git),
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--as-pid-1", "--unshare-net", "--proc", "/proc"),
         *("--ro-bind-try", "/proc/sys", "/proc/sys"),
@@ -339,20 +332,18 @@ def test_the_roots_own_mounts_come_parents_first() -> None:
     assert plan_mounts([inner, WritableRoot(Path("/a"))]) == [
         Mount("writable", Path("/a")),
         Mount("writable", Path("/a/b")),
-        Mount("missing", Path("/a/b/missing")),
     ]
 
 
-def test_what_stands_for_a_missing_secret_meanwhile_is_not_taken_for_one(tmp_path: Path) -> None:
-    """It may be gone before the next command starts, and a mount on nothing fails."""
-    secret = tmp_path / ".aws"
-    root = WritableRoot(tmp_path, (secret,))
-    planned = [Mount("writable", tmp_path), Mount("missing", secret)]
-    assert plan_mounts([root], hidden=[secret]) == planned
-    secret.mkdir(mode=PLACEHOLDER_MODE)
-    assert plan_mounts([root], hidden=[secret]) == planned
-    (secret / "key").touch()
-    assert plan_mounts([root], hidden=[secret]) == [Mount("writable", tmp_path), Mount("hidden-folder", secret)]
+def test_a_missing_secret_and_what_came_during_the_session_have_no_mount(tmp_path: Path) -> None:
+    secret, git = tmp_path / ".aws", tmp_path / ".git"
+    root = WritableRoot(tmp_path, (secret, git))
+    git.mkdir()
+    held = Mount("read-only", git)
+    assert plan_mounts([root], hidden=[secret]) == [Mount("writable", tmp_path), held]
+    assert plan_mounts([root], hidden=[secret], free=[git]) == [Mount("writable", tmp_path)]
+    secret.mkdir()
+    assert plan_mounts([root], hidden=[secret]) == [Mount("writable", tmp_path), Mount("hidden-folder", secret), held]
 
 
 def test_a_link_is_planned_as_such(tmp_path: Path) -> None:

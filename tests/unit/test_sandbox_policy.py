@@ -9,6 +9,7 @@ import pytest
 
 from codex_py.protocol.policy import DangerFullAccess, ReadOnly, WorkspaceWrite
 from codex_py.sandbox.git_directories import RUN_BY_GIT
+from codex_py.sandbox.git_runs import GitLocation
 from codex_py.sandbox.policy import WritableRoot, is_writable, writable_roots
 
 ALONE = WorkspaceWrite(exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
@@ -26,6 +27,14 @@ def _own(root: Path) -> tuple[Path, ...]:
     names = (root / ".git", root / ".codex", root / ".agents")
     has_repository = (root / ".git" / "HEAD").exists() or (root / ".git").is_file() or (root / "HEAD").exists()
     return names if has_repository else (*names, root / "HEAD")
+
+
+def _locations(*directories: Path) -> tuple[GitLocation, ...]:
+    return tuple(
+        location
+        for directory in directories
+        for location in (GitLocation(directory / ".git", "repository"), GitLocation(directory / "HEAD", "bare"))
+    )
 
 
 def test_read_only_has_no_roots_and_full_access_has_all(repo: Path) -> None:
@@ -48,7 +57,7 @@ def test_the_workspace_its_extra_roots_and_the_temporary_directories(repo: Path)
 
 def test_temporary_directories_can_be_left_out(repo: Path) -> None:
     env = {"TMPDIR": str(repo.parent)}
-    assert writable_roots(ALONE, repo, env) == (WritableRoot(repo, _own(repo)),)
+    assert writable_roots(ALONE, repo, env) == (WritableRoot(repo, _own(repo), locations=_locations(repo)),)
     only_tmpdir = WorkspaceWrite(exclude_slash_tmp=True)
     assert [root.path for root in writable_roots(only_tmpdir, repo, env)] == [repo, repo.parent]
 
@@ -63,7 +72,7 @@ def test_a_tmpdir_that_is_no_absolute_directory_is_left_out(repo: Path, tmpdir: 
 def test_a_protected_directory_is_no_temporary_one(repo: Path, tmpdir: str) -> None:
     (repo / tmpdir).mkdir(parents=True, exist_ok=True)
     roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, {"TMPDIR": str(repo / tmpdir)})
-    assert roots == (WritableRoot(repo, _own(repo)),)
+    assert roots == (WritableRoot(repo, _own(repo), locations=_locations(repo)),)
 
 
 def test_where_a_git_file_points_is_no_temporary_directory(repo: Path) -> None:
@@ -72,7 +81,9 @@ def test_where_a_git_file_points_is_no_temporary_directory(repo: Path) -> None:
     (repo.parent / "apart" / "tmp").mkdir(parents=True)
     (repo / ".git").write_text("gitdir: ../apart\n")
     env = {"TMPDIR": str(repo.parent / "apart" / "tmp")}
-    assert writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, env) == (WritableRoot(repo, _own(repo)),)
+    assert writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo, env) == (
+        WritableRoot(repo, _own(repo), locations=_locations(repo)),
+    )
 
 
 def test_what_must_not_be_read_is_no_temporary_directory_and_still_one_to_work_in(repo: Path) -> None:
@@ -88,8 +99,8 @@ def test_the_directories_that_lead_to_another_root_stay_where_they_are(repo: Pat
     # Nor does a repository come to be above the one worked in.
     above = [repo / way / name for way in ("a", "a/b") for name in (".git", "HEAD")]
     above.sort()
-    unheld = tuple(repo / way / name for way in ("a/b/c", "a/b", "a") for name in ("HEAD", ".git"))
-    outer = WritableRoot(repo, (*_own(repo), *above), ways=(repo / "a" / "b", repo / "a"), unheld=unheld)
+    locations = _locations(deep, repo, repo / "a" / "b", repo / "a")
+    outer = WritableRoot(repo, (*_own(repo), *above), ways=(repo / "a" / "b", repo / "a"), locations=locations)
     policy = WorkspaceWrite(writable_roots=(repo,), exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
     inner, found = writable_roots(policy, deep, {})
     assert (inner.path, inner.ways, found) == (deep, (), outer)
@@ -102,7 +113,7 @@ def test_what_git_runs_of_a_repository_without_a_working_tree_is_protected(repo:
     (bare / "HEAD").write_text("ref: refs/heads/main\n")
     (root,) = writable_roots(ALONE, bare, {})
     assert root.protected == (*_own(bare), *(bare / name for name in RUN_BY_GIT))
-    assert root.unheld == tuple(bare / name for name in RUN_BY_GIT)
+    assert set(root.locations) == set(_locations(bare))
     assert not is_writable(bare / "hooks" / "post-update", (root,))
     assert is_writable(bare / "refs" / "heads", (root,))
 
@@ -155,13 +166,13 @@ def test_a_broken_git_file_does_no_harm(repo: Path, pointer: bytes) -> None:
     assert root.protected[:4] == (*_own(repo), repo / "w" / ".git")
 
 
-@pytest.mark.parametrize("place", [b"a\0b", b"x" * 256, b"x/" * 2100, b"gone/" + b"x" * 256])
-def test_pointers_to_where_no_file_can_be_are_left_out(repo: Path, place: bytes) -> None:
+@pytest.mark.parametrize("location", [b"a\0b", b"x" * 256, b"x/" * 2100, b"gone/" + b"x" * 256])
+def test_pointers_to_where_no_file_can_be_are_left_out(repo: Path, location: bytes) -> None:
     (repo / "w").mkdir()
-    (repo / "w" / ".git").write_bytes(b"gitdir: " + place)
+    (repo / "w" / ".git").write_bytes(b"gitdir: " + location)
     (repo / "v" / "store").mkdir(parents=True)
     (repo / "v" / ".git").write_text("gitdir: store")
-    (repo / "v" / "store" / "commondir").write_bytes(place)
+    (repo / "v" / "store" / "commondir").write_bytes(location)
     (root,) = writable_roots(ALONE, repo, {})
     assert root.protected == (*_own(repo), repo / "v" / ".git", repo / "w" / ".git", repo / "v" / "store")
 
@@ -213,8 +224,8 @@ def test_the_repository_above_the_working_directory_is_protected_too(repo: Path)
     (repo / "sub").mkdir()
     roots = writable_roots(WorkspaceWrite(exclude_slash_tmp=True), repo / "sub", {"TMPDIR": str(repo.parent)})
     protected = (*_own(repo.parent), repo / ".git")
-    unheld = (repo / "sub" / "HEAD", repo / "sub" / ".git")
-    assert roots[1] == WritableRoot(repo.parent, protected, ways=(repo,), unheld=unheld, is_temporary=True)
+    locations = _locations(repo / "sub", repo.parent, repo)
+    assert roots[1] == WritableRoot(repo.parent, protected, ways=(repo,), locations=locations)
 
 
 def test_a_repository_behind_many_directories_is_found(repo: Path) -> None:
@@ -266,11 +277,18 @@ def test_our_home_is_protected_in_every_root_that_holds_it(repo: Path) -> None:
     home.mkdir(parents=True)
     (repo.parent / "link").symlink_to(home)
     policy = WorkspaceWrite(writable_roots=(repo / "tools",), exclude_slash_tmp=True, exclude_tmpdir_env_var=True)
-    unheld = (repo / "tools" / "HEAD", repo / "tools" / ".git")
+    locations = _locations(repo / "tools")
     for named in (home, repo.parent / "link"):
         assert writable_roots(policy, repo, {}, home=named) == (
-            WritableRoot(repo, (*_own(repo), home), (repo / "tools" / "deep", repo / "tools"), unheld=unheld),
-            WritableRoot(repo / "tools", (*_own(repo / "tools"), home), (repo / "tools" / "deep",), unheld=unheld),
+            WritableRoot(
+                repo,
+                (*_own(repo), home),
+                (repo / "tools" / "deep", repo / "tools"),
+                locations=(*_locations(repo), *locations),
+            ),
+            WritableRoot(
+                repo / "tools", (*_own(repo / "tools"), home), (repo / "tools" / "deep",), locations=locations
+            ),
         )
 
 

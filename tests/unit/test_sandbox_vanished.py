@@ -58,8 +58,8 @@ async def test_a_command_runs_although_a_protected_directory_vanishes_before_it_
 ) -> None:
     directory = session.cwd / ".codex"
     directory.mkdir()
-    sandbox = disturbed(session, backend, lambda: directory.rmdir() if directory.stat().st_mode & 0o200 else None)
-    said = await session.exec("echo ran; mkdir .codex/x || echo held")
+    sandbox = disturbed(session, backend, lambda: directory.rmdir() if directory.exists() else None)
+    said = await session.exec("echo ran; mkdir .git/x || echo held")
     assert output_of(said).startswith("ran\n")
     assert output_of(said).endswith("held\n")
     assert sandbox.layouts == 2
@@ -69,7 +69,7 @@ async def test_a_command_runs_although_a_protected_directory_vanishes_before_it_
 
 @mounting
 async def test_a_directory_that_vanishes_each_time_is_tried_three_times(session: Session, backend: BackendName) -> None:
-    directory = session.cwd / "sub" / ".git"
+    directory = session.cwd / "sub" / ".codex"
 
     def vanish() -> None:
         directory.rmdir()

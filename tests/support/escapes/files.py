@@ -6,10 +6,8 @@ import ctypes
 import mmap
 import os
 import platform
-import shutil
 import stat
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -114,23 +112,8 @@ def _removed_in_repository(fixture: Fixture) -> None:
 
 
 def _planted_settings(fixture: Fixture) -> None:
-    directory = Path(fixture.work, ".codex")
-    directory.mkdir(exist_ok=True)
-    _write(directory / "config.toml")
-    shutil.rmtree(directory)
-
-
-def _linked_skills(fixture: Fixture) -> None:
-    directory = Path(fixture.work, ".agents")
-    with suppress(FileNotFoundError):
-        directory.rmdir()
-    directory.symlink_to("/")
-
-
-def _onto_missing(fixture: Fixture) -> None:
-    directory = Path(fixture.work, "made")
-    directory.mkdir()
-    directory.rename(f"{fixture.work}/.codex")
+    _write(f"{fixture.work}/.codex/config.toml")
+    Path(fixture.work, ".codex", "config.toml").unlink()
 
 
 def _linked_config(fixture: Fixture) -> None:
@@ -301,8 +284,6 @@ ATTEMPTS: Final[tuple[tuple[str, Attempt], ...]] = (
     ("plant a git hook made without a name", _made_in_repository),
     ("exchange the repository with another directory", _exchanged_repository),
     ("plant a configuration for this program", _planted_settings),
-    ("put a directory in the place of a missing `.codex`", _onto_missing),
-    ("put a link in the place of a missing `.agents`", _linked_skills),
     ("read a secret", lambda fixture: _read(f"{fixture.secret}/key")),
     ("list a directory of secrets", lambda fixture: os.listdir(fixture.secret)),  # noqa: PTH208
     ("read a secret by way of /proc/self/root", lambda fixture: _read(f"/proc/self/root{fixture.secret}/key")),

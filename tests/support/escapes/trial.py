@@ -59,8 +59,6 @@ EXCUSED: Final[dict[str, dict[str, str]]] = {
         "plant a git hook made without a name": _NO_MOUNTS,
         "exchange the repository with another directory": _NO_MOUNTS,
         "plant a configuration for this program": _NO_MOUNTS,
-        "put a directory in the place of a missing `.codex`": _NO_MOUNTS,
-        "put a link in the place of a missing `.agents`": _NO_MOUNTS,
         "write into our settings": _NO_MOUNTS,
         "replace our settings": _NO_MOUNTS,
         "write into our settings through a hard link": _NO_MOUNTS,
@@ -268,6 +266,7 @@ def _furnish(top: Path) -> None:
     directories = (
         "work/.git/hooks",
         "work/sub/.git/hooks",
+        "work/.codex",
         "outside/empty",
         "secret",
         "home/skills",
