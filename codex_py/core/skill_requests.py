@@ -24,6 +24,7 @@ from codex_py.protocol.items import Message, ResponseItem, message
 from codex_py.protocol.ops import SkillInput, TextInput, UserInput
 from codex_py.protocol.questions import SecretQuestion, answer_text
 from codex_py.protocol.value import Value
+from codex_py.skills.mentions import NAME
 from codex_py.skills.model import Skill
 from codex_py.skills.natural import find_named, may_name, without_parts
 from codex_py.skills.paths import fits_paths
@@ -32,7 +33,7 @@ from codex_py.text.sanitize import sanitize_line
 from codex_py.text.tokens import counted_bytes, estimate_tokens
 from codex_py.tools.spec import SkillCall
 
-_APP_LINK: Final = r"\[\$[A-Za-z0-9_:-]+\][ \t]*\(app://[^)\s]*\)"
+_APP_LINK: Final = rf"\[\${NAME}\][ \t]*\(app://[^)\s]*\)"
 
 
 class SkillRequests(Value):

@@ -16,7 +16,7 @@ from codex_py.errors import UsageError
 from codex_py.skills.dependencies import dependency_fault
 from codex_py.skills.front_matter import KEYS
 from codex_py.skills.lint_references import LintFinding, LintRule, check_references
-from codex_py.skills.mentions import find_mentions
+from codex_py.skills.mentions import NAME, find_mentions
 from codex_py.skills.parse import (
     MAX_DESCRIPTION_CHARS,
     SkillRefused,
@@ -44,8 +44,7 @@ _PARSERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _LINE: Final = re.compile(r"\bline (\d{1,6})\b|:(\d{1,6})(?::|$)", re.MULTILINE)
 # The Agent Skills format allows these names.
-_STANDARD: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_MENTIONABLE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_STANDARD: Final = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _WHEN: Final = re.compile(r"\b(when|whenever|if|for|before|after|to|on)\b", re.IGNORECASE)
 # Without the words that often mean something else.
 _CLEARLY_WHEN: Final = re.compile(r"\b(when|whenever|if|before|after|asks?|wants?|needs?)\b", re.IGNORECASE)
@@ -174,7 +173,7 @@ def _check_metadata(path: Path) -> Iterator[LintFinding]:
 
 
 def _check_name(name: str, path: Path) -> Iterator[str]:
-    if not _MENTIONABLE.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         yield f"`{name}` cannot be mentioned as `$name`: use letters, digits, `-` and `_`"
     elif find_mentions(f"${name}", {name}).plain != (name,):
         yield f"`${name}` is read as an environment variable and mentions nothing: choose another name"

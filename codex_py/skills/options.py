@@ -18,7 +18,7 @@ _NO: Final = frozenset({"false", "no", "off"})
 MAX_LINE: Final = 200
 MAX_ITEMS: Final = 50
 MAX_HOOKS_CHARS: Final = 16 * 1024
-_ARGUMENT: Final = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
+_ARGUMENT: Final = r"[^\W\d][\w-]{0,63}"
 
 
 def read_options(mapping: dict[str, YamlValue], remarks: list[str]) -> SkillOptions:

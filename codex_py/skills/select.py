@@ -199,22 +199,25 @@ class _Chosen:
         if is_short or not run[0].isalpha() or (run.isupper() and run.isascii()):
             return
         self._compared += 1
-        if not (near := self._nearest(run.lower())):
+        near = self._nearest(run.lower())
+        if near is None:
             if not run.isascii() or _is_meant_as_skill(run.rstrip("-"), text):
                 shown = _shown(run[:_MAX_QUOTED])
                 self._unknown.append(f"`${shown}` is not a skill; `codex-py skills list` shows the names")
         elif not self._blocked.intersection(names := self._by_case[near[0]]):
-            self._refuse(f"${run}", run, "is not a skill; did you mean ", self._named(names), "?")
+            self._refuse(f"${run}", run, "is not a skill; did you mean ", self._named(names), "?", length=near[1])
 
-    def _nearest(self, run: str) -> list[str]:
-        """The name that is most like a run. In a script without spaces the text after the name belongs to the run."""
-        if run.isascii():
-            return get_close_matches(run, self._by_case, 1, _NEAR)
-        names = [name for name in self._by_case if not name.isascii()]
-        found = [
-            near for length in lengths_of(names) for near in get_close_matches(run[:length], names, 1, _NEAR_SHORT)
-        ]
-        return found[:1] or get_close_matches(run, names, 1, _NEAR_SHORT)
+    def _nearest(self, run: str) -> tuple[str, int] | None:
+        """The name that is most like a run, and how many characters of the run are meant for it.
+
+        In a script without spaces the text after the name belongs to the run.
+        """
+        names = [name for name in self._by_case if name.isascii() == run.isascii()]
+        lengths, likeness = ((), _NEAR) if run.isascii() else (lengths_of(names), _NEAR_SHORT)
+        for length in (*lengths, len(run)):
+            if near := get_close_matches(run[:length], names, 1, likeness):
+                return near[0], length
+        return None
 
     def _note_not_loaded(self, run: str, written: str = "") -> bool:
         """Note a skill that could not be loaded, by its name or directory, and the name that is written for it."""
@@ -243,9 +246,12 @@ class _Chosen:
         selected = {skill.name for skill in self.skills.values()}
         return [mention for name, mention in self._ambiguous.items() if name not in selected]
 
-    def _refuse(self, key: str, written: str, why: str, skills: Sequence[Skill], end: str = "") -> None:
+    def _refuse(
+        self, key: str, written: str, why: str, skills: Sequence[Skill], end: str = "", *, length: int | None = None
+    ) -> None:
+        """Note a mention that selects nothing; `length` characters of what is written are the name."""
         reason = f"`${_shown(written)}` {why}{_choices(skills)}{end}"
-        self._ambiguous[key] = RefusedMention(written, reason, tuple(skills))
+        self._ambiguous[key] = RefusedMention(written[:length], reason, tuple(skills))
 
     def _named(self, names: Iterable[str]) -> list[Skill]:
         return [skill for name in names for skill in self._catalog.find(name)]

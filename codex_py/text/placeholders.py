@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-_PLACEHOLDER: Final = r"\$(?:(\$)|(ARGUMENTS)\b|([1-9])(?![0-9])|([A-Z][A-Z0-9_]*)\b|\{([A-Za-z_][A-Za-z0-9_-]*)\})"
+_PLACEHOLDER: Final = r"\$(?:(\$)|(ARGUMENTS)\b|([1-9])(?![0-9])|([A-Z][A-Z0-9_]*)\b|\{([^\W\d][\w-]*)\})"
 # Text between single quotes, as a shell, awk or SQL has it: also behind an option (`-F'|'`) and a prefix (`E'…'`).
 # Neither the apostrophe of a word opens one, nor `\'`, nor `"'"`. A program on lines of its own may have empty ones.
 _SINGLE_QUOTED: Final = (

@@ -149,9 +149,10 @@ def test_no_script_is_run(place: Place) -> None:
 
 @pytest.mark.parametrize("name", ["two--hyphens", "-lead", "trail-", "under_score"])
 def test_a_name_that_other_programs_refuse_is_named(place: Place, name: str) -> None:
-    """What the validator of the Agent Skills format, skills-ref 0.1.1, refuses; it takes the second name."""
-    for given, finds in ((name, True), ("web-2-print", False)):
+    """What the validator of the Agent Skills format, skills-ref 0.1.1, refuses; it takes the other names."""
+    for given, finds in ((name, True), ("web-2-print", False), ("代码-审查", False), ("größe", False)):
         text = f"---\nname: {given}\ndescription: Bake a loaf of bread with rye. Use when hungry.\n---\nBake.\n"
         path = place.write(f"skills/{given}/SKILL.md", text)
         ended = run(place, "skills", "lint", path.parent)
         assert ("other programs refuse the name" in ended.out + ended.err) == finds
+        assert "cannot be mentioned" not in ended.out

@@ -105,6 +105,21 @@ def test_a_mistyped_mention_is_held_back_with_the_name_it_could_mean(place: Plac
     assert any("line 19 costs" in text and "use $deploy-app, please" in text for text in texts)
 
 
+def test_the_words_behind_a_mistyped_mention_in_a_script_without_spaces_stay(place: Place) -> None:
+    write_skill(place.repo, "代码审查")
+    with FakeResponses([say("One.")]) as model:
+        trusted(place, model)
+        with Terminal(place, height=40) as terminal:
+            terminal.wait_for_prompt().type("请用$代")
+            terminal.wait_for("Ships it.").type("\x1b\x15请用$代碼审查检查一下\x1b\x1b")
+            terminal.wait_for("检查一下").press("enter")
+            terminal.wait_for("Which skill is").press("enter")
+            terminal.wait_for("One.")
+    texts = [text for item in model.requests[-1].input for text in texts_of(item)]
+    assert any("<name>代码审查</name>" in text for text in texts)
+    assert "请用$代码审查检查一下" in texts
+
+
 def write_skill(repo: Path, name: str) -> None:
     directory = repo / ".agents/skills" / name
     directory.mkdir(parents=True)

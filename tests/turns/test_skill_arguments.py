@@ -99,6 +99,13 @@ async def test_declared_names_take_positions_in_order_and_an_absent_one_is_empty
     assert await body_of(place, "$fix 12", "<${issue}> <${branch}> ${other}", NAMED) == "<12> <> ${other}"
 
 
+async def test_the_names_of_arguments_may_be_in_any_script(place: Place) -> None:
+    assert (
+        await body_of(place, "$fix 12", "<${文件}> <${größe}> ${其他}", "arguments: [文件, größe]\n")
+        == "<12> <> ${其他}"
+    )
+
+
 async def test_front_matter_stays_as_it_is(place: Place) -> None:
     add_skill(repo_root(place), "fix", skill_text("fix", "for $1", more=NAMED, body="do $1"))
     text = text_of(await talk(place, "$fix X", top=UNLISTED), "fix")

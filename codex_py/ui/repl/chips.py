@@ -61,7 +61,7 @@ class Composed(Value):
 
     def naming(self, written: str, skill: str, path: Path) -> Composed:
         """The same message with `$written` naming this skill."""
-        mention = re.compile(rf"\${re.escape(written)}(?![\w-])")
+        mention = re.compile(rf"\${re.escape(written)}(?![A-Za-z0-9_-])")
         chips = Chips()
         chips.add({**dict(self.chips), f"${skill}": PickedSkill(skill, path)})
         return chips.compose(mention.sub(lambda _: f"${skill}", self.typed))

@@ -31,7 +31,8 @@ from codex_py.ui.repl.slash_command import (
 
 SHELL: Final = "!"
 
-_SKILL: Final = re.compile(r"(?:^|(?<=[\s(\[\"'`]))\$([\w.:-]*)$")
+# Scripts without spaces may have the sign right behind a character.
+_SKILL: Final = re.compile(r"(?:^|(?<=[\s(\[\"'`\u3000-\u9fff\uac00-\ud7af\uff00-\uff0f]))\$([\w.:-]*)$")
 _COMMAND: Final = re.compile(r"/([\w.:-]*)$")
 
 
