@@ -111,6 +111,8 @@ class WorkspaceStates:
 
     def _patch(self, before: Snapshot, after: Snapshot) -> WorkspacePatch:
         root = outermost(before.roots, str(self._cwd))
+        if not before.has(root):
+            raise UserError("the task began in another directory")
         changes: list[tuple[str, Change]] = []
         # Repositories below the workspace that are new or gone: a patch cannot make them.
         nested = {path for path in (*before.roots, *after.roots) if not (before.has(path) and after.has(path))}

@@ -107,6 +107,8 @@ def exec_parser() -> Parser:
     review.add_argument("--commit", metavar="SHA", help="review the changes of one commit")
     review.add_argument("--title", metavar="TEXT", help="with --commit: the commit's title")
     add_config_flags(parser)
+    # For `batch`: fail where the answer is not stored.
+    parser.add_argument("--stored", action="store_true", help=argparse.SUPPRESS)
     # Sent by SDK clients; they change nothing here.
     for flag in ("--thread-source", "--cyber-access-program"):
         parser.add_argument(flag, help=argparse.SUPPRESS)

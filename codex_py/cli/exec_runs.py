@@ -34,7 +34,6 @@ from codex_py.exec.artifacts import (
 )
 from codex_py.exec.named_session import GO_ON, RUNS, NamedSession, named_session, task_key
 from codex_py.exec.run import ExecRequest, RunEnd, end_in_time, failed_start, failure_of, print_stored, run_exec
-from codex_py.paths import make_private_dir
 from codex_py.protocol.encoding import uuid7
 from codex_py.protocol.events import TurnFailed
 from codex_py.protocol.failures import exit_status
@@ -94,11 +93,11 @@ def run_collected(
             named = None if options.session_id is None else named_session(session.state_home, options.session_id)
             run = _CollectedRun(session, request, named, files)
             run.moved = moved
-            return run.run(again=options.again)
+            return run.run(again=options.again, only_stored=options.stored)
     except UserError as error:
         code = failure_of(error)
-        # The files of the run that has the session are its own.
-        if code != "busy":
+        # The files of the run that has the session are its own; what is only to be completed stays as it is.
+        if code != "busy" and "--stored" not in flags:
             failed = failed_start(error)
             end = RunEnd(exit_status(code), code, failed.message)
             # As `exec --json` prints it; an internal error may come after the end of the turn.
@@ -187,8 +186,11 @@ class _CollectedRun:
         self._rollout: Path | None = None
         self.moved: Sequence[tuple[str, str]] = ()
 
-    def run(self, *, again: bool) -> int:
-        """Print the stored answer, or run, or go on with an earlier run; give back the exit status."""
+    def run(self, *, again: bool, only_stored: bool) -> int:
+        """Print the stored answer, or run, or go on with an earlier run; give back the exit status.
+
+        Raises `UserError` where only a stored answer will do, and there is none.
+        """
         with self._named.reserved() if self._named is not None else nullcontext():
             resumes = self._named is not None and self._named.is_stored()
             if self._named is not None and resumes and not again:
@@ -198,6 +200,8 @@ class _CollectedRun:
                 if found.is_open:
                     moves = "".join(f"\nWhat was in `{old}` is in `{new}` now." for old, new in self.moved)
                     self._request = self._request.replace(prompt=GO_ON + moves, images=())
+            if only_stored:
+                raise UserError("the session of the task is gone, or has no answer to it")
             return self._run(resumes=resumes)
 
     def _run(self, *, resumes: bool) -> int:
@@ -205,7 +209,8 @@ class _CollectedRun:
         states, problem = None, ""
         if self._files is not None:
             self._files.directory.remove(RESULT)
-            states, problem = self._note_start(self._files.directory)
+            states = self._states(self._files.directory)
+            problem = _note_start(states, self._task)
         if named is not None:
             resume = ResumeTarget(thread_id=named.thread_id) if resumes else session.resume
             session = session.replace(resume=resume, thread_id=named.thread_id)
@@ -216,10 +221,9 @@ class _CollectedRun:
             if named is not None:
                 named.note_failure(self._task, failed=end.overruled)
                 _name_session(named)
-            if self._files is not None:
-                patch = problem if states is None else _make_patch(states, self._task)
-                self._write(self._files, end, patch)
-                if states is not None and end.code is None:
+            if self._files is not None and states is not None:
+                self._write(self._files, end, problem or _make_patch(states, self._task))
+                if end.code is None:
                     states.forget()
         finally:
             if named is None and states is not None:
@@ -253,30 +257,27 @@ class _CollectedRun:
         note_expired_sessions(session.home, session.loaded.config.sessions.keep_days)
         return end
 
-    def _note_start(self, artifacts: ArtifactDirectory) -> tuple[WorkspaceStates | None, str]:
+    def _states(self, artifacts: ArtifactDirectory) -> WorkspaceStates:
+        """The states of the workspace before the tasks of the session."""
         session = self._session
         own = [session.home, session.state_home]
         inside = artifacts.path in (session.cwd, *session.cwd.parents)
         own += [artifacts.path / name for name in NAMES] if inside else [artifacts.path]
-        try:
-            make_private_dir(self._directory)
-            states = WorkspaceStates(
-                self._directory / "files",
-                session.loaded.config.checkpoints,
-                session.env,
-                cwd=session.cwd,
-                policy=choose_policy(session.loaded, session.extra_roots),
-                excluded=own,
-            )
-            states.moved = self.moved
-            states.note_start(self._task)
-        except (OSError, UserError) as error:
-            return None, _reason(error)
-        return states, ""
+        states = WorkspaceStates(
+            self._directory / "files",
+            session.loaded.config.checkpoints,
+            session.env,
+            cwd=session.cwd,
+            policy=choose_policy(session.loaded, session.extra_roots),
+            excluded=own,
+        )
+        states.moved = self.moved
+        return states
 
-    def _write(self, files: _Files, end: RunEnd, patch: WorkspacePatch | str) -> None:
+    def _write(self, files: _Files, end: RunEnd, patch: WorkspacePatch | str, *, is_stored: bool = False) -> None:
         """Write all files; of a patch that there is not, `patch` says why."""
-        more: dict[str, Any] = {"task": self._task, "session": self._named.name if self._named else None}
+        name = self._named.name if self._named else None
+        more: dict[str, Any] = {"task": self._task, "session": name, "is_stored": is_stored}
         files.write(self._transcript(end), None if isinstance(patch, str) else patch.patch)
         if isinstance(patch, str):
             _warn(f"no `{PATCH}`: {patch}")
@@ -284,14 +285,14 @@ class _CollectedRun:
         else:
             more["files_changed"] = [{"path": _text(path), "kind": kind} for path, kind in patch.files]
             more["files_left_out"] = [_text(path) for path in patch.left_out]
-        has_schema = self._request.output_schema is not None
-        result = files.notes.result(end, has_schema=has_schema, more=more)
+        result = files.notes.result(end, has_schema=self._request.output_schema is not None, more=more)
         if self._named is not None and end.code is None:
-            # For the same command once more, with another directory; where this one was is not kept.
-            stored = encode_result({**result, "cwd": None})
-            replace_file(self._named.directory / f"result-{self._task}.json", stored)
+            # For the same command once more, with another directory; where this one was is not kept. The patch comes
+            # first: a result is only believed with it.
             if not isinstance(patch, str):
                 replace_file(self._named.directory / f"changes-{self._task}.patch", patch.patch)
+            stored = encode_result({**result, "cwd": None})
+            replace_file(self._named.directory / f"result-{self._task}.json", stored)
         files.directory.write(RESULT, encode_result(result))
 
     def _transcript(self, end: RunEnd) -> bytes:
@@ -311,22 +312,21 @@ class _CollectedRun:
         files = self._files
         if files is None:
             return end.status
-        there = files.directory.read_result()
-        if there.get("status") == "ok" and there.get("task") == self._task:
+        if files.directory.is_complete(self._task):
             return end.status
         result = read_object(named.directory / f"result-{self._task}.json")
-        more: dict[str, Any] = {"task": self._task, "session": named.name, "is_stored": True}
-        patch = None
-        try:
-            patch = (named.directory / f"changes-{self._task}.patch").read_bytes()
-        except OSError:
-            more["patch_error"] = "the run that gave the answer had no `--artifacts`"
-        files.write(self._transcript(end), patch)
-        if result:
-            result |= {**more, "cwd": str(self._session.cwd), "exit_status": end.status}
-        else:
-            result = files.notes.result(end, has_schema=self._request.output_schema is not None, more=more)
-        files.directory.write(RESULT, encode_result(result))
+        patch = _read(named.directory / f"changes-{self._task}.patch")
+        if result and patch is not None:
+            files.write(self._transcript(end), patch)
+            now = {"session": named.name, "is_stored": True, "cwd": str(self._session.cwd), "exit_status": end.status}
+            files.directory.write(RESULT, encode_result({**result, **now}))
+            return end.status
+        # The run was killed between its answer and its files.
+        states = self._states(files.directory)
+        made = _make_patch(states, self._task)
+        self._write(files, end, made, is_stored=True)
+        if not isinstance(made, str):
+            states.forget()
         return end.status
 
 
@@ -335,6 +335,15 @@ def _name_session(named: NamedSession) -> None:
     if named.name != named.thread_id and named.thread_id not in read_names(named.home):
         with suppress(UserError):
             save_name(named.home, named.thread_id, named.name)
+
+
+def _note_start(states: WorkspaceStates, task: str) -> str:
+    """Put the state before a task on record; why that is not possible, if it is not."""
+    try:
+        states.note_start(task)
+    except (OSError, UserError) as error:
+        return _reason(error)
+    return ""
 
 
 def _make_patch(states: WorkspaceStates, task: str) -> WorkspacePatch | str:
@@ -347,6 +356,13 @@ def _make_patch(states: WorkspaceStates, task: str) -> WorkspacePatch | str:
 
 def _reason(error: OSError | UserError) -> str:
     return os_reason(error) if isinstance(error, OSError) else str(error)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 def _text(path: str) -> str:

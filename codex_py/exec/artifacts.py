@@ -91,6 +91,12 @@ class ArtifactDirectory:
         except (FileRefused, ValueError):
             return {}
 
+    def is_complete(self, task: str) -> bool:
+        """Whether all files of a run that has done a task are there."""
+        result = self.read_result()
+        is_own = (result.get("status"), result.get("task")) == ("ok", task) and "patch_error" not in result
+        return is_own and all((self.path / name).is_file() for name in NAMES)
+
     def _failure(self, name: str, error: OSError) -> UserError:
         return UserError(f"cannot write `{self._shown}/{name}`: {os_reason(error)}")
 
