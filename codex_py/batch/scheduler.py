@@ -149,8 +149,8 @@ class Scheduler:
             return
         while self._ready and len(self._running) < self._limiter.capacity:
             task = self._ready[0]
-            if not self._budget.may_start(task.id, running=len(self._running)):
-                if not self._running and self._budget.is_used_up:
+            if not self._budget.may_start(task.id):
+                if not self._running:
                     self.stop("max_usd")
                 return
             self._ready.popleft()
@@ -185,7 +185,7 @@ class Scheduler:
     def _settle(self, task: Task, job: asyncio.Task[TaskRecord]) -> None:
         """Take note of the end of an attempt. A bug in it ends the batch, which can be repeated."""
         record = job.result()
-        self._budget.settle(task.id, self.records[task.id].cost_usd, record.cost_usd)
+        self._budget.settle(task.id, self.records[task.id], record)
         # What was spent stays known, whatever becomes of the task.
         cost = record.cost_usd if record.cost_usd is not None else self.records[task.id].cost_usd
         self.records[task.id] = record._replace(cost_usd=cost)

@@ -266,7 +266,7 @@ def _upload(uploader: Uploader, reports: Sequence[Path]) -> None:
 _WHY_STOPPED: Final = {
     "interrupted": "stopped; the same command goes on",
     "max_failures": "stopped by `--max-failures`; the same command goes on",
-    "max_usd": "stopped: `--max-usd` is used up; the same command with more goes on",
+    "max_usd": "stopped: `--max-usd` is used up, or does not cover another task; the same command with more goes on",
 }
 
 
