@@ -16,7 +16,16 @@ from rich.text import Text
 from codex_py.batch.progress import outcome
 from codex_py.batch.records import TaskRecord
 from codex_py.batch.report import Totals, count_records
-from codex_py.batch.scheduler import BatchEvent, BatchPlan, Paused, TaskActivity, TaskEnded, TaskRepeated, TaskStarted
+from codex_py.batch.scheduler import (
+    BatchEvent,
+    BatchPlan,
+    Paused,
+    TaskActivity,
+    TaskCompleted,
+    TaskEnded,
+    TaskRepeated,
+    TaskStarted,
+)
 from codex_py.text.sanitize import sanitize_line
 
 _MAX_SHOWN: Final = 20
@@ -57,6 +66,8 @@ class TableDisplay:
                 self._ended += 1
                 if record.is_failed:
                     self.note(f"{task_id}: {outcome(record)}")
+            case TaskCompleted(task_id, problem):
+                self.note(f"{task_id}: {problem or 'its missing files are written'}")
             case Paused(seconds, _):
                 self._paused_until = time.monotonic() + seconds
             case _:

@@ -10,7 +10,16 @@ from typing import Any, Protocol, TextIO, assert_never
 
 from codex_py.batch.records import TaskRecord
 from codex_py.batch.report import Totals
-from codex_py.batch.scheduler import BatchEvent, BatchPlan, Paused, TaskActivity, TaskEnded, TaskRepeated, TaskStarted
+from codex_py.batch.scheduler import (
+    BatchEvent,
+    BatchPlan,
+    Paused,
+    TaskActivity,
+    TaskCompleted,
+    TaskEnded,
+    TaskRepeated,
+    TaskStarted,
+)
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
@@ -61,6 +70,8 @@ class JsonDisplay:
                 self._write("task.repeated", id=task_id, code=code, delay_seconds=delay)
             case TaskEnded(task_id, record):
                 self._write("task.ended", id=task_id, **record._asdict())
+            case TaskCompleted(task_id, problem):
+                self._write("task.completed", id=task_id, problem=problem or None)
             case Paused(seconds, jobs):
                 self._write("batch.paused", seconds=round(seconds, 3), jobs=jobs)
             case _:
@@ -104,6 +115,8 @@ class LineDisplay:
                 self.note(f"[{self._total - self._left}/{self._total}] {task_id}: {outcome(record)}")
             case TaskRepeated(task_id, code, delay):
                 self.note(f"{task_id}: {code}; again" + (f" in {delay:g} s" if delay else ""))
+            case TaskCompleted(task_id, problem):
+                self.note(f"{task_id}: {problem or 'its missing files are written'}")
             case Paused(seconds, jobs):
                 self.note(f"rate limit: waiting {seconds:.1f} s, then {jobs} at once")
             case TaskStarted() | TaskActivity():

@@ -21,6 +21,9 @@ from codex_py.replace_file import replace_file
 from codex_py.text.files import os_reason
 
 RESULT: Final = "result.json"
+PATCH: Final = "changes.patch"
+TRANSCRIPT: Final = "transcript.md"
+_ARTIFACTS: Final = (RESULT, "events.jsonl", PATCH, TRANSCRIPT)
 RECORD: Final = "task.json"
 PROMPT: Final = "prompt.md"
 LOG: Final = "output.log"
@@ -66,6 +69,7 @@ class RunResult(NamedTuple):
     message: str
     cost_usd: float | None
     files_changed: int
+    has_patch: bool
 
 
 class OutputDirectory:
@@ -109,6 +113,17 @@ class OutputDirectory:
             message=str(fields.get("message") or ""),
             cost_usd=float(cost) if isinstance(cost, int | float) else None,
             files_changed=len(as_list(fields.get("files_changed"))),
+            has_patch="patch_error" not in fields,
+        )
+
+    def is_complete(self, task: Task) -> bool:
+        """Whether all files of a run that has done the task are there."""
+        result = self.read_result(task)
+        return (
+            result is not None
+            and result.ok
+            and result.has_patch
+            and all((self.path / task.id / name).is_file() for name in _ARTIFACTS)
         )
 
     def read_model(self, task: Task) -> str:

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codex_py.batch.records import LOG, OutputDirectory, TaskRecord
+from codex_py.batch.records import LOG, PATCH, TRANSCRIPT, OutputDirectory, TaskRecord
 from codex_py.batch.tasks import Task
 from codex_py.protocol.encoding import encode_json
 from codex_py.replace_file import replace_file
@@ -18,8 +18,6 @@ from codex_py.text.credentials import masked_url
 from codex_py.text.display import counted
 from codex_py.text.sanitize import sanitize_line
 
-PATCH: Final = "changes.patch"
-TRANSCRIPT: Final = "transcript.md"
 _COLUMNS: Final = (
     *("id", "status", "code", "verdict", "repo", "ref", "files_changed", "commit", "attempts"),
     *("cost_usd", "seconds", "transcript", "patch", "message"),

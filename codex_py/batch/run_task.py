@@ -75,7 +75,7 @@ class TaskRunner:
         began = time.monotonic()
         earlier = self._out.read_result(task) if is_same else None
         try:
-            if earlier is not None and earlier.ok:
+            if earlier is not None and earlier.ok and self._out.is_complete(task):
                 # Killed between the end of the run and its record, or the branch could not be made.
                 workspace = await self._workspace(task, is_same)
                 record = before._replace(status="ok", code="", message="", cost_usd=earlier.cost_usd)
@@ -101,6 +101,30 @@ class TaskRunner:
             if record.status == "ok":
                 record = await self._finish(task, workspace, record, on_activity)
         record = record._replace(seconds=round(record.seconds + time.monotonic() - began, 3))
+        self._out.write_record(task, record)
+        return await self._upload(task, record)
+
+    def lacks_files(self, task: Task, record: TaskRecord) -> bool:
+        """Whether something is missing of a task that is done, and could be written."""
+        has_commit = bool(record.commit) or not (self._settings.commits and record.files_changed)
+        return not (has_commit and self._out.is_complete(task)) and (self._out.task_directory(task) / WORK).is_dir()
+
+    async def complete(self, task: Task, record: TaskRecord) -> TaskRecord:
+        """Write what is missing of a task that is done, without asking the model; gives its record.
+
+        Raises `UserError` for what cannot be written.
+        """
+        workspace = await self._workspace(task, is_same=True)
+        if not self._out.is_complete(task):
+            log = self._out.task_directory(task) / LOG
+            await self._engine.run(self._job(task, workspace, "--stored"), lambda _: None)
+            result = self._out.read_result(task)
+            if result is None or not self._out.is_complete(task):
+                raise UserError(f"cannot write its files again{_last_words(log)}")
+            record = record._replace(files_changed=result.files_changed)
+        if self._settings.commits and workspace.git is not None and not record.commit:
+            commit = await asyncio.to_thread(self._maker.commit, workspace, *self._branch(task))
+            record = record._replace(commit=commit)
         self._out.write_record(task, record)
         return await self._upload(task, record)
 
@@ -136,29 +160,33 @@ class TaskRunner:
     async def _run_exec(
         self, task: Task, workspace: TaskWorkspace, record: TaskRecord, limit_usd: float | None, on_activity: OnActivity
     ) -> TaskRecord:
-        directory = self._out.task_directory(task)
-        replace_file(directory / PROMPT, task.prompt.encode())
-        options = (*self._settings.defaults, *task.options)
-        session = ("--session-id", self._out.session_id(task), "--artifacts", str(directory), "--json")
-        if self._settings.sessions is not None:
-            session += ("--session-dir", str(self._settings.sessions / task.id))
-        session += tuple(f"--cwd-map={earlier}={self._out.path}" for earlier in self._out.earlier)
-        outside = () if workspace.base else ("--skip-git-repo-check",)
-        limits = _limit(options, limit_usd)
-        arguments = ("exec", *session, *options, *limits, *outside, "-C", str(workspace.cwd), "-")
-        job = Job(arguments, self._settings.cwd, directory / PROMPT, directory / LOG)
         on_activity("starting")
+        limits = _limit((*self._settings.defaults, *task.options), limit_usd)
+        job = self._job(task, workspace, *limits)
         status = await self._engine.run(job, lambda line: _note_line(line, on_activity))
         if status == FAILURES["busy"].status:
             return record._replace(code=BUSY)
         result = self._out.read_result(task)
         if result is None:
             reason = f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-            return _failed(record, CRASH, f"the run {reason} and left no result{_last_words(directory / LOG)}")
+            return _failed(record, CRASH, f"the run {reason} and left no result{_last_words(job.log)}")
         record = record._replace(cost_usd=result.cost_usd, files_changed=result.files_changed)
         if result.ok:
             return record._replace(status="ok")
         return _failed(record, result.code or CRASH, result.message)
+
+    def _job(self, task: Task, workspace: TaskWorkspace, *more: str) -> Job:
+        """The run of `exec` for a task."""
+        directory = self._out.task_directory(task)
+        replace_file(directory / PROMPT, task.prompt.encode())
+        session = ("--session-id", self._out.session_id(task), "--artifacts", str(directory), "--json")
+        if self._settings.sessions is not None:
+            session += ("--session-dir", str(self._settings.sessions / task.id))
+        session += tuple(f"--cwd-map={earlier}={self._out.path}" for earlier in self._out.earlier)
+        outside = () if workspace.base else ("--skip-git-repo-check",)
+        options = (*self._settings.defaults, *task.options, *more)
+        arguments = ("exec", *session, *options, *outside, "-C", str(workspace.cwd), "-")
+        return Job(arguments, self._settings.cwd, directory / PROMPT, directory / LOG)
 
     async def _finish(
         self, task: Task, workspace: TaskWorkspace, record: TaskRecord, on_activity: OnActivity

@@ -16,6 +16,7 @@ from codex_py.batch.limits import BatchBudget, Limiter
 from codex_py.batch.records import OutputDirectory, TaskRecord
 from codex_py.batch.run_task import BUSY, CRASH, TaskRunner
 from codex_py.batch.tasks import Task
+from codex_py.errors import UserError
 
 # Failures that pass: the same session goes on after a while.
 _PASSING: Final = frozenset((CRASH, "interrupted", "rate_limit", "overloaded", "network", "timeout"))
@@ -60,6 +61,13 @@ class TaskEnded(NamedTuple):
     record: TaskRecord
 
 
+class TaskCompleted(NamedTuple):
+    """The missing files of a task that is done are written; `problem` says why not, where that failed."""
+
+    id: str
+    problem: str
+
+
 class Paused(NamedTuple):
     """A rate limit: nothing starts for this many seconds, and then `jobs` at once."""
 
@@ -67,13 +75,14 @@ class Paused(NamedTuple):
     jobs: int
 
 
-BatchEvent: TypeAlias = TaskStarted | TaskActivity | TaskRepeated | TaskEnded | Paused
+BatchEvent: TypeAlias = TaskStarted | TaskActivity | TaskRepeated | TaskEnded | TaskCompleted | Paused
 
 
 class BatchPlan(NamedTuple):
-    """What is to be done: the tasks to run, and the records of all."""
+    """What is to be done: the tasks to run, those that are done, and the records of all."""
 
     todo: Sequence[Task]
+    done: Sequence[Task]
     records: Mapping[str, TaskRecord]
     changed: Sequence[str]
 
@@ -82,15 +91,18 @@ def plan_tasks(tasks: Sequence[Task], out: OutputDirectory, retry: frozenset[str
     """The tasks that are missing, and the failed ones with a code of `retry`; `changed` are done and differ since."""
     records = {task.id: out.read_record(task) for task in tasks}
     todo: list[Task] = []
+    done: list[Task] = []
     changed: list[str] = []
     for task in tasks:
         record = records[task.id]
         if record.status == "ok":
-            if record.digest != task.digest:
+            if record.digest == task.digest:
+                done.append(task)
+            else:
                 changed.append(task.id)
         elif record.status == "pending" or RETRY_FAILED in retry or record.code in retry:
             todo.append(task)
-    return BatchPlan(todo, records, changed)
+    return BatchPlan(todo, done, records, changed)
 
 
 class Scheduler:
@@ -104,6 +116,7 @@ class Scheduler:
         self._runner = runner
         self._limiter = limiter
         self._budget = budget
+        self._done = [task for task in plan.done if runner.lacks_files(task, plan.records[task.id])]
         self._ready = deque(plan.todo)
         self._delayed: list[tuple[float, int, Task]] = []
         self._running: dict[asyncio.Task[TaskRecord], Task] = {}
@@ -115,7 +128,11 @@ class Scheduler:
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
-        """Run until everything is done, or as much as may be."""
+        """Run until everything is done, or as much as may be; first complete the tasks that are done."""
+        async with asyncio.TaskGroup() as group:
+            free = asyncio.Semaphore(self._limiter.capacity)
+            for task in self._done:
+                group.create_task(self._complete(task, free))
         try:
             while True:
                 self._start_some()
@@ -134,6 +151,17 @@ class Scheduler:
         """Start nothing any more; what runs goes on to its end."""
         self.stop_reason = self.stop_reason or reason
         self._wake.set()
+
+    async def _complete(self, task: Task, free: asyncio.Semaphore) -> None:
+        async with free:
+            if self.stop_reason:
+                return
+            problem = ""
+            try:
+                self.records[task.id] = await self._runner.complete(task, self.records[task.id])
+            except UserError as error:
+                problem = str(error)
+            self.on_event(TaskCompleted(task.id, problem))
 
     def _start_some(self) -> None:
         now = time.monotonic()

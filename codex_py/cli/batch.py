@@ -55,7 +55,7 @@ _EPILOG: Final = """examples:
 # Options of `exec` that are the batch's to set, or that make no sense for one task of many.
 MANAGED: Final = frozenset(
     "help cd json experimental-json session-id session-dir cwd-map again artifacts ephemeral last all turn uncommitted "
-    "base commit title color trust".split()
+    "stored base commit title color trust".split()
 )
 _MAX_BYTES: Final = 512 * 1024 * 1024
 _MAX_PROBLEMS: Final = 20

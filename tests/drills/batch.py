@@ -1,7 +1,8 @@
 """A batch against a model that limits, cuts and delays, killed again and again: every task ends once.
 
 The batch itself and processes of its tasks are killed in turn, at moments spread over the work; then the same command
-goes on. A task with a result may not be asked for again, and the report of the last run must be right.
+goes on. A task with a result may not be asked for again, and the report of the last run must be right. Each task that
+writes a file is also killed once around the moment of its answer, and no patch may be lost.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.drills.report import Report
-from tests.support.home import make_place
+from tests.support.home import Place, make_place
 from tests.support.process import COMMAND
 
 JOBS: Final = 16
@@ -31,7 +32,9 @@ _CRASH: Final = 0.01
 _LATENCY: Final = (0.05, 0.4)
 RETRY_AFTER: Final = 1
 _TICK: Final = 0.05
-_HANGS_AFTER: Final = 900.0
+_HANGS_AFTER: Final = 3600.0
+# About as long as a run takes from its answer to its files.
+_FILES_SECONDS: Final = 0.3
 
 
 class ScriptedModel:
@@ -40,7 +43,10 @@ class ScriptedModel:
     `limited_at` are the moments of its 429s, and `latency` the sum of all delays, in seconds.
     """
 
-    def __init__(self, seed: int, latency: tuple[float, float] = _LATENCY) -> None:
+    def __init__(self, seed: int, latency: tuple[float, float] = _LATENCY, *, writes: bool = False) -> None:
+        """With `writes` each task first writes its number to a file. `on_answer` gets the prompt and the session."""
+        self.writes = writes
+        self.on_answer: Callable[[str, str], None] | None = None
         self.asked: list[str] = []
         self.answered: list[str] = []
         self.limited_at: list[float] = []
@@ -94,6 +100,17 @@ class _Handler(BaseHTTPRequestHandler):
         text = prompt.replace("task", "answer")
         message = {"type": "message", "id": "msg_1", "role": "assistant"}
         item: dict[str, Any] = {**message, "content": [{"type": "output_text", "text": text, "annotations": []}]}
+        outputs = [str(entry["output"]) for entry in body["input"] if entry["type"] == "function_call_output"]
+        # A command that was killed is given once more.
+        is_answer = not model.writes or any("exited with code 0" in output for output in outputs)
+        if not is_answer:
+            arguments = json.dumps({"cmd": f"echo {prompt.split()[1]} > made", "login": False})
+            item = {
+                "type": "function_call",
+                "call_id": f"call_{len(outputs)}",
+                "name": "exec_command",
+                "arguments": arguments,
+            }
         usage = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
         events: list[dict[str, Any]] = [
             {"type": "response.created", "response": {"id": "resp_1"}},
@@ -110,9 +127,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
         self.wfile.flush()
-        if len(events) > 1:
+        if len(events) > 1 and is_answer:
             with model.lock:
                 model.answered.append(prompt)
+            if model.on_answer is not None:
+                model.on_answer(prompt, body["prompt_cache_key"])
 
     def _send(self, status: int, content: bytes, *, retry_after: str = "") -> None:
         self.send_response(status)
@@ -129,21 +148,28 @@ def _texts(entry: dict[str, Any]) -> list[str]:
 
 
 def batch_drill(root: Path, *, rounds: int, seed: int, kills: int = 20) -> Report:
-    """`rounds` tasks, with so many kills."""
-    drill = BatchDrill(root, rounds, seed)
+    """`rounds` tasks, with so many kills beside those around the answers."""
+    drill = BatchDrill(root, rounds, seed, "-s", "danger-full-access", writes=True)
     return drill.play([rounds * (number + 1) // (kills + 1) for number in range(kills)])
 
 
 class BatchDrill:
-    """A batch of `rounds` tasks, with more `options` of `batch` and variables."""
+    """A batch of `rounds` tasks, with more `options` of `batch` and variables; with `writes` each leaves a patch."""
 
-    def __init__(self, root: Path, rounds: int, seed: int, *options: str, **env: str) -> None:
+    def __init__(self, root: Path, rounds: int, seed: int, *options: str, writes: bool = False, **env: str) -> None:
         self._rounds, self._report, self._out = rounds, Report(rounds), root / "out"
-        self._model, self._random = ScriptedModel(seed), random.Random(seed)
+        self._model, self._random = ScriptedModel(seed, writes=writes), random.Random(seed)
+        self._writes = writes
+        self._killed: set[str] = set()
+        self._batch = 0
+        if writes:
+            self._model.on_answer = self._kill_after
         self._place = make_place(root).with_env(**env)
         self._place.use_model(self._model.url, request_max_retries=20, stream_max_retries=20)
         tasks = root / "tasks.jsonl"
-        tasks.write_text("".join(f'{{"id": "t{number}", "prompt": "task {number}."}}\n' for number in range(rounds)))
+        # Half of them in a repository.
+        rows = [{"id": f"t{n}", "prompt": f"task {n}.", **_repository(self._place, n, writes)} for n in range(rounds)]
+        tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
         self._argv = [COMMAND, "batch", str(tasks), "--out", str(self._out), "--jobs", str(JOBS), *options]
         self._done_before: dict[str, int] = {}
         self._peak = 0.0
@@ -171,6 +197,7 @@ class BatchDrill:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
+            self._batch = process.pid
             while process.poll() is None and time.monotonic() < until:
                 self._measure(process.pid)
                 if moments and len(self._model.answered) >= moments[0]:
@@ -203,10 +230,35 @@ class BatchDrill:
             result = json.loads((self._out / f"t{number}/result.json").read_text())
             if result["answer"] != f"answer {number}.":
                 problems.append(f"t{number} has the answer {result['answer']!r}")
+            if self._writes:
+                self._check_patch(number, result)
         for prompt, position in self._done_before.items():
             if prompt in model.asked[position:]:
                 problems.append(f"`{prompt}` was asked for again")
         self._report.counts["tasks answered more than once"] = len(model.answered) - len(set(model.answered))
+
+    def _check_patch(self, number: int, result: dict[str, Any]) -> None:
+        patch = self._out / f"t{number}/changes.patch"
+        if not patch.exists() or f"+{number}.\n" not in patch.read_text():
+            self._report.counts["patches lost"] += 1
+            self._report.problems.append(f"t{number} has no patch: {result.get('patch_error')}")
+        elif [entry["path"] for entry in result["files_changed"]] != ["made"]:
+            self._report.problems.append(f"t{number} has changed {result['files_changed']}")
+
+    def _kill_after(self, prompt: str, session: str) -> None:
+        """Kill the run of a task once, around the moment when it writes its files."""
+        with self._model.lock:
+            if prompt in self._killed:
+                return
+            self._killed.add(prompt)
+            delay = self._random.uniform(0, _FILES_SECONDS)
+        time.sleep(delay)
+        for pid in task_pids(self._batch):
+            with suppress(OSError):
+                if any(session in str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()):
+                    os.kill(pid, signal.SIGKILL)
+                    there = (self._out / f"t{prompt.split()[1][:-1]}/result.json").exists()
+                    self._report.counts["kills after the files" if there else "kills between answer and files"] += 1
 
     def _kill_batch(self, process: subprocess.Popen[bytes]) -> None:
         process.kill()
@@ -228,6 +280,10 @@ class BatchDrill:
         with suppress(OSError, StopIteration):
             lines = Path(f"/proc/{pid}/status").read_text().splitlines()
             self._peak = max(self._peak, int(next(line for line in lines if "VmHWM" in line).split()[1]) / 1024)
+
+
+def _repository(place: Place, number: int, writes: bool) -> dict[str, str]:
+    return {"repo": str(place.repo)} if writes and number % 2 else {}
 
 
 def task_pids(batch: int) -> list[int]:
