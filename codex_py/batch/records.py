@@ -113,7 +113,7 @@ class OutputDirectory:
             message=str(fields.get("message") or ""),
             cost_usd=float(cost) if isinstance(cost, int | float) else None,
             files_changed=len(as_list(fields.get("files_changed"))),
-            has_patch="patch_error" not in fields,
+            has_patch="patch_error" not in fields and (self.path / task.id / PATCH).is_file(),
         )
 
     def is_complete(self, task: Task) -> bool:
@@ -125,6 +125,15 @@ class OutputDirectory:
             and result.has_patch
             and all((self.path / task.id / name).is_file() for name in _ARTIFACTS)
         )
+
+    def write_patch(self, task: Task, patch: bytes, files: Sequence[tuple[str, str]]) -> None:
+        """Add the patch to the files of a run that has none; `files` are its paths, each with what was done to it."""
+        directory = self.path / task.id
+        fields = read_object(directory / RESULT)
+        fields.pop("patch_error", None)
+        fields["files_changed"] = [{"path": path, "kind": kind} for path, kind in files]
+        replace_private(directory / PATCH, patch)
+        replace_private(directory / RESULT, encode_json(fields) + b"\n")
 
     def read_model(self, task: Task) -> str:
         """The model that has done a task; empty where that is not known."""

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -118,6 +119,7 @@ class TaskRunner:
         if not self._out.is_complete(task):
             log = self._out.task_directory(task) / LOG
             await self._engine.run(self._job(task, workspace, "--stored"), lambda _: None)
+            await self._complete_patch(task, workspace)
             result = self._out.read_result(task)
             if result is None or not self._out.is_complete(task):
                 raise UserError(f"cannot write its files again{_last_words(log)}")
@@ -166,6 +168,7 @@ class TaskRunner:
         status = await self._engine.run(job, lambda line: _note_line(line, on_activity))
         if status == FAILURES["busy"].status:
             return record._replace(code=BUSY)
+        await self._complete_patch(task, workspace)
         result = self._out.read_result(task)
         if result is None:
             reason = f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
@@ -174,6 +177,14 @@ class TaskRunner:
         if result.ok:
             return record._replace(status="ok")
         return _failed(record, result.code or CRASH, result.message)
+
+    async def _complete_patch(self, task: Task, workspace: TaskWorkspace) -> None:
+        """Make the patch that the run of a task could not make from the base of its workspace, if that is known."""
+        result = self._out.read_result(task)
+        if result is not None and not result.has_patch and workspace.git is not None:
+            with suppress(UserError):  # the result says why there is none
+                patch, files = await asyncio.to_thread(self._maker.patch, workspace)
+                self._out.write_patch(task, patch, files)
 
     def _job(self, task: Task, workspace: TaskWorkspace, *more: str) -> Job:
         """The run of `exec` for a task."""

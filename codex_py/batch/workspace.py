@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from codex_py.errors import UserError
@@ -26,6 +27,9 @@ _SECONDS: Final = 3600.0
 _LOCAL: Final = ("file",)
 # The file beside a workspace that says it is whole.
 _BASE: Final = "base"
+# As `checkpoints/workspace_patch.py` has them.
+_DIFF: Final = ("--binary", "--full-index", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv")
+_KINDS: Final = {"A": "add", "D": "delete"}
 _BASE_REF: Final = "refs/codex-py/base"
 
 
@@ -120,17 +124,7 @@ class WorkspaceMaker:
         The workspace's own `.git` is not used: commands may have changed it. Empty when nothing was changed.
         """
         assert workspace.git is not None  # checked before the batch begins
-        index = workspace.top.parent / "index"
-        index.unlink(missing_ok=True)
-        own = {"GIT_DIR": str(workspace.git), "GIT_WORK_TREE": str(workspace.top), "GIT_INDEX_FILE": str(index)}
-        git = self._writer(workspace.top, own)
-        git.run("read-tree", workspace.base)
-        # git would look into the repository of a submodule, which commands may have made, and run what that names.
-        listed = git.run("ls-files", "-s", "-z").split("\0")
-        submodules = [line.partition("\t")[2] for line in listed if line.startswith("160000 ")]
-        git.run("add", "-A", "--", ".", *(f":(top,exclude,literal){path}" for path in submodules))
-        tree = git.run("write-tree").strip()
-        index.unlink(missing_ok=True)
+        git, tree = self._tree(workspace, workspace.git, {})
         if tree == git.run("rev-parse", "--verify", f"{workspace.base}^{{tree}}").strip():
             return ""
         identity = [] if _has_identity(git) else ["-c", "user.name=codex-py", "-c", "user.email=codex-py@localhost"]
@@ -143,6 +137,37 @@ class WorkspaceMaker:
             clone = self._writer(workspace.top, {"GIT_DIR": str(workspace.top / ".git")})
             clone.run("fetch", "-q", "--no-tags", str(workspace.git), f"+refs/heads/{branch}:refs/heads/{branch}")
         return commit
+
+    def patch(self, workspace: TaskWorkspace) -> tuple[bytes, list[tuple[str, str]]]:
+        """The changes of a workspace since its base, as `exec --artifacts` writes them: the patch, and the path of each
+        changed file with `add`, `update` or `delete`. Writes nothing into the repository that it came from.
+        """
+        assert workspace.git is not None  # the caller has asked
+        with TemporaryDirectory(dir=workspace.top.parent) as objects:
+            known = {
+                "GIT_OBJECT_DIRECTORY": objects,
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(workspace.git / "objects"),
+            }
+            git, tree = self._tree(workspace, workspace.git, known)
+            words = git.run("diff", "--no-renames", "--name-status", "-z", workspace.base, tree).split("\0")
+            patch = git.run("diff", *_DIFF, workspace.base, tree)
+        pairs = zip(words[:-1:2], words[1::2], strict=True)
+        return os.fsencode(patch), [(path, _KINDS.get(kind, "update")) for kind, path in pairs]
+
+    def _tree(self, workspace: TaskWorkspace, repository: Path, own: Mapping[str, str]) -> tuple[GitWriter, str]:
+        """The tree of a workspace as it is now, and the git that has stored it."""
+        index = workspace.top.parent / "index"
+        index.unlink(missing_ok=True)
+        places = {"GIT_DIR": str(repository), "GIT_WORK_TREE": str(workspace.top), "GIT_INDEX_FILE": str(index)}
+        git = self._writer(workspace.top, {**places, **own})
+        git.run("read-tree", workspace.base)
+        # git would look into the repository of a submodule, which commands may have made, and run what that names.
+        listed = git.run("ls-files", "-s", "-z").split("\0")
+        submodules = [line.partition("\t")[2] for line in listed if line.startswith("160000 ")]
+        git.run("add", "-A", "--", ".", *(f":(top,exclude,literal){path}" for path in submodules))
+        tree = git.run("write-tree").strip()
+        index.unlink(missing_ok=True)
+        return git, tree
 
     def _clone(self, git: Path, commit: str, top: Path, *, inner: Path) -> TaskWorkspace:
         """Clone a repository of this machine, at a commit, without a remote."""

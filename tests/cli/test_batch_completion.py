@@ -158,6 +158,22 @@ def test_a_patch_error_of_an_earlier_version_is_repaired(place: Place, out: Path
     check(place, out)
 
 
+@pytest.mark.parametrize("lost", ["exec-runs", "sessions"])
+def test_a_patch_of_which_nothing_is_on_record_is_made_from_the_base(place: Place, out: Path, lost: str) -> None:
+    tasks = write_tasks(place, [row(place)])
+    with serving(repeat(writing)) as model:
+        assert run_batch(place, out, tasks, *ARGUMENTS, model=model).status == 0
+        patch = (out / "a/changes.patch").read_bytes()
+        (out / "a/changes.patch").unlink()
+        shutil.rmtree(place.codex_home / lost)
+        objects = git(place, "count-objects")
+        done = run_batch(place, out, tasks, *ARGUMENTS)
+        assert (done.status, len(model.requests)) == (0, 2), done.err
+    assert (out / "a/changes.patch").read_bytes() == patch
+    assert git(place, "count-objects") == objects
+    check(place, out)
+
+
 def test_a_task_whose_session_is_gone_is_named_and_not_done_again(place: Place, out: Path) -> None:
     tasks = write_tasks(place, [row(place)])
     with serving(repeat(writing)) as model:

@@ -34,7 +34,9 @@ RETRY_AFTER: Final = 1
 _TICK: Final = 0.05
 _HANGS_AFTER: Final = 3600.0
 # About as long as a run takes from its answer to its files.
-_FILES_SECONDS: Final = 0.3
+_FILES_SECONDS: Final = 0.15
+_ANSWER_SECONDS: Final = 10.0
+_ANSWER_TICK: Final = 0.005
 
 
 class ScriptedModel:
@@ -252,13 +254,22 @@ class BatchDrill:
                 return
             self._killed.add(prompt)
             delay = self._random.uniform(0, _FILES_SECONDS)
-        time.sleep(delay)
         for pid in task_pids(self._batch):
             with suppress(OSError):
-                if any(session in str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()):
-                    os.kill(pid, signal.SIGKILL)
-                    there = (self._out / f"t{prompt.split()[1][:-1]}/result.json").exists()
-                    self._report.counts["kills after the files" if there else "kills between answer and files"] += 1
+                links = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()]
+                for file in (link for link in links if link.endswith(f"{session}.jsonl")):
+                    self._kill_between(pid, Path(file), self._out / f"t{prompt.split()[1][:-1]}/result.json", delay)
+
+    def _kill_between(self, pid: int, session: Path, result: Path, delay: float) -> None:
+        """Kill a run some time after its answer is on record."""
+        until = time.monotonic() + _ANSWER_SECONDS
+        while b'"task_complete"' not in session.read_bytes():
+            if time.monotonic() > until:
+                return
+            time.sleep(_ANSWER_TICK)
+        time.sleep(delay)
+        os.kill(pid, signal.SIGKILL)
+        self._report.counts["kills after the files" if result.exists() else "kills between answer and files"] += 1
 
     def _kill_batch(self, process: subprocess.Popen[bytes]) -> None:
         process.kill()
