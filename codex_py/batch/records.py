@@ -132,8 +132,8 @@ class OutputDirectory:
         fields = read_object(directory / RESULT)
         fields.pop("patch_error", None)
         fields["files_changed"] = [{"path": path, "kind": kind} for path, kind in files]
-        replace_private(directory / PATCH, patch)
-        replace_private(directory / RESULT, encode_json(fields) + b"\n")
+        replace_file(directory / PATCH, patch)
+        replace_file(directory / RESULT, encode_json(fields) + b"\n")
 
     def read_model(self, task: Task) -> str:
         """The model that has done a task; empty where that is not known."""
