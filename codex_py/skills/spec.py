@@ -20,7 +20,7 @@ _FIELDS: Final = frozenset(("name", "description", "license", "allowed-tools", "
 _MAX_CHARS: Final = {"name": 64, "description": 1024, "compatibility": 500}
 
 _ODD_BREAK: Final = "[\x85\u2028\u2029]"
-_TEXT_BEHIND: Final = rf"\S[^\n]*{_ODD_BREAK}[^\n\x85\u2028\u2029]"
+_TEXT_BEHIND: Final = rf"(?m)^[ \t]*\S[^\n]*{_ODD_BREAK}[^\n\x85\u2028\u2029]"
 _PARSER: Final[Any] = yaml
 
 
