@@ -50,9 +50,10 @@ def summary_item(summary: str) -> ResponseItem:
     return message("user", f"{_OPENING}\n{_LEAD}\n\n{text}\n</conversation_summary>")
 
 
-def is_summary(text: str) -> bool:
-    """Whether a message's text is a summary, by this program or by Codex CLI."""
-    return text.startswith((_OPENING, _FOREIGN))
+def is_summary(item: ResponseItem) -> bool:
+    """Whether an item is the summary of an earlier compaction, by this program or by Codex CLI."""
+    view = item.view()
+    return isinstance(view, Message) and view.text.startswith((_OPENING, _FOREIGN))
 
 
 def is_users_own(item: ResponseItem) -> bool:

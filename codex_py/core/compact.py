@@ -11,7 +11,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, Literal
 
-from codex_py.context.compaction import MAX_SUMMARY_BYTES, handoff_request, is_users_own, summary_item
+from codex_py.context.compaction import MAX_SUMMARY_BYTES, handoff_request, is_summary, is_users_own, summary_item
 from codex_py.core.model_pool import ModelPool
 from codex_py.core.sampling import retried, retry_event
 from codex_py.errors import ModelError
@@ -33,14 +33,16 @@ _NO_PICTURE: Final = {"type": "input_text", "text": "[a picture was here]"}
 def without_oldest(items: Sequence[ResponseItem], share: float) -> list[ResponseItem]:
     """The items without the oldest ones: at least one is removed, and enough to remove `share` of the weight.
 
-    A call goes together with its output. Empty when nothing would be left.
+    A call goes together with its output. The summary of what came before stays. Empty when nothing would be left.
     """
-    weights = [counted_bytes(item.encoded) for item in items]
+    others = [item for item in items if not is_summary(item)]
+    weights = [counted_bytes(item.encoded) for item in others]
     goal, gone, start = sum(weights) * share, 0, 0
-    while start < len(items) and (start == 0 or gone < goal):
+    while start < len(others) and (start == 0 or gone < goal):
         gone += weights[start]
         start += 1
-    return paired(items[start:])
+    left = paired(others[start:])
+    return [*filter(is_summary, items), *left] if left else left
 
 
 def with_short_texts(items: Sequence[ResponseItem]) -> list[ResponseItem]:
@@ -204,8 +206,8 @@ class Compactor:
                     self._note_retry,
                 )
             except ModelError as error:
-                is_summary = ask == self._local and gives_no_summary(error)
-                if error.code != TOO_LONG and (is_second or not is_summary):
+                has_none = ask == self._local and gives_no_summary(error)
+                if error.code != TOO_LONG and (is_second or not has_none):
                     raise
                 is_second = is_second or error.code != TOO_LONG
                 share = next(shares, _LAST_SHARE) if error.code == TOO_LONG else _LAST_SHARE

@@ -91,10 +91,7 @@ def retain_skills(items: Sequence[ResponseItem]) -> list[ResponseItem]:
 
 def is_of_model(item: ResponseItem) -> bool:
     """Whether it is a message of the model, or what a compaction put in place of such messages."""
-    if item.is_of_model:
-        return True
-    view = item.view()
-    return isinstance(view, Message) and is_summary(view.text)
+    return item.is_of_model or is_summary(item)
 
 
 def _content(item: ResponseItem) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from codex_py.context.compaction import is_summary, is_users_own
 from codex_py.core.compact import is_of_host, paired, with_short_texts, without_oldest
-from codex_py.protocol.items import Message, ResponseItem
+from codex_py.protocol.items import ResponseItem
 from codex_py.text.display import counted
 from codex_py.text.tokens import counted_bytes
 
@@ -27,7 +27,7 @@ def cut_history(items: Sequence[ResponseItem], max_bytes: int) -> CutHistory:
 
     A summary of an earlier compaction stays as well.
     """
-    conversation = [item for item in items if not is_of_host(item) or _is_summary(item)]
+    conversation = [item for item in items if not is_of_host(item) or is_summary(item)]
     conversation, outputs = _without_outputs(conversation, max_bytes)
     before, *turns = _turns(conversation)
     dropped = 0
@@ -96,8 +96,3 @@ def _joined(turns: Sequence[Sequence[ResponseItem]]) -> list[ResponseItem]:
 
 def _weight(items: Sequence[ResponseItem]) -> int:
     return sum(counted_bytes(item.encoded) for item in items)
-
-
-def _is_summary(item: ResponseItem) -> bool:
-    view = item.view()
-    return isinstance(view, Message) and is_summary(view.text)

@@ -236,6 +236,16 @@ async def test_a_session_goes_on_whatever_requests_for_a_summary_come_to(
     assert (own[0], own[-1]) == ("message 0", "message 5")
 
 
+async def test_a_request_without_the_oldest_items_has_the_summary_of_these(place: Place) -> None:
+    """The server reads less than it is thought to, so that each request for a summary is too long at first."""
+    async with scripted_session(place, repeat(small_window([say("what was so far")]))) as (model, watched):
+        for number in range(8):
+            await watched.say(f"message {number}")
+    assert [event.how for event in watched.of(events.ContextCompacted)] == ["local", "local"]
+    *_, last = [request for request in model.requests if request.compacts]
+    assert [text for text in last.texts("user") if "what was so far" in text]
+
+
 async def test_a_long_turn_may_be_summed_up_more_often_than_a_summary_may_fail(place: Place) -> None:
     long = "head -c 30000 /dev/zero | tr '\\0' x"
     steps = [
