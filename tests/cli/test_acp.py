@@ -63,7 +63,7 @@ def use(place: Place, model: FakeResponses, top: str = "") -> Place:
     return place
 
 
-def test_a_turn_is_told_as_it_goes(place: Place) -> None:
+def test_a_turn_is_reported_as_it_goes(place: Place) -> None:
     script = (
         [reasoning("blob", "Thinking"), call("c1", "exec_command", {"cmd": "echo hi"})],
         [say("done"), completed(tokens(100, 10))],
@@ -121,7 +121,7 @@ def test_a_patch_is_asked_about_and_shown_as_a_diff(place: Place) -> None:
     assert (place.repo / "new.txt").read_text() == "one\ntwo\n"
 
 
-def test_a_command_that_is_refused_is_told_as_failed_and_the_model_hears_why(place: Place) -> None:
+def test_a_command_that_is_refused_is_reported_as_failed_and_the_model_hears_why(place: Place) -> None:
     script = ([call("c1", "exec_command", OUTSIDE)], [say("pity")])
     with fake_model(place, *script) as model, acp(place, decide=choose("no")) as client:
         ended = client.prompt(client.open(place), "go")
@@ -252,7 +252,7 @@ def test_a_client_with_forms_lets_the_user_write_the_answer(place: Place) -> Non
     assert model.requests[1].output_of("c1") == '{"answers":{"q":{"answers":["green"]}}}'
 
 
-def test_a_secret_is_not_asked_for_but_told_of(place: Place) -> None:
+def test_a_secret_is_not_asked_for_but_reported(place: Place) -> None:
     skill = add_skill(place.codex_home / "skills", "deploy")
     (skill.parent / "agents").mkdir()
     (skill.parent / "agents/openai.yaml").write_text(NEEDS_KEY)
@@ -485,7 +485,7 @@ def test_compacting_is_a_call_of_its_own(place: Place) -> None:
     assert "A summary." in texts(summed)[0]
 
 
-def test_a_search_of_the_provider_is_told(place: Place) -> None:
+def test_a_search_of_the_provider_is_reported(place: Place) -> None:
     with fake_model(place, [web_search("cats"), say("done")]), acp(place) as client:
         client.prompt(client.open(place), "go")
 
@@ -510,7 +510,7 @@ def test_an_answer_that_is_too_long_stops_with_that_reason(place: Place) -> None
     assert "`max_output_tokens`" in client.said()
 
 
-def test_thoughts_are_not_told_to_who_hides_them(place: Place) -> None:
+def test_thoughts_are_not_reported_to_who_hides_them(place: Place) -> None:
     script = [reasoning("blob", "Thinking"), say("done")]
     with fake_model(place, script, top="hide_agent_reasoning = true"), acp(place) as client:
         client.prompt(client.open(place), "go")
@@ -518,7 +518,7 @@ def test_thoughts_are_not_told_to_who_hides_them(place: Place) -> None:
     assert client.said("agent_thought_chunk") == ""
 
 
-def test_a_command_left_running_is_told_when_the_turn_ends(place: Place) -> None:
+def test_a_command_left_running_is_reported_when_the_turn_ends(place: Place) -> None:
     left = call("c1", "exec_command", {"cmd": "echo up; sleep 1000", "yield_time_ms": 250})
     with fake_model(place, [left], [say("it runs")]), acp(place) as client:
         session = client.open(place)
@@ -550,7 +550,7 @@ def test_permissions_for_the_turn_are_a_question(place: Place) -> None:
     assert texts(asked["toolCall"]) == ["Model: to fetch it␊␊Named by you"]
 
 
-def test_a_client_with_notices_is_told_warnings_as_such(place: Place) -> None:
+def test_a_client_with_notices_gets_warnings_as_notices(place: Place) -> None:
     with fake_model(place, [say("done")], top="nosuch = 1"), acp(place, session={"notices": {}}) as client:
         client.prompt(client.open(place), "go")
         finished = client.close()

@@ -198,7 +198,7 @@ def test_a_client_that_has_closed_its_end_is_gone(place: Place) -> None:
     assert "cannot write to the client: broken pipe" in ended.err
 
 
-def test_help_and_wrong_flags_are_told_as_everywhere(place: Place) -> None:
+def test_help_and_wrong_flags_are_reported_as_everywhere(place: Place) -> None:
     shown, wrong = run(place, "acp", "--help"), run(place, "acp", "--nosuch")
 
     assert (shown.status, shown.err) == (0, "")

@@ -86,7 +86,7 @@ def test_a_cancel_counts_for_a_prompt_that_waits_for_its_session(place: Place) -
         client.close()
 
 
-def test_a_command_that_a_failed_turn_leaves_running_is_told(place: Place) -> None:
+def test_a_command_that_a_failed_turn_leaves_running_is_reported(place: Place) -> None:
     runs = call("c1", "exec_command", {"cmd": "sleep 1000", "login": False, "yield_time_ms": 250})
     with (
         fake_model(place, [runs], api_error(400, "out"), top='sandbox_mode = "danger-full-access"'),

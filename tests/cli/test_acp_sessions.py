@@ -75,7 +75,7 @@ def test_two_sessions_work_at_a_time(place: Place) -> None:
     assert client.said(session=first) == "slow done"
 
 
-def test_an_agent_is_told_of_whenever_it_works(place: Place) -> None:
+def test_an_agent_is_reported_whenever_it_works(place: Place) -> None:
     more = call("t1", "send_input", {"target": "agent-1", "message": "look again"})
     parts = {
         "go": [
@@ -101,7 +101,7 @@ def test_an_agent_is_told_of_whenever_it_works(place: Place) -> None:
     ]
 
 
-def test_a_stored_session_is_told_again_and_goes_on(place: Place) -> None:
+def test_a_stored_session_is_reported_again_and_goes_on(place: Place) -> None:
     steps = {"plan": [{"step": "look", "status": "completed"}]}
     work = [
         call("c1", "exec_command", {"cmd": "echo hi"}),
@@ -247,7 +247,7 @@ def test_a_session_that_cannot_be_is_refused_by_name(place: Place, wrong: Json) 
     )
 
 
-def test_a_broken_configuration_is_told_where_it_counts(place: Place) -> None:
+def test_a_broken_configuration_is_reported_where_it_counts(place: Place) -> None:
     place.configure("model = [")
     with acp(place) as client, pytest.raises(Refused, match=r"config\.toml") as refused:
         client.open(place)
@@ -265,7 +265,7 @@ def test_a_directory_beside_the_project_is_writable_too(place: Place) -> None:
     assert (beside / "made").exists()
 
 
-def test_without_a_login_the_client_is_told_how_to_get_one(place: Place) -> None:
+def test_without_a_login_the_client_learns_how_to_get_one(place: Place) -> None:
     with acp(place, auth={"terminal": True}) as client:
         greeted = client.ask("initialize", protocolVersion=7, clientCapabilities={"auth": {"terminal": True}})
         with pytest.raises(Refused, match="`codex-py login`") as opening:
@@ -392,7 +392,7 @@ def test_no_secret_reaches_the_client(place: Place) -> None:
     assert client.calls()[0]["status"] == "completed"
 
 
-def test_a_long_past_is_told_whole(place: Place) -> None:
+def test_a_long_past_is_reported_whole(place: Place) -> None:
     long = "x" * 200_000
     with FakeResponses([say(long)], excuse={"threads"}) as model:
         use(place, model)

@@ -147,7 +147,7 @@ def test_an_answer_that_comes_again_is_an_item_that_ends_once(
     assert [item["text"] for item in client.items("agentMessage")] == texts
 
 
-def test_what_a_cancelled_approval_drops_is_not_told_of_a_later_turn(place: Place) -> None:
+def test_what_a_cancelled_approval_drops_is_not_reported_a_later_turn(place: Place) -> None:
     with (
         fake_model(place, [command("c1", "touch mark", **OUTSIDE)], [say("fine")]) as model,
         app_server(place) as client,
@@ -177,7 +177,7 @@ def test_what_cannot_be_said_takes_nothing_along_that_was(place: Place) -> None:
     assert said(client) == ["go", "steered"]
 
 
-def test_a_mention_and_the_text_behind_it_are_told_as_they_were_said(place: Place) -> None:
+def test_a_mention_and_the_text_behind_it_are_reported_as_they_were_said(place: Place) -> None:
     given = [{"type": "mention", "name": "app", "path": "app.py"}, *text("look at it")]
     with fake_model(place, [say("fine")]), app_server(place) as client:
         thread = client.open(place)

@@ -18,7 +18,7 @@ from tests.support.home import MODEL, Place
 from tests.support.process import run
 
 
-def test_a_thread_read_later_has_the_items_that_were_told(place: Place) -> None:
+def test_a_thread_read_later_has_the_items_that_were_reported(place: Place) -> None:
     script = ([reasoning("blob", "Thinking"), say("one"), command("c1", "echo hi")], [say("two")])
     with fake_model(place, *script), app_server(place) as client:
         thread = client.open(place)
@@ -297,7 +297,7 @@ def test_skills_are_listed_switched_and_found_in_more_directories(place: Place) 
     ]
 
 
-def test_a_change_of_skills_on_disk_is_told(place: Place) -> None:
+def test_a_change_of_skills_on_disk_is_reported(place: Place) -> None:
     place.use_model("http://127.0.0.1:9/v1")
     with app_server(place) as client:
         thread = client.open(place)
@@ -311,7 +311,7 @@ def test_a_change_of_skills_on_disk_is_told(place: Place) -> None:
     assert "late" in [one["name"] for one in entry["skills"]]
 
 
-def test_settings_models_and_the_login_are_told_without_secrets(place: Place) -> None:
+def test_settings_models_and_the_login_are_reported_without_secrets(place: Place) -> None:
     key = "sk-test-0123456789abcdef"
     with fake_model(place, http_headers={"X-Secret": "very-secret-value"}):
         secretive = place.with_env(OPENAI_API_KEY=key)

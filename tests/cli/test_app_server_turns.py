@@ -31,7 +31,7 @@ ITEMS = ("item/started", "item/agentMessage/delta", "item/completed")
 GIF = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 
-def test_a_turn_is_told_from_its_beginning_to_its_end(place: Place) -> None:
+def test_a_turn_is_reported_from_its_beginning_to_its_end(place: Place) -> None:
     script = (
         [reasoning("blob", "Thinking"), delta("Hel"), delta("lo"), say("Hello"), command("c1", "echo hi")],
         [custom_call("p1", "apply_patch", PATCH)],
@@ -95,7 +95,7 @@ def test_a_request_that_is_sent_again_is_an_error_that_will_be_retried(place: Pl
     assert turn["status"] == "completed"
 
 
-def test_a_command_of_the_users_own_is_told_and_known_to_the_model(place: Place) -> None:
+def test_a_command_of_the_users_own_is_reported_and_known_to_the_model(place: Place) -> None:
     with fake_model(place, [say("one")], [say("two")]) as model, app_server(place) as client:
         thread = client.open(place)
         client.turn(thread, "first")

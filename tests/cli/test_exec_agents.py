@@ -23,7 +23,7 @@ def agent_items(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [item for item in items if item["type"] == "collab_tool_call"]
 
 
-def test_a_script_reads_what_agents_were_told_and_came_to(place: Place) -> None:
+def test_a_script_reads_the_tasks_and_results_of_agents(place: Place) -> None:
     parts = {
         "go": [
             [spawn("s1", "look at a"), spawn("s2", "look at b")],

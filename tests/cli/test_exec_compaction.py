@@ -116,7 +116,7 @@ def test_the_word_alone_begins_no_compaction_of_nothing(place: Place) -> None:
     assert (ended.status, ended.out) == (0, "what is that?\n")
 
 
-def test_a_summary_prompt_that_cannot_be_read_is_told_at_once(place: Place) -> None:
+def test_a_summary_prompt_that_cannot_be_read_is_reported_at_once(place: Place) -> None:
     with fake_model(place, top='experimental_compact_prompt_file = "missing.md"'):
         ended = run(place, "exec", "go")
     assert ended.status == 2

@@ -223,7 +223,7 @@ def test_a_server_that_is_not_there_is_given_up_in_time(place: Place) -> None:
         (status(400, b"\xff\xfe" + b"y" * 1_000_000), ["400"], 1),
     ],
 )
-def test_an_answer_that_cannot_be_mended_is_told_at_once(
+def test_an_answer_that_cannot_be_mended_is_reported_at_once(
     place: Place, answer: Any, words: list[str], code: int
 ) -> None:
     with fake_model(place, answer):

@@ -113,7 +113,7 @@ def test_a_broken_file_costs_a_warning(place: Place, junk: str) -> None:
     assert "hooks.json" in ended.err or junk.startswith('{"hooks"')
 
 
-def test_hooks_that_only_other_programs_run_are_told_once(place: Place) -> None:
+def test_hooks_that_only_other_programs_run_are_reported_once(place: Place) -> None:
     use_hooks(place, Stop=[{"hooks": [{"type": "prompt", "prompt": "is it done?"}]}])
     notice = f"warning: 1 hook of the type `prompt` in `{place.codex_home / 'hooks.json'}` is not run"
     with fake_model(place, [say("one")], [say("two")], excuse={"threads"}):
@@ -164,7 +164,7 @@ def test_a_plugins_hooks_know_where_their_plugin_is(place: Place) -> None:
 
 
 @pytest.mark.parametrize(("manifest", "name"), [(".claude-plugin", "Write"), (".codex-plugin", "apply_patch")])
-def test_a_plugin_is_told_the_names_of_the_program_it_is_for(place: Place, manifest: str, name: str) -> None:
+def test_a_plugin_gets_the_names_of_the_program_it_is_for(place: Place, manifest: str, name: str) -> None:
     root = place.codex_home / "plugins" / "cache" / "shop" / "neat" / "1.0.0"
     (root / "hooks").mkdir(parents=True)
     (root / manifest).mkdir()

@@ -59,7 +59,7 @@ def test_the_program_gets_the_turn_as_json(place: Place) -> None:
     }
 
 
-def test_an_answer_of_any_length_is_told(place: Place) -> None:
+def test_an_answer_of_any_length_is_reported(place: Place) -> None:
     [[_, argument], _], _ = told(place, "go", answer="word " * 100_000)
     turn = json.loads(argument)
 
@@ -76,7 +76,7 @@ def test_a_program_that_is_not_there_is_a_warning(place: Place) -> None:
     assert "warning: cannot start `no-such-program`, the program of `notify`: no such file" in ended.err
 
 
-def test_a_failed_turn_is_not_told(place: Place) -> None:
+def test_a_failed_turn_is_not_reported(place: Place) -> None:
     mark = place.home / "mark"
     with fake_model(place, api_error(400, "no"), top=f"notify = {json.dumps(['no-such-program', str(mark)])}"):
         ended = run(place, "exec", "go")

@@ -124,7 +124,7 @@ def test_a_command_that_still_runs_at_the_end_is_stopped_and_its_item_completed(
     assert done["id"] == started
 
 
-def test_the_work_is_told_on_stderr(place: Place) -> None:
+def test_the_work_is_reported_on_stderr(place: Place) -> None:
     script = (
         [reasoning("blob", "Thinking about it"), say("I look."), call("c1", "exec_command", {"cmd": "echo hi"})],
         [call("c2", "exec_command", {"cmd": "echo no; exit 3"})],
@@ -173,7 +173,7 @@ tokens used
     )
 
 
-def test_a_patch_is_told_with_its_diff_and_a_call_that_failed_with_its_reason(place: Place) -> None:
+def test_a_patch_is_reported_with_its_diff_and_a_call_that_failed_with_its_reason(place: Place) -> None:
     odd = call("r", "no_such_tool", {})
     with fake_model(
         place, [custom_call("p", "apply_patch", ADD)], [custom_call("q", "apply_patch", WRONG)], [odd], []
@@ -344,7 +344,7 @@ def failed_once() -> list[dict[str, Any]]:
         ([delta("and so on and so forth, ")] * 500, "repeats itself without end", "internal", 1),
     ],
 )
-def test_a_failed_turn_is_told_once_with_its_code_and_its_status(
+def test_a_failed_turn_is_reported_once_with_its_code_and_its_status(
     place: Place, answer: Any, said: str, code: str, status: int
 ) -> None:
     with fake_model(place, answer, answer, excuse={"threads"}):
@@ -454,7 +454,7 @@ def test_two_calls_with_one_id_are_two_items(place: Place) -> None:
     assert ids == {"item.started": ["item_0", "item_1"], "item.completed": ["item_0", "item_1", "item_2"]}
 
 
-def test_the_skills_of_a_failed_turn_are_told_too(place: Place) -> None:
+def test_the_skills_of_a_failed_turn_are_reported_too(place: Place) -> None:
     path = place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: checks\n---\n")
     with fake_model(place, [failed("context_length_exceeded", "too long")]):
         ended = run(place, "exec", "--json", "use $lint")

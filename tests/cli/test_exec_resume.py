@@ -146,7 +146,7 @@ def test_last_is_the_newest_of_this_directory(place: Place) -> None:
     assert (none.status, none.stdout, len(none.err.splitlines())) == (1, b"", 1)
 
 
-def test_the_newest_is_told_by_what_is_written_and_not_by_the_file_s_age(place: Place) -> None:
+def test_the_newest_is_reported_by_what_is_written_and_not_by_the_file_s_age(place: Place) -> None:
     with fake_model(place, repeat([say("ok")]), excuse={"threads"}) as model:
         run(place, "exec", "old")
         [old] = place.rollouts()

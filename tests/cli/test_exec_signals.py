@@ -204,7 +204,7 @@ def test_a_closed_stdout_ends_quietly_and_keeps_the_session(place: Place, flags:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux's")
 @pytest.mark.parametrize("flags", [[], ["--json"]])
-def test_an_answer_that_cannot_be_written_is_told(place: Place, flags: list[str]) -> None:
+def test_an_answer_that_cannot_be_written_is_reported(place: Place, flags: list[str]) -> None:
     with FakeResponses([say("done")], excuse={"unplayed"}) as model, Path("/dev/full").open("wb") as full:
         place.use_model(model.base_url)
         with start(place, "exec", *flags, "go", stdout=full.fileno()) as running:
@@ -223,7 +223,7 @@ def test_the_turn_state_is_echoed_within_the_turn(place: Place) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
-def test_a_signal_while_the_program_is_loaded_is_not_told(place: Place, number: signal.Signals, code: int) -> None:
+def test_a_signal_while_the_program_is_loaded_is_not_reported(place: Place, number: signal.Signals, code: int) -> None:
     early = f"import codex_py.cli.entry, os, time; os.kill(os.getpid(), {int(number)}); time.sleep(600)"
     with Running([sys.executable, "-c", early], env=place.env, cwd=place.repo) as running:
         ended = running.wait()

@@ -17,7 +17,7 @@ from tests.support.skills import NO_BUNDLED, add_skill, line, own_root, repo_roo
 FULL_ACCESS = 'sandbox_mode = "danger-full-access"\n'
 
 
-def test_what_is_wrong_with_skills_and_mentions_is_told_in_lines_and_the_turn_goes_on(place: Place) -> None:
+def test_what_is_wrong_with_skills_and_mentions_is_reported_in_lines_and_the_turn_goes_on(place: Place) -> None:
     root = root_of_known_length(place)
     lint = add_skill(root, "lint", skill_text("lint", "x" * 1000))
     bad = add_skill(own_root(place), "bad", "---\nname: bad\n---\n")
@@ -73,7 +73,7 @@ def test_what_a_skill_applied_is_in_the_events_and_on_the_screen(place: Place) -
     assert "lint" in shown and "high" in shown and "gpt-5.1-codex-mini" in shown
 
 
-def test_a_session_that_goes_on_is_told_of_new_skills_and_the_user_of_new_faults(place: Place) -> None:
+def test_a_session_that_goes_on_learns_of_new_skills_and_the_user_of_new_faults(place: Place) -> None:
     lint = add_skill(repo_root(place), "lint")
     with fake_model(place, [say("one")], [say("two")], top=f"{FULL_ACCESS}{NO_BUNDLED}") as model:
         first = run(place, "exec", "hi")

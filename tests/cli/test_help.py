@@ -9,7 +9,7 @@ from tests.support.process import run
 
 
 @pytest.mark.parametrize("group", ["hooks", "mcp", "plugin", "sessions", "skills"])
-def test_each_command_of_a_group_is_told_in_a_whole_sentence(place: Place, group: str) -> None:
+def test_each_command_of_a_group_is_reported_in_a_whole_sentence(place: Place, group: str) -> None:
     ended = run(place, group, "--help")
     commands = ended.out.partition("\nCommands:\n")[2]
     # A new command begins where a line is indented by two.

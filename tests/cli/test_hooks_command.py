@@ -44,7 +44,7 @@ def test_nothing_is_trusted_where_nobody_can_be_asked(place: Place) -> None:
     assert listed_hooks(place) == [("Stop", "project", False)]
 
 
-def test_a_hook_that_was_trusted_before_its_script_changed_is_told_from_a_new_one(place: Place) -> None:
+def test_a_hook_that_was_trusted_before_its_script_changed_is_distinguished_from_a_new_one(place: Place) -> None:
     script = place.write("tools/check.sh", "exit 0\n")
     use_project_hooks(place, Stop=[entry("bash tools/check.sh")])
     run(place, "hooks", "trust", "--yes")

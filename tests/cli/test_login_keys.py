@@ -130,7 +130,7 @@ def test_a_chatgpt_login_goes_to_its_back_end_with_its_account_and_compressed(pl
     assert request.body["model"] == "gpt-5.5"
 
 
-def test_a_renewed_login_that_cannot_be_saved_is_used_and_told(place: Place) -> None:
+def test_a_renewed_login_that_cannot_be_saved_is_used_and_reported(place: Place) -> None:
     with FakeIssuer(lifetime=60) as issuer, FakeResponses([say("done")]) as model:
         save_login(place, stored_login(issuer.give()))
         place.configure(f'chatgpt_base_url = "{model.base_url}"\n')

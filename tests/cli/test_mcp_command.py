@@ -96,7 +96,7 @@ def test_a_wrong_command_line_is_one_line(place: Place, arguments: list[str], st
     assert (place.codex_home / "config.toml").read_text().rstrip() == CONFIG.rstrip()
 
 
-def test_a_server_that_closes_its_input_before_it_ends_has_its_status_told(place: Place) -> None:
+def test_a_server_that_closes_its_input_before_it_ends_has_its_status_reported(place: Place) -> None:
     script = place.write(
         "server.py",
         "import json, os, time\n"
@@ -200,7 +200,7 @@ def test_what_skills_need_is_listed(place: Place) -> None:
     assert "missing" in table
 
 
-def test_exec_installs_what_a_skill_needs_when_it_is_told_to(place: Place, tmp_path: Path) -> None:
+def test_exec_installs_what_a_skill_needs_when_it_is_allowed_to(place: Place, tmp_path: Path) -> None:
     directory = place.codex_home / "skills" / "helper"
     (directory / "agents").mkdir(parents=True)
     (directory / "SKILL.md").write_text("---\nname: helper\ndescription: needs a server\n---\nUse it.\n")
@@ -223,7 +223,7 @@ def test_the_only_server_can_be_removed(place: Place, head: str) -> None:
     assert (place.codex_home / "config.toml").read_text() == head
 
 
-def test_every_change_can_be_told_as_json(place: Place) -> None:
+def test_every_change_can_be_reported_as_json(place: Place) -> None:
     added = run(place, "mcp", "add", "a", "--env", "K_KEY=hunter2", "--json", "--", "x", "--token", "hunter2")
     assert "hunter2" not in added.out
     assert (json.loads(added.out)["name"], json.loads(added.out)["transport"]["command"]) == ("a", "x")

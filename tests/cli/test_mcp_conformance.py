@@ -16,7 +16,7 @@ from tests.support.home import BIN
 from tests.support.mcp.conformance_client import call_everything
 from tests.support.mcp_servers import KEPT_CODE, script
 
-DOOR = Path(__file__).parents[1] / "support/mcp/conformance_door.py"
+RELAY = Path(__file__).parents[1] / "support/mcp/conformance_relay.py"
 ALONE = ["initialize", "tools_call", "elicitation-sep1034-client-defaults"]
 # Played at the same time, by one start of a program that is long in starting. The suite `extensions` is left out: in
 # its three scenarios machines sign in without any user, with keys that were issued to them beforehand. This program
@@ -87,12 +87,12 @@ async def play(kind: str, name: str, directory: Path) -> str:
             writer.write(str(failure).encode())
         writer.close()
 
-    async with await asyncio.start_server(connect, "127.0.0.1", 0) as door:
-        port = door.sockets[0].getsockname()[1]
+    async with await asyncio.start_server(connect, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
         # The package wants a newer Node than some machines have; that of the dev extra is new enough.
         process = await asyncio.create_subprocess_exec(
             *(str(BIN / "node"), script("conformance"), "client", kind, name, "-o", str(directory)),
-            *("--timeout", "120000", "--command", f"{sys.executable} -I -S {DOOR} {port}"),
+            *("--timeout", "120000", "--command", f"{sys.executable} -I -S {RELAY} {port}"),
             cwd=directory,
             env={"PATH": "/usr/bin:/bin", "HOME": str(directory), **KEPT_CODE},
             stdout=asyncio.subprocess.PIPE,

@@ -105,7 +105,7 @@ def test_a_list_without_models_is_an_empty_one(place: Place, content: str) -> No
 
 
 @pytest.mark.parametrize("content", ["", "{}", "<html>a router</html>", '"models"'])
-def test_an_answer_that_is_no_list_is_told_from_an_empty_one(place: Place, content: str) -> None:
+def test_an_answer_that_is_no_list_is_distinguished_from_an_empty_one(place: Place, content: str) -> None:
     page = status(200, content)
     with fake_model(place, [say("fine")], get={"/v1/models": page, "/api/tags": page}) as model:
         listed = run(place, "models")
@@ -153,7 +153,7 @@ def test_a_model_that_the_local_server_lacks_is_named_with_those_it_has(place: P
     )
 
 
-def test_without_the_default_model_another_one_is_asked_and_told(place: Place) -> None:
+def test_without_the_default_model_another_one_is_asked_and_reported(place: Place) -> None:
     with FakeResponses([say("done")], get={"/api/tags": status(200, OLLAMA_TAGS)}) as model:
         place = place.with_env(CODEX_OSS_BASE_URL=model.base_url)
         ended = run(place, "exec", "--oss", "go")

@@ -279,7 +279,7 @@ main()
 UNTRACKED = 600
 
 
-def test_of_too_many_files_the_first_and_what_patches_write_are_covered_and_that_is_told_once(place: Place) -> None:
+def test_of_too_many_files_the_first_and_what_patches_write_are_covered_and_that_is_reported_once(place: Place) -> None:
     place.configure("[checkpoints]\nmax_files = 40\n")
     place.write("tracked.txt", "one\n")
     git(place, "add", "-A")
@@ -304,7 +304,7 @@ def test_of_too_many_files_the_first_and_what_patches_write_are_covered_and_that
     assert tree(place.repo) == before
 
 
-def test_what_is_not_covered_is_told_once_in_a_session(place: Place) -> None:
+def test_what_is_not_covered_is_reported_once_in_a_session(place: Place) -> None:
     os.truncate(place.write("large.bin", ""), 21 << 20)
     assert turn(place, shell("echo one > a.txt")).err.count("does not cover") == 1
     assert turn(place, shell("echo two > a.txt"), resumes=True).err.count("does not cover") == 0

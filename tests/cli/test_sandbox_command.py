@@ -35,7 +35,7 @@ def test_the_command_gets_the_streams_and_its_status_is_kept(place: Place) -> No
 
 @pytest.mark.parametrize("mode", ["read-only", "danger-full-access"])
 @pytest.mark.parametrize("program", ["no-such-program", "/no/such/program", "./missing", ""])
-def test_a_command_that_is_not_there_is_told_in_one_line(place: Place, mode: str, program: str) -> None:
+def test_a_command_that_is_not_there_is_reported_in_one_line(place: Place, mode: str, program: str) -> None:
     ended = run(place, "sandbox", "-s", mode, "--", program, "x")
     hint = "there is no such file" if "/" in program else "install it, or give its path"
     assert (ended.status, ended.out, ended.err) == (127, "", f"error: cannot run `{program}`: not found; {hint}\n")
@@ -53,7 +53,7 @@ def test_a_command_does_not_find_the_streams_closed(place: Place) -> None:
 
 
 @pytest.mark.parametrize("backend", ["namespaces", "landlock"])
-def test_where_no_file_can_be_written_the_reason_is_told(place: Place, backend: str) -> None:
+def test_where_no_file_can_be_written_the_reason_is_reported(place: Place, backend: str) -> None:
     status, out, err = _under(place, f'ulimit -f 0; exec "$1" sandbox --backend {backend} -- /bin/true')
     why = f"error: the sandbox is missing and no command runs: {backend} cannot be used: file too large; "
     assert (status, out, err.startswith(why), err.count("\n")) == (1, "", True, 1)

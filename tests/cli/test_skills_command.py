@@ -313,7 +313,7 @@ def test_a_home_that_cannot_take_the_bundled_skills_costs_one_warning(place: Pla
 
 
 @pytest.mark.parametrize("command", ["list", "doctor"])
-def test_refresh_reads_every_skill_anew(lean: Place, command: str) -> None:
+def test_refresh_reads_every_skill_again(lean: Place, command: str) -> None:
     add(lean, "spell")
     # What was written only just now is not known to stay as it is: the first list may keep nothing of it.
     listed(lean)

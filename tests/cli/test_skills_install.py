@@ -155,7 +155,7 @@ def test_a_pinned_skill_is_not_behind(user: Place, tmp_path: Path) -> None:
     assert records_of(user, user_root(user))["spell"]["pinned"] is True
 
 
-def test_the_user_may_edit_a_skill_and_is_told_once(user: Place, tmp_path: Path) -> None:
+def test_the_user_may_edit_a_skill_and_is_reported_once(user: Place, tmp_path: Path) -> None:
     install(user, repository(user, tmp_path / "source"))
     with (user_root(user) / "spell/SKILL.md").open("a") as file:
         file.write("And once more.\n")

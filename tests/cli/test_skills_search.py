@@ -186,7 +186,7 @@ def test_the_files_of_the_index_are_for_the_user_alone_and_those_of_earlier_vers
 
 
 @pytest.mark.parametrize("content", [b"", b"no index", b"SQLite format 3\0" + b"\xff" * 4096])
-def test_a_damaged_index_is_built_anew(place: Place, skills: Path, content: bytes) -> None:
+def test_a_damaged_index_is_built_again(place: Place, skills: Path, content: bytes) -> None:
     before = listed(place, "search", QUERY)
     index = place.codex_home / "cache/skills" / INDEX
     index.write_bytes(content)

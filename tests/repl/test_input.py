@@ -159,7 +159,7 @@ def test_files_are_found_by_a_few_letters(place: Place) -> None:
     assert model.requests[0].texts("user")[-1] == "look at src/deep/parser_rules.py"
 
 
-def test_a_shell_command_is_run_and_told_to_the_model(place: Place) -> None:
+def test_a_shell_command_is_run_and_reported_to_the_model(place: Place) -> None:
     with ready_model(place, [say("saw it")]) as model, Terminal(place) as terminal:
         terminal.wait_for_prompt().type("!echo from-the-shell")
         terminal.wait_for("› !echo").wait_for("runs here as you, outside the sandbox").press("enter")

@@ -91,7 +91,7 @@ def test_ctrl_c_in_the_editor_is_the_editor_s(place: Place) -> None:
         assert terminal.wait_for_end() == 0
 
 
-def test_an_editor_is_not_told_of_the_window_s_focus(place: Place) -> None:
+def test_an_editor_is_not_informed_of_the_window_s_focus(place: Place) -> None:
     with ready_model(place), Terminal(place, EDITOR="sh -c 'echo EDITING'") as terminal:
         terminal.wait_for_prompt().press("ctrl-g")
         terminal.wait_for(lambda shown: bytes(shown.raw).count(b"\x1b[?1004h") == 2)

@@ -263,7 +263,7 @@ def test_a_question_takes_the_place_of_the_input(place: Place) -> None:
     assert "touch" not in model.requests[1].output_of("c1") or "ok" not in model.requests[1].output_of("c1")
 
 
-def test_a_failed_turn_is_told_and_the_session_goes_on(place: Place) -> None:
+def test_a_failed_turn_is_reported_and_the_session_goes_on(place: Place) -> None:
     with ready_model(place, api_error(400, "that was wrong"), [say("better")]), Terminal(place, "one") as terminal:
         terminal.wait_for("that was wrong").wait_for_prompt().type("two")
         terminal.press("enter")

@@ -133,7 +133,7 @@ def test_over_ssh_the_first_run_begins_with_a_code(place: Place) -> None:
         assert terminal.wait_for_end() == 0
 
 
-def test_no_terminal_is_told_with_the_way_to_get_one(place: Place) -> None:
+def test_no_terminal_is_reported_with_the_way_to_get_one(place: Place) -> None:
     ended = run(place)
 
     assert (ended.status, ended.out.splitlines()[0]) == (2, f"codex-py {__version__}: a coding agent for the terminal")
@@ -142,7 +142,7 @@ def test_no_terminal_is_told_with_the_way_to_get_one(place: Place) -> None:
     )
 
 
-def test_what_streams_in_is_there_once_after_the_rows_were_wrapped_anew(place: Place) -> None:
+def test_what_streams_in_is_there_once_after_the_rows_were_wrapped_again(place: Place) -> None:
     go_on = threading.Event()
     text = " ".join(f"word{number}" for number in range(30))
     message = added({"type": "message", "role": "assistant", "content": []})

@@ -68,7 +68,7 @@ async def managing(place: Place, columns: int = 100, rows: int = 30) -> AsyncGen
         await asyncio.wait([result])
 
 
-async def test_every_skill_is_told_with_its_state(place: Place) -> None:
+async def test_every_skill_is_reported_with_its_state(place: Place) -> None:
     async with managing(place) as now:
         text = await now.host.until("[x] lint")
         rows = {line[6:].split("  ")[0]: line for line in text.split("\n") if line[2:5] in ("[x]", " ! ")}
@@ -80,7 +80,7 @@ async def test_every_skill_is_told_with_its_state(place: Place) -> None:
         assert "3 of 3 on · the list takes" in text and "1 not loaded" in text
 
 
-async def test_the_selected_skill_is_told_in_full(place: Place) -> None:
+async def test_the_selected_skill_is_reported_in_full(place: Place) -> None:
     async with managing(place) as now:
         now.host.press("style")
         await now.host.until("mentioned 2×, used by commands 0×")

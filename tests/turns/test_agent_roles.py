@@ -181,7 +181,7 @@ async def test_an_agent_whose_role_is_gone_does_not_go_on_without_its_limits(pla
     assert model.requests[-1].output_of("t1") == reason
 
 
-async def test_what_a_role_is_told_goes_to_no_other_provider_than_its_own(place: Place) -> None:
+async def test_the_instructions_of_a_role_go_to_its_own_provider_only(place: Place) -> None:
     add_role(place, "local.toml", 'model_provider = "ollama"\n')
     add_role(place, "same.toml", 'model_provider = "fake"\n')
     parts = {

@@ -170,7 +170,7 @@ async def told_of(watched: Watched, name: str, status: str) -> None:
     await told(watched, wanted)
 
 
-async def test_an_end_that_nobody_waits_for_is_told_with_the_next_request(place: Place) -> None:
+async def test_an_end_that_nobody_waits_for_is_reported_with_the_next_request(place: Place) -> None:
     first_over = threading.Event()
 
     def late(_: Request) -> Stream:
@@ -194,7 +194,7 @@ async def test_an_end_that_nobody_waits_for_is_told_with_the_next_request(place:
     ]
 
 
-async def test_what_an_agent_is_told_while_it_works_comes_with_its_next_request(place: Place) -> None:
+async def test_a_message_to_a_working_agent_comes_with_its_next_request(place: Place) -> None:
     told = threading.Event()
 
     def first(_: Request) -> Stream:
@@ -346,7 +346,7 @@ async def test_the_commands_of_agents_are_listed_under_their_names_and_stopped(p
             assert await watched.session.stop_process(other.id) is False
 
 
-async def test_an_agent_that_is_called_back_is_told_of_with_its_new_task(place: Place) -> None:
+async def test_an_agent_that_is_called_back_is_reported_with_its_new_task(place: Place) -> None:
     parts = {
         "go": [
             [spawn("s1", "look at a")],

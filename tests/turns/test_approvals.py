@@ -500,7 +500,7 @@ async def test_neither_commands_nor_patches_change_a_home_that_lies_in_the_works
     assert not (own / "work.config.toml").exists()
 
 
-async def test_a_home_that_is_the_workspace_is_told_to_the_model_as_no_writable_directory(place: Place) -> None:
+async def test_a_home_that_is_the_workspace_is_reported_to_the_model_as_no_writable_directory(place: Place) -> None:
     place.configure("")
     moved = Place(place.home, place.repo, place.repo, {**place.env, "CODEX_HOME": str(place.repo)})
     with FakeResponses([run(1, "echo x >> config.toml; touch new")], [say("done")]) as model:

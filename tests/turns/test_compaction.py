@@ -102,7 +102,7 @@ async def test_a_turn_is_compacted_between_its_requests_with_its_skills(place: P
     assert ended.last_message == "done"
 
 
-async def test_a_later_turn_is_told_the_names_of_skills_and_not_their_text(place: Place) -> None:
+async def test_a_later_turn_gets_the_names_of_skills_and_not_their_text(place: Place) -> None:
     skill = place.write(".agents/skills/lint/SKILL.md", "---\nname: lint\ndescription: lints\n---\nRun it.\n")
     with FakeResponses([say("one")], [say("two"), FULL], [say("sum")], [say("three")]) as model:
         async with watched_session(place, model) as watched:
@@ -218,7 +218,7 @@ async def test_the_provider_compacts_at_an_endpoint_of_its_own(place: Place) -> 
     assert compacted(watched) == [("remote", "user_requested")]
 
 
-async def test_openai_can_be_told_to_compact_at_its_endpoint(place: Place) -> None:
+async def test_openai_can_be_set_to_compact_at_its_endpoint(place: Place) -> None:
     said = {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": "first"}]}
     with FakeResponses([say("one")], status(200, {"output": [said, COMPACTION]}), [say("two")]) as model:
         overrides = (
@@ -369,7 +369,7 @@ async def test_an_interrupt_leaves_the_history_as_it_was(place: Place) -> None:
     assert model.requests[2].window == 0
 
 
-async def test_a_compaction_that_does_not_help_is_told_once_and_not_repeated(place: Place) -> None:
+async def test_a_compaction_that_does_not_help_is_reported_once_and_not_repeated(place: Place) -> None:
     full = completed(tokens(900, 10))
     script = [[say("1"), full], [say("sum")], [say("2"), full], [say("3"), full], [say("4"), full]]
     async with scripted_session(place, *script, top="model_auto_compact_token_limit = 500") as (model, watched):

@@ -81,7 +81,7 @@ async def test_a_name_that_a_skill_and_a_connector_share_means_neither(place: Pl
     assert [use.name for use in watched.of(events.SkillUsed)] == ["notes"]
 
 
-async def test_a_link_to_an_unknown_connector_is_told_and_changes_nothing(place: Place) -> None:
+async def test_a_link_to_an_unknown_connector_is_reported_and_changes_nothing(place: Place) -> None:
     top = known(place)
     async with scripted_session(place, [say("one")], top=top) as (model, watched):
         await watched.say("use [$x](app://nowhere)")

@@ -68,7 +68,7 @@ async def test_an_answer_that_ran_out_of_tokens_keeps_its_text_and_fails(place: 
     assert fault.sent == ["assistant: the first half", "user: next"]
 
 
-async def test_the_model_is_told_of_a_content_filter_before_it_is_asked_again(place: Place) -> None:
+async def test_the_model_is_informed_of_a_content_filter_before_it_is_asked_again(place: Place) -> None:
     fault = await meet(place, [say("half"), incomplete("content_filter")], [say("cannot")])
     assert isinstance(fault.ended, events.TurnCompleted)
     assert fault.sent == [

@@ -124,7 +124,7 @@ async def test_a_hook_adds_context_behind_what_the_user_says(place: Place) -> No
     assert last["content"][0]["text"] == "<hook_context>\nCurrent branch: main\n</hook_context>"
 
 
-async def test_a_hook_is_told_in_the_words_of_other_tools(place: Place) -> None:
+async def test_a_hook_is_called_in_the_words_of_other_tools(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(noting(place), "")], PostToolUse=[entry(noting(place), "Bash")])
     async with scripted_session(place, [shell("c1", "echo hi", yield_time_ms=9000)], [say("done")]) as (_, watched):
         await watched.say("go")
@@ -376,7 +376,7 @@ async def test_a_blocked_prompt_never_reaches_the_model(place: Place) -> None:
     assert "swordfish" not in place.rollouts()[0].read_text()
 
 
-async def test_a_stop_hook_sends_the_model_back_and_is_told_so(place: Place) -> None:
+async def test_a_stop_hook_sends_the_model_back_and_knows_that(place: Place) -> None:
     unless_active = noting(
         place, "case \"$told\" in *'\"stop_hook_active\":false'*) echo 'run the tests' >&2; exit 2;; esac"
     )
@@ -439,7 +439,7 @@ async def test_a_hook_gone_wrong_costs_a_warning_and_never_the_turn(place: Place
     assert complaint in line
 
 
-async def test_what_a_hook_says_to_the_user_is_told(place: Place) -> None:
+async def test_what_a_hook_says_to_the_user_is_reported(place: Place) -> None:
     use_hooks(place, PreToolUse=[entry(saying({"systemMessage": "the tests are slow today"}), "Bash")])
     async with scripted_session(place, [shell("c1", "echo hi")], [say("done")]) as (_, watched):
         await watched.say("go")
@@ -472,7 +472,7 @@ async def test_a_session_has_a_beginning_and_an_end(place: Place) -> None:
     ]
 
 
-async def test_a_compaction_is_told_and_can_be_refused(place: Place) -> None:
+async def test_a_compaction_is_reported_and_can_be_refused(place: Place) -> None:
     use_hooks(
         place,
         PreCompact=[entry(noting(place), "manual"), entry("test ! -e no || { echo later >&2; exit 2; }")],
@@ -516,7 +516,7 @@ async def test_a_step_of_the_plan_is_done_when_hooks_agree(place: Place) -> None
     assert len(watched.of(events.PlanUpdated)) == 1
 
 
-async def test_a_skill_that_is_used_is_told(place: Place) -> None:
+async def test_a_skill_that_is_used_is_reported(place: Place) -> None:
     directory = place.codex_home / "skills" / "lint"
     directory.mkdir(parents=True)
     (directory / "SKILL.md").write_text("---\nname: lint\ndescription: Lints.\n---\nRun the linter.\n")
@@ -622,7 +622,7 @@ async def test_hooks_hold_for_agents_too(place: Place) -> None:
     assert len(model.requests) == 5
 
 
-async def test_what_an_agent_is_told_goes_through_hooks(place: Place) -> None:
+async def test_messages_to_an_agent_go_through_hooks(place: Place) -> None:
     refuse = noting(place, "case \"$told\" in *swordfish*) echo 'a secret' >&2; exit 2;; *) echo noted;; esac")
     use_hooks(place, UserPromptSubmit=[entry(refuse)])
     parts = {

@@ -38,7 +38,7 @@ async def test_an_interrupted_call_is_answered_and_the_session_goes_on(place: Pl
     ]
 
 
-async def test_the_model_is_not_told_of_it_where_the_user_does_not_want_that(place: Place) -> None:
+async def test_the_model_is_not_informed_of_it_where_the_user_does_not_want_that(place: Place) -> None:
     os.mkfifo(place.repo / "never")
     waits = [call("c1", "exec_command", {"cmd": "cat never", "login": False})]
     async with scripted_session(place, waits, [say("ok")], top="agents.interrupt_message = false") as (model, watched):

@@ -72,7 +72,7 @@ async def test_before_the_first_answer_the_tokenizer_counts_where_it_is_known(
     assert (after.total, after.measured) == (9000, True)
 
 
-async def test_the_files_it_changed_are_told_once_each(place: Place) -> None:
+async def test_the_files_it_changed_are_reported_once_each(place: Place) -> None:
     patches = [[custom_call(f"c{index}", "apply_patch", text)] for index, text in enumerate((ADD, EDIT, MOVE))]
     with FakeResponses(*patches, [say("done")], [say("hi")]) as model:
         async with watched_session(place, model) as watched:
@@ -105,7 +105,7 @@ async def test_the_last_message_is_the_models(place: Place) -> None:
             assert watched.session.last_message == "the answer"
 
 
-async def test_the_settings_can_be_told_before_the_first_turn(place: Place) -> None:
+async def test_the_settings_can_be_reported_before_the_first_turn(place: Place) -> None:
     async with scripted_session(place, [say("hi")]) as (_, watched):
         await watched.session.submit(Begin())
         assert isinstance(watched.seen[0], events.SessionStarted)

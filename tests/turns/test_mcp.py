@@ -152,7 +152,7 @@ async def test_prompts_are_commands_that_become_a_text(place: Place) -> None:
     assert "Oslo, the north" in text
 
 
-async def test_progress_is_told(place: Place) -> None:
+async def test_progress_is_reported(place: Place) -> None:
     arguments = {"duration": 0.6, "steps": 3}
     async with scripted_session(
         place,

@@ -131,7 +131,7 @@ async def test_a_server_that_died_is_started_again_for_the_next_calls_once(place
     assert model.requests[2].output_of("c3") == '{"resourceTemplates":[]}'
 
 
-async def test_a_lost_connection_is_made_anew_once_for_all_who_wait(tmp_path: Path) -> None:
+async def test_a_lost_connection_is_made_again_once_for_all_who_wait(tmp_path: Path) -> None:
     place = McpContext(home=tmp_path, cwd=tmp_path, env={}, version="1", tokens=Tokens(), mark={})
     with McpOverHttp() as remote:
         connections = McpConnections([McpServer("s", url=remote.url)], place, Host(tmp_path))

@@ -44,7 +44,7 @@ async def test_nothing_is_written_whatever_the_settings_say(
     assert not (place.repo / "made").exists()
 
 
-async def test_a_patch_that_is_refused_is_told_of(place: Place) -> None:
+async def test_a_patch_that_is_refused_is_reported(place: Place) -> None:
     async with scripted_session(place, [custom_call("c1", "apply_patch", PATCH)], [say("I see")]) as (model, watched):
         await watched.session.submit(OverrideTurnContext(plan=True))
         await watched.say("make it")
@@ -119,7 +119,7 @@ async def test_a_command_from_before_is_not_typed_into(place: Place) -> None:
     assert not (place.repo / "made").exists()
 
 
-async def test_the_model_is_told_when_it_begins_and_when_it_ends(place: Place) -> None:
+async def test_the_model_is_informed_when_it_begins_and_when_it_ends(place: Place) -> None:
     async with scripted_session(place, [say("one")], [say("two")], [say("three")]) as (model, watched):
         for plan in (False, True, False):
             await watched.session.submit(OverrideTurnContext(plan=plan))
@@ -134,7 +134,7 @@ async def test_the_model_is_told_when_it_begins_and_when_it_ends(place: Place) -
     assert mode.startswith("<collaboration_mode>\nPlan mode is over")
 
 
-async def test_a_change_of_settings_is_told(place: Place) -> None:
+async def test_a_change_of_settings_is_reported(place: Place) -> None:
     async with scripted_session(place) as (_, watched):
         await watched.session.submit(OverrideTurnContext(plan=True))
         await watched.session.submit(OverrideTurnContext(plan=True))
@@ -142,7 +142,7 @@ async def test_a_change_of_settings_is_told(place: Place) -> None:
     assert (changed.plan, changed.sandbox) == (True, DangerFullAccess())
 
 
-async def test_a_plan_is_told_of_and_accepted(place: Place) -> None:
+async def test_a_plan_is_reported_and_accepted(place: Place) -> None:
     text = "Here it is.\n<proposed_plan>\n# Plan\n1. write\n</proposed_plan>\n"
     pieces = [delta("Here it is.\n<prop"), delta("osed_plan>\n# Plan\n1. wr"), delta("ite\n</proposed_plan>\n")]
     made = [custom_call("c1", "apply_patch", PATCH)]

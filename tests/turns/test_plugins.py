@@ -117,7 +117,7 @@ async def questions_about_a_call(place: Place, table: str, *, tool: str = "destr
     return [type(one) for one in seen]
 
 
-async def test_two_servers_of_one_name_the_user_s_counts_and_it_is_told(place: Place, tmp_path: Path) -> None:
+async def test_two_servers_of_one_name_the_user_s_counts_and_it_is_reported(place: Place, tmp_path: Path) -> None:
     directory = make_plugin(tmp_path / "p")
     add_server(directory)
     install(place, directory)

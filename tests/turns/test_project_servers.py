@@ -88,7 +88,7 @@ async def test_a_yes_starts_the_server_in_the_same_turn_and_is_remembered(place:
     assert list(said(place)) == ["theirs"]
 
 
-async def test_what_was_agreed_to_is_started_unasked_and_what_changed_is_asked_about_anew(
+async def test_what_was_agreed_to_is_started_unasked_and_what_changed_is_asked_about_again(
     place: Place, tmp_path: Path
 ) -> None:
     name_server(place, tmp_path / "one")

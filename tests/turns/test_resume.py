@@ -32,7 +32,7 @@ async def test_the_first_request_after_a_resume_extends_the_last_one_before(plac
     assert model.requests[2].body["prompt_cache_key"] == thread
 
 
-async def test_only_what_changed_is_told_again(place: Place) -> None:
+async def test_only_what_changed_is_reported_again(place: Place) -> None:
     with FakeResponses([say("one")], [say("two")], [say("three")], excuse={"head"}) as model:
         thread = await first_run(place, model, sandbox="read-only")
         place.write("AGENTS.md", "Prefer tabs.\n")

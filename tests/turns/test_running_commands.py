@@ -19,7 +19,7 @@ def begin(command: str) -> dict[str, Any]:
     return call("c1", "exec_command", {"cmd": command, "login": False, "yield_time_ms": 250})
 
 
-async def test_output_is_told_before_the_command_ends(place: Place) -> None:
+async def test_output_is_reported_before_the_command_ends(place: Place) -> None:
     os.mkfifo(place.repo / "go")
     script = [call("c1", "exec_command", {"cmd": "printf 'be\\303'; read x < go; printf '\\244gun'", "login": False})]
     async with scripted_session(place, script, [say("ok")]) as (_, watched):
@@ -35,7 +35,7 @@ async def test_output_is_told_before_the_command_ends(place: Place) -> None:
     assert watched.of(events.CommandFinished)[0].output == "beägun"
 
 
-async def test_a_flood_is_told_in_few_and_small_pieces(place: Place) -> None:
+async def test_a_flood_is_reported_in_few_and_small_pieces(place: Place) -> None:
     script = [call("c1", "exec_command", {"cmd": "yes line | head -c 50000000; read x < /dev/null", "login": False})]
     async with scripted_session(place, script, [say("ok")]) as (_, watched):
         await watched.say("run it")
@@ -45,7 +45,7 @@ async def test_a_flood_is_told_in_few_and_small_pieces(place: Place) -> None:
     assert len(pieces) <= ended.seconds * 20 + 1
 
 
-async def test_a_secret_is_not_told_in_pieces(place: Place) -> None:
+async def test_a_secret_is_not_reported_in_pieces(place: Place) -> None:
     place = place.with_env(FAKE_KEY="hush-hush-hush")
     gates = [place.repo / "first", place.repo / "second"]
     for gate in gates:
@@ -65,7 +65,7 @@ async def test_a_secret_is_not_told_in_pieces(place: Place) -> None:
     assert told == ["a ", "[redacted] b"]
 
 
-async def test_a_command_left_running_goes_on_telling_and_its_end_is_told(place: Place) -> None:
+async def test_a_command_left_running_goes_on_reporting_and_its_end_is_reported(place: Place) -> None:
     os.mkfifo(place.repo / "go")
 
     def let_go(request: Request) -> list[dict[str, Any]]:

@@ -52,7 +52,7 @@ async def test_looking_at_pictures_can_be_taken_away(place: Place, top: str) -> 
         ("", None),
     ],
 )
-async def test_a_tone_is_told_after_the_users_own_instructions(place: Place, top: str, told: str | None) -> None:
+async def test_a_tone_is_reported_after_the_users_own_instructions(place: Place, top: str, told: str | None) -> None:
     [request] = await asked(place, f'developer_instructions = "Be exact."\n{top}')
     [text] = [text for text in request.texts("developer") if text.startswith("Be exact.")]
     assert (text == "Be exact.") is (told is None)
@@ -81,7 +81,7 @@ async def test_an_installation_id_that_is_none_is_left_alone_and_not_sent(place:
     assert file.read_bytes() == b"not an id\r\nx: y"
 
 
-def test_the_search_is_told_where_to_look(place: Place) -> None:
+def test_the_search_gets_where_to_look(place: Place) -> None:
     search = '{ context_size = "high", allowed_domains = ["docs.python.org"], location = { country = "GB" } }'
     with FakeResponses([say("done")]) as model:
         place.configure(f'openai_base_url = "{model.base_url}"\ntools.web_search = {search}\n')

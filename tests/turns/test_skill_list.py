@@ -78,7 +78,7 @@ async def test_what_a_skill_says_cannot_end_the_block_or_hide_itself(place: Plac
         ("model_context_window = 100\n", "max_context_tokens = 74\n", RAISE),
     ],
 )
-async def test_descriptions_are_shortened_evenly_and_the_user_is_told(
+async def test_descriptions_are_shortened_evenly_and_the_user_is_warned(
     place: Place, top: str, skills: str, advice: str
 ) -> None:
     """Two hundredths of the window, unless a share or a number is set."""
@@ -126,7 +126,7 @@ async def test_a_list_for_a_window_of_unknown_size_has_8000_characters(place: Pl
     assert [warning for warning in known.warnings if "unknown model" not in warning] == []
 
 
-async def test_skills_that_do_not_fit_are_left_out_and_the_user_is_told(place: Place) -> None:
+async def test_skills_that_do_not_fit_are_left_out_and_the_user_is_warned(place: Place) -> None:
     root = root_of_known_length(place)
     names = ["a", "b", "c-with-quite-a-long-name-that-does-not-fit", "d", "e"]
     for name in names:
@@ -152,7 +152,7 @@ async def test_without_instructions_there_is_no_list_and_mentions_work(place: Pl
     assert talked.warnings == []
 
 
-async def test_the_list_is_told_again_at_the_end_when_it_has_changed_and_only_then(place: Place) -> None:
+async def test_the_list_is_reported_again_at_the_end_when_it_has_changed_and_only_then(place: Place) -> None:
     lint = add_skill(repo_root(place), "lint")
     own = own_root(place) / "deploy/SKILL.md"
     talked = await talk(

@@ -211,7 +211,7 @@ async def test_a_link_to_home_is_written_with_a_tilde(place: Place) -> None:
         ("$broken", "`$broken` selects nothing: `{broken}` could not be loaded: missing field `description`"),
     ],
 )  # fmt: skip
-async def test_what_could_be_meant_is_told_and_selects_nothing(place: Place, prompt: str, told: str) -> None:
+async def test_what_could_be_meant_is_reported_and_selects_nothing(place: Place, prompt: str, told: str) -> None:
     lint = add_skill(repo_root(place), "lint")
     paths = {
         "path": lint,

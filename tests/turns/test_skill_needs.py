@@ -110,7 +110,7 @@ async def test_a_typed_secret_reaches_commands_and_nothing_else(place: Place) ->
     assert all(SECRET.encode() not in request.raw for request in model.requests)
 
 
-async def test_what_the_model_says_of_a_secret_is_neither_told_nor_written(place: Place) -> None:
+async def test_what_the_model_says_of_a_secret_is_neither_reported_nor_written(place: Place) -> None:
     add_skill(repo_root(place), "deploy", needing("deploy"))
     with FakeResponses([run_command(f"echo {SECRET}")], [say(f"it is {SECRET}")]) as model:
         async with watched_session(place, model, NO_BUNDLED, can_ask=True) as watched:
@@ -144,7 +144,7 @@ async def test_a_secret_in_pieces_reaches_no_listener(place: Place) -> None:
     assert all(SECRET.encode() not in event.item.encoded for event in watched.of(events.ItemRecorded))
 
 
-async def test_a_short_secret_is_hidden_as_a_word_and_one_too_short_is_told(place: Place) -> None:
+async def test_a_short_secret_is_hidden_as_a_word_and_one_too_short_is_reported(place: Place) -> None:
     deploy = add_skill(repo_root(place), "deploy", needing("deploy"))
     unlock = add_skill(own_root(place), "unlock", needing("unlock", "UNLOCK_PIN"))
     with FakeResponses([say("pin 4711, not 14711; x9")]) as model:
@@ -160,7 +160,7 @@ async def test_a_short_secret_is_hidden_as_a_word_and_one_too_short_is_told(plac
     assert watched.warnings == ["`UNLOCK_PIN` is too short to be hidden in what commands and the model say"]
 
 
-async def test_a_variable_several_skills_need_is_asked_for_once_and_one_left_open_is_told(place: Place) -> None:
+async def test_a_variable_several_skills_need_is_asked_for_once_and_one_left_open_is_reported(place: Place) -> None:
     one = add_skill(repo_root(place), "one", needing("one", "SHARED", "not a name"))
     two = add_skill(own_root(place), "two")
     add_metadata(two, "dependencies: {tools: [{type: ENV_VAR, value: ' SHARED '}, {type: cli, value: jq}]}\n")

@@ -151,7 +151,7 @@ async def test_a_long_skill_is_cut_where_a_named_one_is(place: Place) -> None:
     assert output.endswith("</skill-loaded>\nFollow these instructions now.")
 
 
-async def test_what_a_loaded_skill_needs_and_has_not_is_told(place: Place) -> None:
+async def test_what_a_loaded_skill_needs_and_has_not_is_reported(place: Place) -> None:
     needs = "dependencies:\n  tools:\n    - {type: env_var, value: DEPLOY_TOKEN, description: deploys}\n"
     add_skill(repo_root(place), "deploy", skill_text("deploy", more=needs))
     _, watched = await loading(place, load("deploy"))

@@ -75,7 +75,7 @@ async def test_an_edited_skill_counts_on_the_next_turn(place: Place) -> None:
     assert talked.last.body == whole_body(place, talked.last, *expected, skills=skill_list(line(path)))
 
 
-async def test_a_skill_that_breaks_is_told_and_mended_counts_again(place: Place) -> None:
+async def test_a_skill_that_breaks_is_reported_and_mended_counts_again(place: Place) -> None:
     path = add_skill(repo_root(place), "lint")
     other = add_skill(own_root(place), "other")
     whole = path.read_text()
@@ -114,7 +114,7 @@ async def test_what_is_kept_gives_the_same_as_what_is_read(place: Place) -> None
         assert talked.warnings == [f"failed to load skill {bad}: missing field `description`"]
 
 
-async def test_reloading_reads_and_keeps_everything_anew(place: Place) -> None:
+async def test_reloading_reads_and_keeps_everything_again(place: Place) -> None:
     path = add_skill(repo_root(place), "lint")
     kept = place.codex_home / "cache/skills"
     async with scripted_session(place, [say("one")], [say("two")], top=NO_BUNDLED) as (model, watched):

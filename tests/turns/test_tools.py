@@ -132,7 +132,7 @@ def test_web_search_that_the_effort_prevents_is_reported(place: Place) -> None:
     assert "`web_search` has no effect: OpenAI does not search with the effort `minimal`" in ended.err
 
 
-async def test_a_plan_is_told_and_answered(place: Place) -> None:
+async def test_a_plan_is_reported_and_answered(place: Place) -> None:
     stream = [call("c", "update_plan", {"explanation": "as agreed", "plan": PLAN})]
     async with scripted_session(place, stream, [say("done")]) as (model, watched):
         await watched.say("go")
@@ -241,7 +241,7 @@ async def test_a_picture_goes_to_the_model_with_the_next_request(place: Place) -
         assert shown.width == 2048
 
 
-async def test_a_file_that_shows_nothing_is_told_in_words(place: Place) -> None:
+async def test_a_file_that_shows_nothing_is_reported_in_words(place: Place) -> None:
     async with scripted_session(place, [call("c", "view_image", {"path": "a.png"})], [say("done")]) as (model, watched):
         await watched.say("look")
     expected = f"unable to locate image at `{place.repo}/a.png`: No such file or directory (os error 2)"
@@ -276,7 +276,7 @@ async def test_an_open_question_does_not_outlive_an_interrupt(place: Place) -> N
         ("request_permissions", {"permissions": {"network": {"enabled": True}}}),
     ],
 )
-async def test_where_nobody_can_be_asked_the_model_is_told_so(place: Place, name: str, arguments: Any) -> None:
+async def test_where_nobody_can_be_asked_the_model_is_informed_so(place: Place, name: str, arguments: Any) -> None:
     async with scripted_session(place, [call("c", name, arguments)], [say("ok")]) as (model, watched):
         ended = await watched.say("go")
     assert model.requests[1].output_of("c").startswith(f"{name} is not available")

@@ -47,7 +47,7 @@ async def test_the_model_reads_what_it_came_to(place: Place) -> None:
     assert (place.repo / "made").exists()
 
 
-async def test_it_is_told_as_a_command_of_the_user(place: Place) -> None:
+async def test_it_is_reported_as_a_command_of_the_user(place: Place) -> None:
     async with scripted_session(place) as (_, watched):
         await watched.session.submit(UserShell("echo hi"))
     started, finished = watched.of(events.CommandStarted)[0], watched.of(events.CommandFinished)[0]

@@ -26,5 +26,5 @@ NOW = 1_795_305_600.0  # 2026-11-22T00:00:00Z
         ("", ""),
     ],
 )
-def test_an_age_is_told_in_few_letters(stamp: str, age: str) -> None:
+def test_an_age_is_reported_in_few_letters(stamp: str, age: str) -> None:
     assert describe_age(stamp, now=NOW) == age

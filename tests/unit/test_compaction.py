@@ -128,7 +128,7 @@ def test_a_picture_counts_what_it_costs_and_not_its_bytes() -> None:
         (wire(type="hologram", role="user"), False),
     ],
 )
-def test_what_the_user_wrote_is_told_from_what_the_host_put_in(item: ResponseItem, own: bool) -> None:
+def test_what_the_user_wrote_is_distinguished_from_what_the_host_put_in(item: ResponseItem, own: bool) -> None:
     assert is_users_own(item) is own
 
 

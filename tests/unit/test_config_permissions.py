@@ -52,7 +52,7 @@ def test_a_file_others_can_write_trusts_no_project_and_enables_no_plugin(machine
     assert "these keys are ignored: `plugins`, `projects./a`" in loaded.warnings[0].replace('"', "")
 
 
-def test_a_home_others_can_write_is_told_once_for_all_files_in_it(machine: Machine) -> None:
+def test_a_home_others_can_write_is_reported_once_for_all_files_in_it(machine: Machine) -> None:
     machine.user(RUNNING)
     write(machine.home / "p.config.toml", 'notify = ["run"]\n')
     machine.home.chmod(0o770)

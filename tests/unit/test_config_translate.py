@@ -88,7 +88,7 @@ def test_a_feature_nobody_knows_is_a_typing_error(machine: Machine) -> None:
     )
 
 
-def test_a_reviewer_that_is_not_the_user_is_told_to_be_none(machine: Machine) -> None:
+def test_a_reviewer_that_is_not_the_user_is_reported_as_unknown(machine: Machine) -> None:
     file = machine.user('approvals_reviewer = "auto_review"\n')
     assert machine.load().warnings == (
         f"`approvals_reviewer` in `{file}` line 1 has no effect: questions go to the user",

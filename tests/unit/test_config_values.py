@@ -149,7 +149,7 @@ def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
         ),
     ],
 )
-def test_every_wrong_value_is_told_in_one_line(machine: Machine, text: str, told: str) -> None:
+def test_every_wrong_value_is_reported_in_one_line(machine: Machine, text: str, told: str) -> None:
     machine.user(text + "\n")
     assert refusal(machine) == f"cannot use {told}".replace(" in F ", f" in `{machine.user_file}` ")
 
@@ -277,13 +277,13 @@ def broken(machine: Machine, content: bytes) -> str:
         (b"#" * 1_100_000, "cannot read `F`: it is larger than 1024 KiB"),
     ],
 )
-def test_a_broken_file_is_told_in_one_line_with_its_place(machine: Machine, content: bytes, place: str) -> None:
+def test_a_broken_file_is_reported_in_one_line_with_its_place(machine: Machine, content: bytes, place: str) -> None:
     told = broken(machine, content)
     assert told.startswith(place)
     assert "\n" not in told
 
 
-def test_a_file_that_is_none_is_told_in_one_line(machine: Machine) -> None:
+def test_a_file_that_is_none_is_reported_in_one_line(machine: Machine) -> None:
     machine.user_file.mkdir()
     assert refusal(machine) == f"cannot read `{machine.user_file}`: it is a directory"
     machine.user_file.rmdir()

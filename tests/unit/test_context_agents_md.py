@@ -188,7 +188,7 @@ def test_a_huge_file_is_not_read_whole(home: Path, repo: Path) -> None:
     assert loaded.text == block(repo, "start")
 
 
-def test_invalid_utf8_is_replaced_and_told(home: Path, repo: Path) -> None:
+def test_invalid_utf8_is_replaced_and_reported(home: Path, repo: Path) -> None:
     (repo / "AGENTS.md").write_bytes(b"\xef\xbb\xbfa\xffb")
     loaded = load_agents_md(home, repo)
     assert loaded.text == block(repo, "a\ufffdb")
@@ -273,7 +273,7 @@ def test_links_in_a_circle_end(links: dict[str, str], home: Path, repo: Path) ->
     assert len(loaded.warnings) == 1
 
 
-def test_a_dangling_link_is_told(home: Path, repo: Path) -> None:
+def test_a_dangling_link_is_reported(home: Path, repo: Path) -> None:
     (repo / "AGENTS.md").symlink_to("none.md")
     (home / "AGENTS.md").symlink_to("none.md")
     assert load_agents_md(home, repo) == AgentsMd(

@@ -67,7 +67,7 @@ def test_very_many_roots_are_cut() -> None:
         (HERE.replace(timezone="Europe/Paris"), ""),
     ],
 )
-def test_a_change_is_told_with_date_zone_and_filesystem(changed: Environment, first_lines: str) -> None:
+def test_a_change_is_reported_with_date_zone_and_filesystem(changed: Environment, first_lines: str) -> None:
     assert render_environment(changed, HERE) == (
         "<environment_context>\n"
         f"{first_lines}"

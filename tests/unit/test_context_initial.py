@@ -26,7 +26,7 @@ def told(before: ContextSnapshot | None, now: ContextSnapshot) -> list[tuple[str
     return messages
 
 
-def test_the_first_turn_is_told_everything_in_two_messages() -> None:
+def test_the_first_turn_has_everything_in_two_messages() -> None:
     assert told(None, FULL) == [
         ("developer", ["be brief", SKILLS, PERMISSIONS]),
         ("user", [AGENTS, render_environment(HERE)]),
@@ -117,7 +117,7 @@ def test_one_change_is_one_message(now: ContextSnapshot, expected: list[tuple[st
     assert told(FULL, now) == expected
 
 
-def test_what_was_not_there_before_is_told_plainly() -> None:
+def test_what_was_not_there_before_is_reported_plainly() -> None:
     assert told(ContextSnapshot("gpt-5.5"), FULL) == [
         ("user", [AGENTS]),
         ("developer", ["be brief", SKILLS, PERMISSIONS]),
@@ -125,7 +125,7 @@ def test_what_was_not_there_before_is_told_plainly() -> None:
     ]
 
 
-def test_a_change_back_is_told_again() -> None:
+def test_a_change_back_is_reported_again() -> None:
     there = FULL.replace(permissions="write")
     assert told(there, FULL) == [("developer", [PERMISSIONS])]
 

@@ -80,7 +80,7 @@ def test_a_granular_policy_is_explained_by_what_is_asked() -> None:
     )
 
 
-def test_roots_are_told_only_where_a_sandbox_knows_any() -> None:
+def test_roots_are_reported_only_where_a_sandbox_knows_any() -> None:
     assert "roots are" not in render_permissions(DangerFullAccess(), "never", writable_roots=(Path("/"),))
     assert "roots are" not in render_permissions(ReadOnly(), "never", writable_roots=())
 

@@ -209,7 +209,7 @@ def test_a_compaction_excuses_prefix_and_replay(http: httpx.Client) -> None:
     assert len(model.requests) == 2
 
 
-def test_threads_are_told_apart_and_counted(http: httpx.Client) -> None:
+def test_threads_are_distinguished_and_counted(http: httpx.Client) -> None:
     with unjudged(repeat([]), excuse=set()) as model:
         send(model, encoded(body_of(USER, USER)), http)
         send(model, encoded(body_of(USER, prompt_cache_key="thread-2")), http)

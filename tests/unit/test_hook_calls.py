@@ -58,13 +58,13 @@ def test_every_tool_for_commands_is_bash(call: ToolCall, matcher: str) -> None:
 
 
 @pytest.mark.parametrize("matcher", ["exec_command", "shell", "local_shell"])
-def test_a_hook_is_told_the_name_it_is_written_for(matcher: str) -> None:
+def test_a_hook_gets_the_name_it_is_written_for(matcher: str) -> None:
     call = function("exec_command", cmd="ls", workdir="/x")
     assert seen(call, matcher) == [(matcher, {"command": "ls", "workdir": "/x"})]
 
 
 @pytest.mark.parametrize("matcher", ["", "*", ".*"])
-def test_a_hook_written_for_another_tool_alone_is_told_the_names_of_that(matcher: str) -> None:
+def test_a_hook_written_for_another_tool_alone_gets_the_names_of_that(matcher: str) -> None:
     calls = [
         ToolCall("c1", "apply_patch", PATCH, custom=True),
         function("update_plan", plan=[]),
@@ -146,7 +146,7 @@ def test_what_is_typed_is_a_command_with_what_was_typed_before() -> None:
 
 @pytest.mark.parametrize("arguments", ["", "{", "[]", "null", '{"cmd": 5}', '{"command": [1, null]}', "{" * 100_000])
 @pytest.mark.parametrize("tool", ["exec_command", "shell", "apply_patch", "write_stdin", "spawn_agent", "mcp__a__b"])
-def test_arguments_of_any_kind_are_told(tool: str, arguments: str) -> None:
+def test_arguments_of_any_kind_are_reported(tool: str, arguments: str) -> None:
     call = ToolCall("c1", tool, arguments)
     assert hook_calls_of(call, view_of(call), CWD)
     assert rewritten(call, view_of(call), {"x": 1}).name == tool

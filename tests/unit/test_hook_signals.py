@@ -73,7 +73,7 @@ async def test_hooks_that_are_waited_for_long_are_named(place: Place) -> None:
     await asyncio.wait([running])
 
 
-async def test_what_still_goes_on_when_the_user_wants_to_go_is_stopped_and_told(place: Place) -> None:
+async def test_what_still_goes_on_when_the_user_wants_to_go_is_stopped_and_reported(place: Place) -> None:
     os.mkfifo(place.repo / "begun")
     use_hooks(place, Stop=[entry("echo on > begun; sleep 300", None, **{"async": True})])
     told_of: list[str] = []

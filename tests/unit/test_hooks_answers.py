@@ -184,7 +184,7 @@ def test_the_strictest_word_counts(words: list[Any], together: Any) -> None:
     assert (verdict.permission, verdict.reason) == (together, f"{together}!" if together else "")
 
 
-def test_answers_are_told_in_the_order_of_the_hooks() -> None:
+def test_answers_are_reported_in_the_order_of_the_hooks() -> None:
     verdict = combine_answers(
         [
             (A, HookAnswer(context="one", blocks=True, reason="first", message="hello")),

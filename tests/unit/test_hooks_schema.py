@@ -49,7 +49,7 @@ def test_a_file_has_its_tables_below_hooks_or_at_its_top() -> None:
     assert hook_tables({"disableAllHooks": True, "hooks": tables}) == {}
 
 
-def test_a_file_whose_hooks_are_no_table_is_told() -> None:
+def test_a_file_whose_hooks_are_no_table_is_reported() -> None:
     tables = hook_tables({"version": 1, "hooks": [{"event": "Stop", "command": "a"}]})
     assert parse_hooks(tables, ORIGIN) == (
         (),
@@ -92,7 +92,7 @@ def test_what_codex_cli_has_switched_off_stays_off() -> None:
         ({"command": "a", "matcher": "("}, "its matcher `(` is wrong"),
     ],
 )
-def test_what_is_no_hook_is_told_with_its_place(entry: Any, reason: str) -> None:
+def test_what_is_no_hook_is_reported_with_its_place(entry: Any, reason: str) -> None:
     read = parse_hooks({"Stop": [{"command": "fine"}, entry]}, ORIGIN)
     assert read.hooks == (hook("Stop", "fine"),)
     [warning] = read.warnings
@@ -107,7 +107,7 @@ def test_a_time_that_is_none_does_not_cost_the_hook(timeout: Any) -> None:
     assert warning.endswith("has a `timeout` that is not a number of seconds above 0: 600 is used")
 
 
-def test_what_is_no_list_is_told() -> None:
+def test_what_is_no_list_is_reported() -> None:
     assert parse_hooks({"Stop": 5}, ORIGIN) == (
         (),
         ("hooks for `Stop` in `/home/hooks.json` are ignored: they are not a list of tables",),
@@ -115,7 +115,7 @@ def test_what_is_no_list_is_told() -> None:
     )
 
 
-def test_an_unknown_event_is_told_with_the_one_it_is_near_to() -> None:
+def test_an_unknown_event_is_reported_with_the_one_it_is_near_to() -> None:
     read = parse_hooks({"pre_tool_use": [{"command": "a"}]}, ORIGIN)
     assert read.warnings == (
         "hooks for `pre_tool_use` in `/home/hooks.json` are ignored: there is no such event;"

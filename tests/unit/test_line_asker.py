@@ -33,7 +33,7 @@ async def test_an_answer_is_a_letter_a_number_or_its_words(said: tuple[str, ...]
     assert await Terminal(*said).asker.choose(SHEET) == value
 
 
-async def test_a_question_is_told_in_harmless_lines() -> None:
+async def test_a_question_is_reported_in_harmless_lines() -> None:
     terminal = Terminal("n")
     await terminal.asker.choose(SHEET)
     assert terminal.lines == ["Go?", "  rm ␛[31mx", "  y) Yes", "  n) No (stop)"]

@@ -67,7 +67,7 @@ def live(session: Dying, directory: Path) -> tuple[LiveThread, list[events.Event
         (KeyError("x"), (events.Warned("a bug: 'x'"), events.TurnFailed("turn-1", "a bug: 'x'"))),
     ],
 )
-async def test_a_turn_that_just_dies_is_told_as_failed(
+async def test_a_turn_that_just_dies_is_reported_as_failed(
     tmp_path: Path, error: Exception, told: tuple[events.Event, ...]
 ) -> None:
     thread, heard = live(Dying(error), tmp_path)

@@ -20,7 +20,7 @@ from codex_py.mcp.transports import describe_error, not_connected
         (RuntimeError(), "RuntimeError"),
     ],
 )
-def test_an_error_is_told_in_words_without_its_number(error: Exception, words: str) -> None:
+def test_an_error_is_reported_in_words_without_its_number(error: Exception, words: str) -> None:
     assert describe_error(error) == words
 
 

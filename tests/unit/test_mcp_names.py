@@ -32,7 +32,7 @@ def test_a_long_name_ends_in_a_hash_and_is_found_by_it() -> None:
     assert names.find(None, flat[1]) == McpToolRef("server", f"{LONG}2")
 
 
-def test_names_that_would_meet_are_told_apart() -> None:
+def test_names_that_would_meet_are_distinguished() -> None:
     names = ToolNames({"a-b": ["x"], "a_b": ["x"], "c": ["y z", "y_z"]})
     found = {names.find(None, names.flat(server, tool)) for server, tool in [("a-b", "x"), ("a_b", "x")]}
     assert found == {McpToolRef("a-b", "x"), McpToolRef("a_b", "x")}

@@ -150,7 +150,7 @@ def test_loose_permissions_are_tightened(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_provider_of_the_users_own_asks_for_nothing_it_was_not_told_of(tmp_path: Path) -> None:
+def test_a_provider_of_the_users_own_asks_for_no_key_that_is_not_configured(tmp_path: Path) -> None:
     store(tmp_path, KEY_LOGIN)
     assert found(CUSTOM, tmp_path, OPENAI_API_KEY="sk-openai-key", CODEX_API_KEY="sk-codex-key") == Credentials()
 

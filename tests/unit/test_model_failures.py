@@ -31,7 +31,7 @@ def refused(
     return str(error), error.retryable, error.retry_after, error.streaming, error.unreachable
 
 
-def test_a_used_up_plan_says_when_it_starts_anew() -> None:
+def test_a_used_up_plan_says_when_it_starts_again() -> None:
     body = {"error": {"type": "usage_limit_reached", "message": "limit", "plan_type": "plus", "resets_at": NOW + 3600}}
     assert refused(429, body)[0] == (
         "429 Too Many Requests: limit; the limit resets in 60 minutes, at 2027-01-15 09:00 UTC"

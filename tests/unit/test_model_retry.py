@@ -115,7 +115,7 @@ def test_without_a_bound_it_is_tried_for_ever_every_five_seconds() -> None:
     assert retries[-1] == Retry(5.0, 1000, None)
 
 
-def test_the_time_starts_anew_once_the_server_was_reached() -> None:
+def test_the_time_starts_again_once_the_server_was_reached() -> None:
     plan = budget(connect=10.0)
     assert plan.next_delay(UNREACHABLE, now=0.0) == Retry(0.2, 1, None)
     assert plan.next_delay(within(), now=9.0) == Retry(0.2, 1, 5)

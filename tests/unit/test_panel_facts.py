@@ -24,7 +24,7 @@ def sections(place: Place, config: str) -> tuple[FactSection, ...]:
     return mcp_sections(load_config(ConfigRequest(home=place.codex_home, cwd=place.repo, env=place.env)))
 
 
-def test_servers_are_told_without_their_secrets(place: Place) -> None:
+def test_servers_are_reported_without_their_secrets(place: Place) -> None:
     assert sections(place, SERVERS) == (
         FactSection(
             "MCP servers",

@@ -236,7 +236,7 @@ def test_an_absolute_path_is_taken_as_it_is(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_place_that_is_not_the_only_one_is_told(before: str, lines: list[str], note: str, tmp_path: Path) -> None:
+def test_a_place_that_is_not_the_only_one_is_reported(before: str, lines: list[str], note: str, tmp_path: Path) -> None:
     plant(tmp_path, {"f": before})
     said = run(tmp_path, update("f", *lines))
     assert said == f"{DONE}M f\nnote: {tmp_path}/f: {note}; the first was taken\n"
@@ -249,7 +249,7 @@ def test_not_more_notes_are_given_than_anybody_reads(tmp_path: Path) -> None:
     assert said.endswith("\nnote: 10 more places were not certain\n")
 
 
-def test_additions_under_a_header_go_to_the_end_and_that_is_told(tmp_path: Path) -> None:
+def test_additions_under_a_header_go_to_the_end_and_that_is_reported(tmp_path: Path) -> None:
     plant(tmp_path, {"f": "a\nb\n"})
 
     said = run(tmp_path, update("f", "@@ a", "+c"))

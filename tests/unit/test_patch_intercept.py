@@ -86,7 +86,7 @@ def test_anything_else_is_left_to_the_shell(command: str) -> None:
     assert find_patch_in_command(command) is None
 
 
-def test_the_text_of_a_patch_without_a_call_is_told_apart() -> None:
+def test_the_text_of_a_patch_without_a_call_is_distinguished() -> None:
     assert find_patch_in_command(f"\n{BODY}\n") == PatchInCommand(BODY.strip(), explicit=False)
 
 

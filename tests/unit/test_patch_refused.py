@@ -180,7 +180,7 @@ def finder(*lines: str) -> LineFinder:
     return LineFinder(lines, Effort())
 
 
-def test_the_search_starts_where_it_is_told() -> None:
+def test_the_search_starts_at_the_named_line() -> None:
     assert finder("a", "b", "a").find(["a"], 0) == SeekMatch(0, 2)
     assert finder("a", "b", "a").find(["a"], 1) == SeekMatch(2)
     assert finder("a", "b", "a").find(["a", "b"], 1) is None

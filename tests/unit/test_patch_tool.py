@@ -295,7 +295,7 @@ async def test_full_access_writes_anywhere(session: Session) -> None:
     assert (session.cwd.parent / "secret").read_text() == "x\n"
 
 
-async def test_a_write_that_fails_is_told_with_its_exit_code(session: Session) -> None:
+async def test_a_write_that_fails_is_reported_with_its_exit_code(session: Session) -> None:
     session.policy = DangerFullAccess()
     text = patch("*** Update File: a", "-x", "+y", "*** Add File: /proc/none/x", "+x")
 

@@ -280,7 +280,7 @@ async def test_every_look_at_a_flood_has_its_beginning_and_its_end(manager: Proc
     assert (captured.head[:10], captured.tail[-7:]) == (b"secondb\nb\n", b"b\nb\nend")
 
 
-async def test_the_end_of_many_floods_at_once_is_told(manager: ProcessManager, tmp_path: Path) -> None:
+async def test_the_end_of_many_floods_at_once_is_reported(manager: ProcessManager, tmp_path: Path) -> None:
     script = "yes | head -c 5000000; printf end; sleep 1000 &"
     sessions = [await manager.start(_spec(tmp_path, "/bin/sh", "-c", script)) for _ in range(16)]
     for session in sessions:

@@ -107,7 +107,7 @@ def test_of_a_long_reason_against_a_patch_the_ends_are_seen() -> None:
     assert len(shown(refused, expanded=True)) == 40
 
 
-def test_a_question_of_the_model_is_told_with_its_answer() -> None:
+def test_a_question_of_the_model_is_shown_with_its_answer() -> None:
     assert rows(render_answer("Which colour?", ["Blue"]), 60) == ["? Which colour?", "  ↳ Blue"]
     assert rows(render_answer("Which colour?", []), 60) == ["? Which colour?", "  ↳ no answer"]
 
@@ -270,7 +270,7 @@ def test_a_patch_that_failed_says_why() -> None:
     assert shown(event) == ["✗ Edited a.py · failed", "  no such context"]
 
 
-def test_a_diff_says_by_its_ground_what_is_new_and_is_coloured_by_its_language() -> None:
+def test_a_diff_says_by_its_background_what_is_new_and_is_coloured_by_its_language() -> None:
     entry = render_event(patched(edited("x = 1\n", "x = 'a'\n")), expanded=False, cwd=CWD)
     assert entry is not None
     assert to_lines(entry, width=40, theme=DARK)[1:] == [

@@ -245,7 +245,7 @@ def test_a_message_with_a_picture_is_what_was_typed() -> None:
     assert told(asked) == ["› what is [Image #1]?"]
 
 
-def test_agents_of_a_stored_session_are_told_of_as_they_were() -> None:
+def test_agents_of_a_stored_session_are_reported_as_they_were() -> None:
     def ended(status: object) -> str:
         return json.dumps({"status": status, "timed_out": not status})
 

@@ -220,7 +220,7 @@ def test_several_pictures_are_dragged_in_at_once(tmp_path: Path) -> None:
     assert [picture_paths(text, tmp_path) for text in ("c.jpg and more", "c.jpg 'a b.png", "", " ")] == [[]] * 4
 
 
-def test_settings_that_make_no_sense_are_told_and_left_out() -> None:
+def test_settings_that_make_no_sense_are_reported_and_left_out() -> None:
     table = {"theme": "drak", "vim_mode_default": "yes", "notifications": ["agent-turn-complete", 3], "keymap": "emacs"}
     table |= {"animation": False, "status_line": []}
 

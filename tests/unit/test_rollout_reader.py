@@ -190,7 +190,7 @@ def test_a_fork_reads_its_parent_up_to_the_fork(tmp_path: Path, archived: bool, 
     assert load_session(child).warnings == ()
 
 
-def test_a_fork_of_a_fork_reads_all_its_elders(tmp_path: Path) -> None:
+def test_a_fork_of_a_fork_reads_all_its_ancestors(tmp_path: Path) -> None:
     items = conversation(8)
     eldest = meta()
     stored(tmp_path, items, eldest)

@@ -58,7 +58,7 @@ def test_work_between_two_turns_belongs_to_neither(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1, 3])
-def test_a_turn_that_is_not_there_is_told(tmp_path: Path, number: int) -> None:
+def test_a_turn_that_is_not_there_is_reported(tmp_path: Path, number: int) -> None:
     path = session(tmp_path, "a", "b")
 
     with pytest.raises(UserError, match=f"no turn {number} in session `{path.stem[-36:]}`, which has 2 turns"):

@@ -103,7 +103,7 @@ def test_an_escape_that_python_would_warn_about_is_read_in_silence() -> None:
     ],
     ids=lambda text: ascii(text)[:40],
 )
-def test_what_is_wrong_is_told_with_its_line(text: str, expected: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(text: str, expected: str) -> None:
     with pytest.raises(RuleError) as raised:
         parse_rules(text)
     assert expected in str(raised.value)

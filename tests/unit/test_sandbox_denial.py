@@ -23,5 +23,5 @@ from codex_py.tools.escalation import looks_denied
         (137, "", False),
     ],
 )
-def test_denials_are_told_from_other_failures(exit_code: int, output: str, denied: bool) -> None:
+def test_denials_are_distinguished_from_other_failures(exit_code: int, output: str, denied: bool) -> None:
     assert looks_denied(exit_code, output) is denied

@@ -148,7 +148,7 @@ async def test_loopback_means_a_network_of_ones_own(session: Session) -> None:
     await server.wait_closed()
 
 
-async def test_commands_are_told_that_there_is_no_network(session: Session) -> None:
+async def test_commands_fail_with_the_reason_that_there_is_no_network(session: Session) -> None:
     assert await _out(session, "echo $CODEX_SANDBOX_NETWORK_DISABLED") == "1"
 
 

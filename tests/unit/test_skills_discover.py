@@ -57,7 +57,7 @@ def test_directories_are_searched_level_by_level_and_by_name(top: Path) -> None:
     assert reached(search(top), top) == [".", "a", "b", "c/x", "a/nested/deep"]
 
 
-def test_skills_too_deep_are_told_and_deep_directories_without_any_are_not(top: Path) -> None:
+def test_skills_too_deep_are_reported_and_deep_directories_without_any_are_not(top: Path) -> None:
     add(top / "a")
     (top / "1/2/3/4/5/6/assets").mkdir(parents=True)
     assert search(top).notes == []

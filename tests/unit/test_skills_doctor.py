@@ -121,7 +121,7 @@ def test_a_copy_of_a_skill_among_those_of_another_agent_counts_once(place: Workp
     }
 
 
-def test_a_configured_directory_that_is_not_there_is_told(place: Workplace) -> None:
+def test_a_configured_directory_that_is_not_there_is_reported(place: Workplace) -> None:
     missing = place.top / "typo"
     request = SkillRootsRequest(place.home, place.top / "u", place.project, extra_roots=(place.user, missing))
     found = examine(SkillService().catalog(request), request, context_window=None, max_tokens=None)
@@ -129,7 +129,7 @@ def test_a_configured_directory_that_is_not_there_is_told(place: Workplace) -> N
     assert told == [(missing, False)]
 
 
-def test_rules_that_mean_no_skill_are_told(place: Workplace) -> None:
+def test_rules_that_mean_no_skill_are_reported(place: Workplace) -> None:
     skill = write(place.user / "a" / "SKILL.md")
     rules = [
         SkillSwitch(name="a"),
@@ -146,7 +146,7 @@ def test_rules_that_mean_no_skill_are_told(place: Workplace) -> None:
     )
 
 
-def test_clashing_names_and_the_budget_are_told(place: Workplace) -> None:
+def test_clashing_names_and_the_budget_are_reported(place: Workplace) -> None:
     one = write(place.repo / "a" / "SKILL.md")
     two = write(place.user / "a" / "SKILL.md")
     write(place.user / "b" / "SKILL.md", "b")

@@ -102,7 +102,7 @@ def test_faults_deep_inside_are_named_alike(plan: object, questions: object) -> 
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '"ls"', '{"cmd": "ls"} x'])
-def test_what_is_no_object_is_told_alike(text: str) -> None:
+def test_what_is_no_object_is_reported_alike(text: str) -> None:
     call = ToolCall("c", "exec_command", text)
     # Each JSON reader has its own words for what is no JSON.
     ours, theirs = outcome(ExecCommand().read, call), outcome(reader_of(ExecCommandArguments), call)

@@ -170,7 +170,7 @@ def test_parallel_calls_in_fragments_that_alternate() -> None:
         ),
     ],
 )
-def test_calls_are_told_apart(fragments: list[dict[str, Any]], expected: list[tuple[str | None, str]]) -> None:
+def test_calls_are_distinguished(fragments: list[dict[str, Any]], expected: list[tuple[str | None, str]]) -> None:
     found = calls(play(*map(chunk, fragments), chunk(finish="tool_calls"), DONE))
     assert [arguments for _, _, arguments in found] == [arguments for _, arguments in expected]
     assert all(name == "f" for _, name, _ in found)
