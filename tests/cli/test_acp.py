@@ -99,16 +99,16 @@ def test_a_patch_is_asked_about_and_shown_as_a_diff(place: Place) -> None:
     with fake_model(place, *script), acp(place, decide=choose("once")) as client:
         client.prompt(client.open(place), "go")
 
-    [asked], [edited] = client.questions, client.calls()
+    [question], [edited] = client.questions, client.calls()
     new, readme = str(place.repo / "new.txt"), str(place.repo / "README.md")
     added = {"type": "diff", "path": new, "oldText": None, "newText": "one\ntwo\n"}
-    assert [(one["kind"], one["optionId"]) for one in asked["options"]] == [
+    assert [(one["kind"], one["optionId"]) for one in question["options"]] == [
         ("allow_once", "once"),
         ("allow_always", "session"),
         ("reject_once", "no"),
     ]
-    assert asked["toolCall"]["toolCallId"] == edited["toolCallId"]
-    assert asked["toolCall"]["content"][:2] == [
+    assert question["toolCall"]["toolCallId"] == edited["toolCallId"]
+    assert question["toolCall"]["content"][:2] == [
         added,
         {"type": "diff", "path": readme, "oldText": "A small demo.\n", "newText": "A demo.\n"},
     ]
@@ -126,11 +126,11 @@ def test_a_command_that_is_refused_is_reported_as_failed_and_the_model_hears_why
     with fake_model(place, *script) as model, acp(place, decide=choose("no")) as client:
         ended = client.prompt(client.open(place), "go")
 
-    [asked], [ran] = client.questions, client.calls()
-    assert asked["toolCall"]["title"] == "`touch made`"
-    assert asked["toolCall"]["rawInput"]["command"] == "touch made"
-    assert "Model: to make it" in texts(asked["toolCall"])[-1]
-    assert (ran["toolCallId"], ran["status"]) == (asked["toolCall"]["toolCallId"], "failed")
+    [question], [ran] = client.questions, client.calls()
+    assert question["toolCall"]["title"] == "`touch made`"
+    assert question["toolCall"]["rawInput"]["command"] == "touch made"
+    assert "Model: to make it" in texts(question["toolCall"])[-1]
+    assert (ran["toolCallId"], ran["status"]) == (question["toolCall"]["toolCallId"], "failed")
     assert "declined by the user" in model.requests[1].output_of("c1")
     assert ended["stopReason"] == "end_turn"
     assert not (place.repo / "made").exists()
@@ -227,18 +227,18 @@ def test_a_question_of_the_model_is_a_choice(place: Place) -> None:
     with fake_model(place, *script) as model, acp(place, decide=choose("option_1")) as client:
         client.prompt(client.open(place), "go")
 
-    [asked], [told] = client.questions, client.calls()
-    assert [one["name"] for one in asked["options"]] == ["red", "blue", "No answer"]
-    assert asked["toolCall"]["title"] == "Colour"
-    assert texts(asked["toolCall"]) == ["Which one?\n\n- red: like a rose\n- blue: like the sky"]
-    assert (told["status"], texts(told)[-1]) == ("completed", "Answer: blue")
+    [question], [result] = client.questions, client.calls()
+    assert [one["name"] for one in question["options"]] == ["red", "blue", "No answer"]
+    assert question["toolCall"]["title"] == "Colour"
+    assert texts(question["toolCall"]) == ["Which one?\n\n- red: like a rose\n- blue: like the sky"]
+    assert (result["status"], texts(result)[-1]) == ("completed", "Answer: blue")
     assert model.requests[1].output_of("c1") == '{"answers":{"q":{"answers":["blue"]}}}'
 
 
 def test_a_client_with_forms_lets_the_user_write_the_answer(place: Place) -> None:
-    def decide(asked: Json) -> Json:
-        if asked["method"] == "elicitation/create":
-            assert list(asked["params"]["requestedSchema"]["properties"]) == ["answer"]
+    def decide(question: Json) -> Json:
+        if question["method"] == "elicitation/create":
+            assert list(question["params"]["requestedSchema"]["properties"]) == ["answer"]
             return {"action": "accept", "content": {"answer": " green "}}
         return {"outcome": {"outcome": "selected", "optionId": "write"}}
 
@@ -289,9 +289,9 @@ def test_a_plan_is_carried_out_when_it_is_accepted(place: Place) -> None:
         client.ask("session/set_mode", sessionId=session, modeId="plan")
         ended = client.prompt(session, "go")
 
-    [asked] = client.questions
+    [question] = client.questions
     assert ended["stopReason"] == "end_turn"
-    assert (asked["toolCall"]["kind"], texts(asked["toolCall"])) == ("switch_mode", ["Write it."])
+    assert (question["toolCall"]["kind"], texts(question["toolCall"])) == ("switch_mode", ["Write it."])
     assert client.updates("current_mode_update") == [{"sessionUpdate": "current_mode_update", "currentModeId": "auto"}]
     assert (place.repo / "new.txt").exists()
 
@@ -435,8 +435,8 @@ def test_skills_are_commands_and_mentions(place: Place) -> None:
         client.prompt(session, "/lint app.py")
         client.prompt(session, "again with $lint")
 
-    [told] = client.updates("available_commands_update")
-    names = [one["name"] for one in told["availableCommands"]]
+    [result] = client.updates("available_commands_update")
+    names = [one["name"] for one in result["availableCommands"]]
     used = [one["title"] for one in client.calls()]
     assert "lint" in names
     assert {"compact", "init", "review", "status"} <= set(names)
@@ -466,10 +466,10 @@ def test_commands_that_are_prompts_reach_the_model(place: Place) -> None:
         client.prompt(session, "/review what is slow?")
         client.prompt(session, "/etc/hosts looks odd")
 
-    asked = [request.texts("user")[-1] for request in model.requests]
-    assert asked[0].endswith("\n\nmind the tests")
-    assert "Look at this above all: what is slow?" in asked[1]
-    assert asked[2] == "/etc/hosts looks odd"
+    question = [request.texts("user")[-1] for request in model.requests]
+    assert question[0].endswith("\n\nmind the tests")
+    assert "Look at this above all: what is slow?" in question[1]
+    assert question[2] == "/etc/hosts looks odd"
 
 
 def test_compacting_is_a_call_of_its_own(place: Place) -> None:
@@ -523,13 +523,13 @@ def test_a_command_left_running_is_reported_when_the_turn_ends(place: Place) -> 
     with fake_model(place, [left], [say("it runs")]), acp(place) as client:
         session = client.open(place)
         client.prompt(session, "serve")
-        told = client.updates("tool_call_update")
+        result = client.updates("tool_call_update")
         client.prompt(session, "/ps")
         client.prompt(session, "/stop")
         finished = client.close()
 
     [ran] = client.calls()
-    assert {"status": "completed", "content": [shown("```\nup\n```"), shown("It is still running.")]}.items() <= told[
+    assert {"status": "completed", "content": [shown("```\nup\n```"), shown("It is still running.")]}.items() <= result[
         -1
     ].items()
     assert (ran["status"], texts(ran)) == ("failed", ["```\nup\n```"])
@@ -545,9 +545,9 @@ def test_permissions_for_the_turn_are_a_question(place: Place) -> None:
     with fake_model(place, *script, top=workspace), acp(place, decide=choose("yes")) as client:
         client.prompt(client.open(place), "go")
 
-    [asked] = client.questions
-    assert asked["toolCall"]["title"] == "Let commands use the network for the rest of this turn"
-    assert texts(asked["toolCall"]) == ["Model: to fetch it␊␊Named by you"]
+    [question] = client.questions
+    assert question["toolCall"]["title"] == "Let commands use the network for the rest of this turn"
+    assert texts(question["toolCall"]) == ["Model: to fetch it␊␊Named by you"]
 
 
 def test_a_client_with_notices_gets_warnings_as_notices(place: Place) -> None:
@@ -572,15 +572,15 @@ def test_a_yes_for_the_project_is_kept_for_later_sessions(place: Place) -> None:
         with acp(place) as again:
             again.prompt(again.open(place), "go")
 
-    [asked] = client.questions
-    assert [(one["optionId"], one["kind"]) for one in asked["options"]] == [
+    [question] = client.questions
+    assert [(one["optionId"], one["kind"]) for one in question["options"]] == [
         ("once", "allow_once"),
         ("session", "allow_always"),
         ("project", "allow_always"),
         ("always", "allow_always"),
         ("no", "reject_once"),
     ]
-    assert asked["options"][2]["name"] == "Yes, and from now on in this project (touch made …)"
+    assert question["options"][2]["name"] == "Yes, and from now on in this project (touch made …)"
     assert again.questions == []
     assert [one["status"] for one in again.calls()] == ["completed"]
 

@@ -31,7 +31,7 @@ def client(request: pytest.FixtureRequest) -> list[str]:
 def drive(client: list[str], place: Place, model: FakeResponses, *prompts: str, **job: Any) -> dict[str, Any]:
     """One session through a library; gives back what it saw."""
     place.use_model(model.base_url)
-    given = {
+    value = {
         "command": warm_command(),
         "args": ["acp"],
         "env": place.env,
@@ -39,7 +39,7 @@ def drive(client: list[str], place: Place, model: FakeResponses, *prompts: str, 
         "prompts": prompts,
         **job,
     }
-    return played(client, place, given)
+    return played(client, place, value)
 
 
 def kinds(seen: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from tests.support.acp import Client, Json, Refused, acp
 from tests.support.fake_responses import FakeResponses, call, fake_model, hang, say
 from tests.support.home import Place
-from tests.support.hooks import entry, noting, told, use_hooks
+from tests.support.hooks import entry, hook_inputs, noting, use_hooks
 from tests.support.process import is_running, run, start
 
 NEVER = threading.Event()
@@ -142,7 +142,7 @@ def test_whoever_ends_it_turns_are_recorded_and_children_gone(
     assert ended["stopReason"] == "cancelled"
     assert not is_running(int((place.repo / "pid").read_text()))
     # One in which nothing was said has not begun.
-    assert {one["session_id"] for one in told(place)} - {second} == {first}
+    assert {one["session_id"] for one in hook_inputs(place)} - {second} == {first}
     assert "aborted" in model.requests[1].output_of("c1")
     assert (again.status, again.out) == (0, "back\n")
 
@@ -171,8 +171,8 @@ def test_a_client_that_has_stopped_reading_does_not_keep_it_alive(place: Place) 
             pipe.flush()
             session = json.loads(lines.readline())["result"]["sessionId"]
             prompt = [{"type": "text", "text": "go"}]
-            asked = {"id": 2, "method": "session/prompt", "params": {"sessionId": session, "prompt": prompt}}
-            pipe.write(json.dumps(asked).encode() + b"\n")
+            question = {"id": 2, "method": "session/prompt", "params": {"sessionId": session, "prompt": prompt}}
+            pipe.write(json.dumps(question).encode() + b"\n")
             pipe.flush()
             while b"xxx" not in lines.read(100):
                 pass

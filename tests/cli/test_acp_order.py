@@ -7,7 +7,7 @@ import json
 from tests.support.acp import Client, Json, Refused, acp, texts
 from tests.support.fake_responses import FakeResponses, api_error, call, fake_model, hang, repeat, say
 from tests.support.home import Place
-from tests.support.hooks import entry, noting, told, use_hooks
+from tests.support.hooks import entry, hook_inputs, noting, use_hooks
 from tests.support.mcp_servers import everything
 
 OUTSIDE = {"cmd": "touch made", "sandbox_permissions": "require_escalated", "justification": "to make it"}
@@ -69,7 +69,7 @@ def test_no_prompt_that_waits_begins_when_the_client_has_gone(place: Place) -> N
         client.close()
         assert stops(client, prompts) == ["cancelled"] * 3
 
-    assert [one["hook_event_name"] for one in told(place)] == ["UserPromptSubmit", "SessionEnd"]
+    assert [one["hook_event_name"] for one in hook_inputs(place)] == ["UserPromptSubmit", "SessionEnd"]
 
 
 def test_a_cancel_counts_for_a_prompt_that_waits_for_its_session(place: Place) -> None:

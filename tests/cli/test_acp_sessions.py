@@ -11,7 +11,7 @@ from tests.support import agents
 from tests.support.acp import Json, Refused, acp, choose, texts
 from tests.support.fake_responses import FakeResponses, Request, Stream, call, custom_call, fake_model, hang, say
 from tests.support.home import Place, fake_config, toml_value
-from tests.support.hooks import NO_PUSH, entry, noting, told, use_hooks, use_project_hooks, write_script
+from tests.support.hooks import NO_PUSH, entry, hook_inputs, noting, use_hooks, use_project_hooks, write_script
 from tests.support.mcp_http import McpOverHttp
 from tests.support.mcp_servers import node, odd_words, server
 from tests.support.mcp_servers import script as npm_script
@@ -27,7 +27,7 @@ def use(place: Place, model: FakeResponses, top: str = "") -> Place:
     return place
 
 
-def given(name: str, *words: str, **env: str) -> Json:
+def stdio_server(name: str, *words: str, **env: str) -> Json:
     """A stdio server as clients write it."""
     command, *arguments = words
     return {
@@ -48,12 +48,12 @@ WRONG: Final[list[Json]] = [
     {"mcpServers": [{"command": "x", "args": [], "env": []}]},
     {"mcpServers": [{"name": "x", "type": "sse", "url": "http://x", "headers": []}]},
     {"mcpServers": [{"name": "x", "type": "http", "url": "file:///etc/passwd", "headers": []}]},
-    {"mcpServers": [given("x", "y") | {"env": [{"name": "A"}]}]},
+    {"mcpServers": [stdio_server("x", "y") | {"env": [{"name": "A"}]}]},
     {"additionalDirectories": ["relative"]},
 ]
 
 
-EVERYTHING: Final = given("everything", node(), npm_script("server-everything"), "stdio")
+EVERYTHING: Final = stdio_server("everything", node(), npm_script("server-everything"), "stdio")
 
 
 def test_two_sessions_work_at_a_time(place: Place) -> None:
@@ -92,8 +92,8 @@ def test_an_agent_is_reported_whenever_it_works(place: Place) -> None:
 
     titles = ("agent-1: look at a", "agent-1: look again")
     first, second = [one["toolCallId"] for one in client.updates("tool_call") if one["title"] in titles]
-    told = [(one["toolCallId"], one.get("status"), texts(one)) for one in client.updates("tool_call_update")]
-    assert [one for one in told if one[0] in (first, second)] == [
+    hook_inputs = [(one["toolCallId"], one.get("status"), texts(one)) for one in client.updates("tool_call_update")]
+    assert [one for one in hook_inputs if one[0] in (first, second)] == [
         (first, None, ["look at a", "```\necho hi\n```"]),
         (first, None, ["look at a"]),
         (first, "completed", ["look at a", "fine"]),
@@ -212,13 +212,13 @@ def test_servers_of_a_client_are_for_its_session_alone(place: Place) -> None:
     script = ([call("c1", "mcp__s__plain", {"text": "x"})], [say("done")], [say("none")])
     before = fake_config("http://127.0.0.1:1")
     with fake_model(place, *script, excuse={"threads"}) as model, acp(place, decide=choose("once")) as client:
-        with_server = client.open(place, mcpServers=[given("s", *odd_words("good"))])
+        with_server = client.open(place, mcpServers=[stdio_server("s", *odd_words("good"))])
         client.prompt(with_server, "go")
         client.prompt(client.open(place), "go")
         config = (place.codex_home / "config.toml").read_text()
 
-    [asked], [called] = client.questions, client.calls()
-    assert [one["optionId"] for one in asked["options"]] == ["once", "session", "no"]
+    [question], [called] = client.questions, client.calls()
+    assert [one["optionId"] for one in question["options"]] == ["once", "session", "no"]
     assert (called["title"], called["status"], called["rawInput"]) == ("s: plain", "completed", {"text": "x"})
     assert "mcp_servers" not in config + before
     assert not [tool for tool in agents.tool_names(model.requests[2]) if "mcp" in tool]
@@ -301,15 +301,15 @@ def test_hooks_fire_as_everywhere(place: Place) -> None:
     with fake_model(place, *script) as model, acp(place, decide=choose("once")) as client:
         session = client.open(place)
         client.prompt(session, "push it")
-        assert "SessionEnd" not in [one["hook_event_name"] for one in told(place)]
+        assert "SessionEnd" not in [one["hook_event_name"] for one in hook_inputs(place)]
         finished = client.close()
 
-    seen = [one["hook_event_name"] for one in told(place)]
+    seen = [one["hook_event_name"] for one in hook_inputs(place)]
     assert "blocked by a PreToolUse hook: BLOCKED" in model.requests[1].output_of("c1")
     assert seen[:2] == ["SessionStart", "UserPromptSubmit"]
     assert seen[-2:] == ["Stop", "SessionEnd"]
     assert set(seen[2:-2]) == {"PermissionRequest", "Notification"}
-    assert {one["session_id"] for one in told(place)} == {session}
+    assert {one["session_id"] for one in hook_inputs(place)} == {session}
     assert finished.status == 0
 
 
@@ -350,9 +350,9 @@ def test_the_question_of_an_agent_carries_its_name(place: Place) -> None:
     with agents.cast(parts) as model, acp(use(place, model), decide=choose("once")) as client:
         client.prompt(client.open(place), "go")
 
-    [asked] = client.questions
+    [question] = client.questions
     titles = {one["title"]: one["status"] for one in client.calls()}
-    assert asked["toolCall"]["title"] == "agent-1: `touch made`"
+    assert question["toolCall"]["title"] == "agent-1: `touch made`"
     assert titles == {
         "Start an agent": "completed",
         "agent-1: look": "completed",
@@ -383,7 +383,7 @@ def test_a_question_that_nobody_needs_answered_any_more_is_taken_back(place: Pla
 def test_no_secret_reaches_the_client(place: Place) -> None:
     script = ([call("c1", "exec_command", {"cmd": "echo $GIVEN; cat key.txt"})], [say("it is hunter2hunter2")])
     place.write("key.txt", "hunter2hunter2\n")
-    server = given("s", *odd_words("good"), API_TOKEN="hunter2hunter2")
+    server = stdio_server("s", *odd_words("good"), API_TOKEN="hunter2hunter2")
     with fake_model(place, *script), acp(place) as client:
         client.prompt(client.open(place, mcpServers=[server]), "go")
         finished = client.close()
@@ -470,15 +470,15 @@ def test_a_projects_server_is_started_after_a_yes(place: Place) -> None:
     with fake_model(place, [say("one")], top=trusted), acp(place, decide=choose("yes")) as client:
         client.prompt(client.open(place), "go")
 
-    [asked] = client.questions
-    assert [(one["name"], one["kind"]) for one in asked["options"]] == [
+    [question] = client.questions
+    assert [(one["name"], one["kind"]) for one in question["options"]] == [
         ("Yes, start in the sandbox", "allow_always"),
         ("Yes, in the sandbox with network access", "allow_always"),
         ("Yes, outside the sandbox, as you", "allow_always"),
         ("No, not in this session", "reject_once"),
         ("Never as it is now", "reject_always"),
     ]
-    assert "theirs runs on your machine" in texts(asked["toolCall"])[0]
+    assert "theirs runs on your machine" in texts(question["toolCall"])[0]
     assert log.exists()
     assert "trusted_mcp_servers" in (place.codex_home / "config.toml").read_text()
 

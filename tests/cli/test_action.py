@@ -81,10 +81,10 @@ def step(place: Place, github: FakeGitHub, **inputs: str) -> tuple[int, dict[str
     output, event = place.home / "output", place.home / "event.json"
     output.write_text("")
     event.write_text(json.dumps({"pull_request": {"number": 7}}))
-    given = {"safety_strategy": "unsafe", "codex_home": str(place.codex_home), "github_token": "t", **inputs}
+    content = {"safety_strategy": "unsafe", "codex_home": str(place.codex_home), "github_token": "t", **inputs}
     env = {
         **place.env,
-        **{f"INPUT_{name.upper()}": value for name, value in given.items()},
+        **{f"INPUT_{name.upper()}": value for name, value in content.items()},
         "GITHUB_OUTPUT": str(output),
         "GITHUB_EVENT_PATH": str(event),
         "GITHUB_API_URL": github.url,

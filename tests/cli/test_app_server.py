@@ -63,12 +63,12 @@ def test_the_login_the_models_and_named_directories_are_known_where_the_director
 
 def test_what_was_asked_before_the_input_ended_is_answered(place: Place) -> None:
     place.use_model("http://127.0.0.1:9/v1")
-    asked = [
+    question = [
         {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "pipe"}}},
         {"id": 2, "method": "thread/start", "params": {"cwd": str(place.repo)}},
         {"id": "three", "method": "model/list"},
     ]
-    finished = run(place, "app-server", stdin=b"\n".join(json.dumps(one).encode() for one in asked))
+    finished = run(place, "app-server", stdin=b"\n".join(json.dumps(one).encode() for one in question))
 
     assert {one["id"] for one in finished.events if "result" in one} == {1, 2, "three"}
     assert (finished.status, finished.err) == (0, "")

@@ -6,7 +6,7 @@ from tests.support.agents import cast, spawn, wait
 from tests.support.app_client import app_server, deciding
 from tests.support.fake_responses import fake_model, say
 from tests.support.home import Place
-from tests.support.hooks import NO_PUSH, entry, noting, saying, told, use_hooks, write_script
+from tests.support.hooks import NO_PUSH, entry, hook_inputs, noting, saying, use_hooks, write_script
 from tests.support.script import shell
 
 BLOCKED = "blocked by a PreToolUse hook: BLOCKED: git push is not allowed"
@@ -52,10 +52,10 @@ def test_hooks_fire_at_every_point_of_a_threads_life(place: Place) -> None:
     with fake_model(place, [say("ok")]) as model, app_server(place) as client:
         thread = client.open(place)
         client.turn(thread, "use $alpha")
-        before = [one["hook_event_name"] for one in told(place)]
+        before = [one["hook_event_name"] for one in hook_inputs(place)]
         finished = client.close()
 
-    heard = {one["hook_event_name"]: one for one in told(place)}
+    heard = {one["hook_event_name"]: one for one in hook_inputs(place)}
     assert "SessionEnd" not in before
     assert set(heard) == {"SessionStart", "UserPromptSubmit", "SkillUse", "Stop", "SessionEnd"}
     assert (heard["SessionStart"]["source"], heard["SessionStart"]["session_id"]) == ("startup", thread)

@@ -42,8 +42,8 @@ def begun_and_ended(client: AppClient) -> tuple[list[tuple[str, str]], list[tupl
     """The turn and the id of every item that began, and of every one that ended, in an order of their own."""
     started, ended = (client.notified(f"item/{word}") for word in ("started", "completed"))
 
-    def places(told: Sequence[Json]) -> list[tuple[str, str]]:
-        return sorted((one["turnId"], one["item"]["id"]) for one in told)
+    def places(result: Sequence[Json]) -> list[tuple[str, str]]:
+        return sorted((one["turnId"], one["item"]["id"]) for one in result)
 
     return places(started), places(ended)
 
@@ -178,14 +178,14 @@ def test_what_cannot_be_said_takes_nothing_along_that_was(place: Place) -> None:
 
 
 def test_a_mention_and_the_text_behind_it_are_reported_as_they_were_said(place: Place) -> None:
-    given = [{"type": "mention", "name": "app", "path": "app.py"}, *text("look at it")]
+    content = [{"type": "mention", "name": "app", "path": "app.py"}, *text("look at it")]
     with fake_model(place, [say("fine")]), app_server(place) as client:
         thread = client.open(place)
-        client.ended(client.ask("turn/start", threadId=thread, input=given)["turn"]["id"])
+        client.ended(client.ask("turn/start", threadId=thread, input=content)["turn"]["id"])
         client.close()
 
     [message] = client.items("userMessage")
-    assert [part for part in message["content"] if part["type"] == "mention"] == given[:1]
+    assert [part for part in message["content"] if part["type"] == "mention"] == content[:1]
     assert [part["text"] for part in message["content"] if part["type"] == "text"] == ["look at it"]
 
 
@@ -207,9 +207,9 @@ def test_what_an_agent_asks_about_begins_and_ends_with_the_question(place: Place
 
     started = [one["item"]["id"] for one in client.notified("item/started")]
     begun, ended = begun_and_ended(client)
-    asked = [one["params"]["itemId"] for one in client.asked]
+    question = [one["params"]["itemId"] for one in client.asked]
     assert (begun, len(set(started))) == (ended, len(started))
-    assert [item["status"] for one in asked for item in _ended(client) if item["id"] == one] == [
+    assert [item["status"] for one in question for item in _ended(client) if item["id"] == one] == [
         "declined",
         "completed",
     ]

@@ -149,8 +149,8 @@ def test_the_model_asks_all_its_questions_at_once(place: Place, reply: Json, out
 
     [request] = client.asked
     assert (request["method"], request["params"]["itemId"]) == (INPUT, "u1")
-    told = [{**one, "isOther": True, "isSecret": False} for one in questions("first", "second", "last")]
-    assert request["params"]["questions"] == told
+    result = [{**one, "isOther": True, "isSecret": False} for one in questions("first", "second", "last")]
+    assert request["params"]["questions"] == result
     answers = {one: {"answers": output.get(one, [])} for one in ("first", "second", "last")}
     assert json.loads(model.requests[1].output_of("u1")) == {"answers": answers}
 

@@ -32,8 +32,8 @@ def play(place: Place, model: FakeResponses, scene: str, **job: Any) -> Any:
     """One scene of `sdk/app.py`; gives back what the SDK saw."""
     assert find_spec("openai_codex"), "run `scripts/setup_sdk` first"
     place.use_model(model.base_url)
-    told = {"codex_bin": warm_command(), "env": place.env, "cwd": str(place.repo), "scene": scene, **job}
-    return played([sys.executable, str(_PLAYER)], place, told)["seen"]
+    result = {"codex_bin": warm_command(), "env": place.env, "cwd": str(place.repo), "scene": scene, **job}
+    return played([sys.executable, str(_PLAYER)], place, result)["seen"]
 
 
 def test_turns_with_tools_structure_and_pictures(place: Place) -> None:

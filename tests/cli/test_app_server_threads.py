@@ -28,10 +28,10 @@ def test_a_thread_read_later_has_the_items_that_were_reported(place: Place) -> N
         page = client.ask("thread/turns/list", threadId=thread)
         client.close()
 
-    told = [one["item"] for one in client.notified("item/completed")]
+    result = [one["item"] for one in client.notified("item/completed")]
     assert (read["id"], read["status"], read["itemsView"]) == (turn["id"], "completed", "full")
-    assert [(one["id"], one["type"]) for one in read["items"]] == [(one["id"], one["type"]) for one in told]
-    assert [one.get("text") for one in read["items"]] == [one.get("text") for one in told]
+    assert [(one["id"], one["type"]) for one in read["items"]] == [(one["id"], one["type"]) for one in result]
+    assert [one.get("text") for one in read["items"]] == [one.get("text") for one in result]
     assert (bare["turns"], bare["preview"], bare["status"]) == ([], "go", {"type": "idle"})
     assert (page["data"], page["nextCursor"]) == ([read], None)
 

@@ -222,7 +222,7 @@ def test_settings_of_a_turn_hold_for_those_after_it(place: Place) -> None:
 def test_pictures_and_skills_go_into_a_turn(place: Place) -> None:
     skill = place.write(".agents/skills/alpha/SKILL.md", "---\nname: alpha\ndescription: does alpha\n---\nBODY\n")
     pixel = place.write("p.gif", base64.b64decode(GIF.partition(",")[2]))
-    given = [
+    content = [
         {"type": "text", "text": "look"},
         {"type": "image", "url": GIF},
         {"type": "localImage", "path": str(pixel)},
@@ -230,7 +230,7 @@ def test_pictures_and_skills_go_into_a_turn(place: Place) -> None:
     ]
     with fake_model(place, [say("seen")]) as model, app_server(place) as client:
         thread = client.open(place)
-        turn = client.ask("turn/start", threadId=thread, input=given)["turn"]["id"]
+        turn = client.ask("turn/start", threadId=thread, input=content)["turn"]["id"]
         client.ended(turn)
         missing = refusal(client, "turn/start", threadId=thread, input=[{"type": "localImage", "path": "/no/such.png"}])
         client.close()
@@ -253,8 +253,8 @@ def test_a_skill_is_picked_by_its_file_and_by_its_name(place: Place, input_type:
     pick = {"type": input_type, "name": "it", "path": path.format(file=skill)}
     with fake_model(place, [say("seen")]) as model, app_server(place) as client:
         thread = client.open(place)
-        given = [{"type": "text", "text": "look"}, pick]
-        client.ended(client.ask("turn/start", threadId=thread, input=given)["turn"]["id"])
+        content = [{"type": "text", "text": "look"}, pick]
+        client.ended(client.ask("turn/start", threadId=thread, input=content)["turn"]["id"])
         client.close()
     assert "BODY" in model.requests[0].texts("user")[-2]
     assert client.warnings() == []

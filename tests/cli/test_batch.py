@@ -96,8 +96,8 @@ def test_a_row_sets_options_of_exec_and_a_template_fills_its_prompt(place: Place
     with serving(repeat(answering)) as model:
         done = run_batch(place, out, str(table), "--prompt", "test {module} {{so}}", "--jobs", "1", model=model)
         assert done.status == 0, done.err
-        asked = [(prompt_of(request), request.body["model"]) for request in model.requests]
-        assert asked == [("test a,b {so}", "gpt-5.1"), ("test c {so}", "gpt-5.1-codex")]
+        question = [(prompt_of(request), request.body["model"]) for request in model.requests]
+        assert question == [("test a,b {so}", "gpt-5.1"), ("test c {so}", "gpt-5.1-codex")]
         assert model.requests[0].body["text"]["verbosity"] == "low"
 
 
@@ -128,9 +128,9 @@ def test_failed_tasks_are_done_again_and_only_those_asked_for(place: Place, out:
         assert (first.status, codes) == (1, {"good": "", "refused": "auth", "later": "internal"}), first.err
         assert "1 of 3 tasks done; 2 failed (1 auth, 1 internal)" in first.err
         broken.clear()
-        asked = len(model.requests)
+        question = len(model.requests)
         none = run_batch(place, out, tasks, "--retry", "none")
-        assert (none.status, len(model.requests)) == (1, asked)
+        assert (none.status, len(model.requests)) == (1, question)
         run_batch(place, out, tasks, "--retry", "auth")
         assert {name: row["status"] for name, row in report_of(out).items()} == {
             "good": "ok",
@@ -138,7 +138,7 @@ def test_failed_tasks_are_done_again_and_only_those_asked_for(place: Place, out:
             "later": "failed",
         }
         assert run_batch(place, out, tasks).status == 0
-        assert len(model.requests) == asked + 2
+        assert len(model.requests) == question + 2
 
 
 def test_one_interrupt_lets_running_tasks_end_and_the_same_command_goes_on(place: Place, out: Path) -> None:

@@ -147,10 +147,10 @@ def test_the_model_is_the_configured_one_where_the_provider_may_have_it(place: P
             'model = "my-model"\n' + table + f'[model_providers.openrouter]\nbase_url = "{model.base_url}"\n'
         )
         place.env["OPENROUTER_API_KEY"] = "sk-or"
-        asked = run(place, "doctor", "--provider", "mine", "--json")
+        question = run(place, "doctor", "--provider", "mine", "--json")
         built_in = run(place, "doctor", "--provider", "openrouter")
         unknown = run(place, "doctor", "--provider", "nowhere")
-    assert (asked.status, model.requests[0].body["model"]) == (0, "my-model")
+    assert (question.status, model.requests[0].body["model"]) == (0, "my-model")
     assert (built_in.status, built_in.out, len(model.requests)) == (2, "", 1)
     assert "no model is chosen for the provider `openrouter`" in built_in.err
     assert unknown.err.count("`openrouter`") == 1

@@ -88,8 +88,8 @@ def test_the_sessions_of_agents_are_listed_only_when_they_are_asked_for(place: P
     everything = json.loads(run(place, "sessions", "list", "--json", "--agents").out)
     assert [one["first_prompt"] for one in listed] == ["go"]
     [thread] = [one["id"] for one in listed]
-    told = {one["first_prompt"]: (one["source"], one["parent"]) for one in everything}
-    assert told == {"go": ("exec", None), "look at a": ("subagent", thread)}
+    result = {one["first_prompt"]: (one["source"], one["parent"]) for one in everything}
+    assert result == {"go": ("exec", None), "look at a": ("subagent", thread)}
     [agent] = [one["id"] for one in everything if one["parent"]]
     assert re.search(rf"^agent: +agent-1 of {thread}$", run(place, "sessions", "show", agent).out, re.MULTILINE)
     # The newest session is not that of the agent.

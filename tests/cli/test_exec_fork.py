@@ -72,7 +72,7 @@ def test_a_running_session_can_be_forked_and_its_open_calls_are_closed(place: Pl
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "told"),
+    ("arguments", "status", "result"),
     [
         (["fork", "ID", "--turn", "2", "x"], 2, "has 1 turn;"),
         (["fork", "ID", "--turn", "0", "x"], 2, "no turn 0"),
@@ -84,12 +84,12 @@ def test_a_running_session_can_be_forked_and_its_open_calls_are_closed(place: Pl
         (["fork", "ID", "x", "y"], 2, "more than one prompt"),
     ],
 )
-def test_a_fork_that_makes_no_sense_is_one_line(place: Place, arguments: list[str], status: int, told: str) -> None:
+def test_a_fork_that_makes_no_sense_is_one_line(place: Place, arguments: list[str], status: int, result: str) -> None:
     with fake_model(place, [say("ok")]):
         run(place, "exec", "a")
         [parent] = place.rollouts()
         ended = run(place, "exec", *[parent.stem[-36:] if word == "ID" else word for word in arguments])
 
     assert (ended.status, ended.stdout, len(ended.err.splitlines())) == (status, b"", 1)
-    assert told in ended.err
+    assert result in ended.err
     assert place.rollouts() == [parent]

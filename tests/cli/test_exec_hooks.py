@@ -15,10 +15,10 @@ from tests.support.home import Place
 from tests.support.hooks import (
     NO_PUSH,
     entry,
+    hook_inputs,
     listed_hooks,
     noting,
     saying,
-    told,
     use_hooks,
     use_project_hooks,
     write_script,
@@ -174,7 +174,7 @@ def test_a_plugin_gets_the_names_of_the_program_it_is_for(place: Place, manifest
     with FakeResponses([custom_call("c1", "apply_patch", patch)], [say("done")]) as model:
         place.use_model(model.base_url, '[plugins."neat@shop"]\nenabled = true\n')
         assert run(place, "exec", "-s", "workspace-write", "go").status == 0
-    assert [one["tool_name"] for one in told(place)] == [name]
+    assert [one["tool_name"] for one in hook_inputs(place)] == [name]
 
 
 def test_an_ended_session_waits_for_what_hooks_still_do(place: Place) -> None:
@@ -222,7 +222,7 @@ def leave(place: Place, command: str, *flags: str, said: str = "", status: int =
     with fake_model(place, [call("c1", "exec_command", arguments)], [say("done")]) as model:
         assert run(place, "exec", "-s", "workspace-write", *flags, "go").status == status
     assert model.requests[1].output_of("c1").startswith(said)
-    return outside.exists(), [(one["permission_mode"], one["tool_input"]["command"]) for one in told(place)]
+    return outside.exists(), [(one["permission_mode"], one["tool_input"]["command"]) for one in hook_inputs(place)]
 
 
 DECISION = '{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}'
@@ -260,4 +260,4 @@ def test_hooks_that_give_permission_are_asked_about_nothing_that_runs_without_th
     with fake_model(place, [call("c1", "exec_command", {"cmd": "touch made"})], [say("done")]):
         assert run(place, "exec", "-s", "workspace-write", "-c", "approval_policy=untrusted", "go").status == 0
     assert (place.repo / "made").exists()
-    assert told(place) == []
+    assert hook_inputs(place) == []

@@ -38,7 +38,7 @@ def png() -> bytes:
     )
 
 
-def asked(place: Place, *arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None) -> Request:
+def request_of(place: Place, *arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None) -> Request:
     """Run one good turn with these arguments; give back the request it made."""
     answer = '{"ok": true}' if "--output-schema" in arguments else "done"
     with FakeResponses([say(answer)]) as model:
@@ -69,7 +69,7 @@ def asked(place: Place, *arguments: str | Path, stdin: bytes | None = None, cwd:
 def test_the_prompt_comes_from_the_argument_and_from_stdin(
     place: Place, arguments: list[str], stdin: bytes | None, prompt: str
 ) -> None:
-    assert asked(place, *arguments, stdin=stdin).texts("user")[-1] == prompt
+    assert request_of(place, *arguments, stdin=stdin).texts("user")[-1] == prompt
 
 
 def test_a_file_as_stdin_is_read(place: Place) -> None:
@@ -90,7 +90,7 @@ def test_an_open_but_silent_pipe_does_not_hold_up_a_prompt(place: Place) -> None
 
 def test_a_large_prompt_arrives_whole(place: Place) -> None:
     text = "line of text ✓\n" * 100_000
-    assert asked(place, "-", stdin=text.encode()).texts("user")[-1] == text
+    assert request_of(place, "-", stdin=text.encode()).texts("user")[-1] == text
 
 
 @pytest.mark.parametrize("stdin", [b"", b" \n\t\n"])
@@ -104,7 +104,7 @@ def test_nothing_on_stdin_is_an_error(place: Place, stdin: bytes, arguments: lis
 
 def test_images_are_attached_in_order_before_the_prompt(place: Place) -> None:
     first, second = place.write("a.png", png()), place.write("with space, comma.png", png())
-    request = asked(place, "-i", "a.png", "what is it?", "--image", second)
+    request = request_of(place, "-i", "a.png", "what is it?", "--image", second)
 
     url = "data:image/png;base64," + base64.b64encode(png()).decode()
     content = request.input[-1]["content"]
@@ -118,13 +118,13 @@ def test_images_are_attached_in_order_before_the_prompt(place: Place) -> None:
         "what is it?",
     ]
     [rollout] = place.rollouts()
-    told = [record.payload for record in read_rollout(rollout) if record.type == "event_msg"]
-    assert [one["message"] for one in told if one["type"] == "user_message"] == ["what is it?"]
+    result = [record.payload for record in read_rollout(rollout) if record.type == "event_msg"]
+    assert [one["message"] for one in result if one["type"] == "user_message"] == ["what is it?"]
 
 
 def test_the_output_schema_is_sent_strict(place: Place) -> None:
     path = place.write("schema.json", json.dumps(SCHEMA))
-    request = asked(place, "--output-schema", path, "go")
+    request = request_of(place, "--output-schema", path, "go")
 
     wanted = {"type": "json_schema", "strict": True, "schema": SCHEMA, "name": "codex_output_schema"}
     assert request.body["text"]["format"] == wanted
@@ -181,14 +181,14 @@ def test_a_reference_of_the_schema_is_never_fetched(place: Place) -> None:
 
 
 def test_the_model_flag_beats_the_override_and_the_file(place: Place) -> None:
-    assert asked(place, "-m", "gpt-5.2", "-c", 'model="gpt-5"', "go").body["model"] == "gpt-5.2"
-    assert asked(place, "-c", "model=gpt-5-raw", "go").body["model"] == "gpt-5-raw"
+    assert request_of(place, "-m", "gpt-5.2", "-c", 'model="gpt-5"', "go").body["model"] == "gpt-5.2"
+    assert request_of(place, "-c", "model=gpt-5-raw", "go").body["model"] == "gpt-5-raw"
 
 
 @pytest.mark.parametrize(("supported", "sent"), [("true", {"summary": "auto"}), ("false", None)])
 def test_a_model_can_be_said_to_sum_up_its_thinking_or_not(place: Place, supported: str, sent: Any) -> None:
     setting = f"model_supports_reasoning_summaries={supported}"
-    assert asked(place, "-m", "unheard-of", "-c", setting, "go").body.get("reasoning") == sent
+    assert request_of(place, "-m", "unheard-of", "-c", setting, "go").body.get("reasoning") == sent
 
 
 def test_flags_may_stand_before_the_subcommand(place: Place) -> None:
@@ -201,15 +201,15 @@ def test_flags_may_stand_before_the_subcommand(place: Place) -> None:
 
 def test_a_profile_adds_its_file(place: Place) -> None:
     (place.codex_home / "slow.config.toml").write_text('model_reasoning_effort = "high"\nmodel = "gpt-5.2"\n')
-    request = asked(place, "-p", "slow", "go")
+    request = request_of(place, "-p", "slow", "go")
 
     assert (request.body["model"], request.body["reasoning"]["effort"]) == ("gpt-5.2", "high")
 
 
 def test_the_working_directory_is_the_flag_s(place: Place) -> None:
     place.write("sub/file.txt", "x")
-    request = asked(place, "-C", place.repo / "sub", "go", cwd=place.home)
-    relative = asked(place, "--cd", "repo/sub", "go", cwd=place.repo.parent)
+    request = request_of(place, "-C", place.repo / "sub", "go", cwd=place.home)
+    relative = request_of(place, "--cd", "repo/sub", "go", cwd=place.repo.parent)
 
     for one in (request, relative):
         assert any(f"<cwd>{place.repo / 'sub'}</cwd>" in text for text in one.texts("user"))
@@ -219,7 +219,7 @@ def test_agents_md_and_the_environment_come_before_the_prompt(place: Place) -> N
     place.write("AGENTS.md", "Always say please.")
     place.write("sub/AGENTS.md", "Here say thanks.")
     (place.codex_home / "AGENTS.md").write_text("From home.")
-    request = asked(place, "-C", "sub", "go")
+    request = request_of(place, "-C", "sub", "go")
 
     roles = [one["role"] for one in request.input]
     texts = request.texts("user")
@@ -289,7 +289,7 @@ def test_an_ephemeral_session_leaves_nothing_of_itself(place: Place) -> None:
 
 
 def test_a_session_is_kept_private(place: Place) -> None:
-    asked(place, "go")
+    request_of(place, "go")
     [path] = place.rollouts()
 
     assert path.stat().st_mode & 0o777 == 0o600
@@ -403,6 +403,6 @@ def test_a_wrong_checksum_of_a_part_that_readers_may_skip_does_not_matter(place:
 
 def test_a_large_picture_is_scaled_to_2048_pixels(place: Place) -> None:
     place.write("large.png", picture(5000))
-    request = asked(place, "-i", "large.png", "what is it?")
+    request = request_of(place, "-i", "large.png", "what is it?")
     [url] = [part["image_url"] for part in request.input[-1]["content"] if part["type"] == "input_image"]
     assert Image.open(BytesIO(base64.b64decode(url.partition(",")[2]))).size == (2048, 1024)

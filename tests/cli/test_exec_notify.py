@@ -16,7 +16,7 @@ from tests.support.process import run
 PROGRAM = "import json, os, sys; open(sys.argv[1], 'w').write(json.dumps([sys.argv[2:], os.getcwd()]))"
 
 
-def told(place: Place, prompt: str, *flags: str | Path, answer: str = "done") -> tuple[Any, dict[str, Any]]:
+def result(place: Place, prompt: str, *flags: str | Path, answer: str = "done") -> tuple[Any, dict[str, Any]]:
     """What the program was given, and the first line of the run."""
     pipe = place.home / "told"
     os.mkfifo(pipe)
@@ -34,7 +34,7 @@ def told(place: Place, prompt: str, *flags: str | Path, answer: str = "done") ->
 
 
 def test_the_program_gets_the_turn_as_json(place: Place) -> None:
-    [[own, argument], cwd], first = told(place, "say ünï")
+    [[own, argument], cwd], first = result(place, "say ünï")
     turn = json.loads(argument)
 
     assert (own, cwd) == ("own", str(place.repo))
@@ -60,7 +60,7 @@ def test_the_program_gets_the_turn_as_json(place: Place) -> None:
 
 
 def test_an_answer_of_any_length_is_reported(place: Place) -> None:
-    [[_, argument], _], _ = told(place, "go", answer="word " * 100_000)
+    [[_, argument], _], _ = result(place, "go", answer="word " * 100_000)
     turn = json.loads(argument)
 
     assert turn["last-assistant-message"].startswith("word word")
@@ -87,5 +87,5 @@ def test_a_failed_turn_is_not_reported(place: Place) -> None:
 
 def test_a_module_of_the_project_is_not_loaded(place: Place) -> None:
     (place.repo / "json.py").write_text("raise SystemExit('loaded from the project')\n")
-    [[own, _], _], _ = told(place, "go")
+    [[own, _], _], _ = result(place, "go")
     assert own == "own"

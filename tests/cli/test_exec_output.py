@@ -55,9 +55,9 @@ def change(item_id: str, path: Path, kind: str, state: str) -> dict[str, Any]:
     return {"id": item_id, "type": "file_change", "changes": changes, "status": state}
 
 
-def usage(given: int = 0, cached: int = 0, taken: int = 0, thinking: int = 0, **more: float) -> dict[str, Any]:
+def usage(inputs: int = 0, cached: int = 0, taken: int = 0, thinking: int = 0, **more: float) -> dict[str, Any]:
     counts: dict[str, Any] = {
-        "input_tokens": given,
+        "input_tokens": inputs,
         "cached_input_tokens": cached,
         "cache_write_input_tokens": 0,
         "output_tokens": taken,
@@ -133,11 +133,11 @@ def test_the_work_is_reported_on_stderr(place: Place) -> None:
     with fake_model(place, *script, top='model_reasoning_effort = "low"\nmodel_reasoning_summary = "auto"'):
         ended = run(place, "exec", "what does it say?")
 
-    told = re.sub(r"(?m)^(session id:) [0-9a-f-]{36}$", r"\1 ID", ended.err)
-    told = re.sub(r"(?m)^( succeeded| exited 3) in [0-9.]+m?s:$", r"\1 in TIME:", told)
+    output = re.sub(r"(?m)^(session id:) [0-9a-f-]{36}$", r"\1 ID", ended.err)
+    output = re.sub(r"(?m)^( succeeded| exited 3) in [0-9.]+m?s:$", r"\1 in TIME:", output)
     assert ended.stdout == b"It says hi.\n"
     assert (
-        told
+        output
         == f"""codex-py v{__version__}
 --------
 workdir: {place.repo}

@@ -76,16 +76,16 @@ def test_usage_counts_the_earlier_runs(place: Place) -> None:
     with fake_model(place, [say("one"), first], [say("two"), second], [say("three"), second]):
         alone = run(place, "exec", "--json", "first")
         after = run(place, "exec", "resume", "--last", "--json", "next")
-        told = run(place, "exec", "resume", "--last", "and then")
+        continued = run(place, "exec", "resume", "--last", "and then")
 
-    def counts(given: int, cached: int, written: int, taken: int, thinking: int) -> dict[str, Any]:
+    def counts(inputs: int, cached: int, written: int, taken: int, thinking: int) -> dict[str, Any]:
         return {
-            "input_tokens": given,
+            "input_tokens": inputs,
             "cached_input_tokens": cached,
             "cache_write_input_tokens": written,
             "output_tokens": taken,
             "reasoning_output_tokens": thinking,
-            "cost_usd": pytest.approx(((given - cached) * 1.25 + cached * 0.125 + taken * 10) / 1e6),
+            "cost_usd": pytest.approx(((inputs - cached) * 1.25 + cached * 0.125 + taken * 10) / 1e6),
         }
 
     assert alone.events[-1] == {"type": "turn.completed", "usage": counts(100, 40, 7, 10, 5)}
@@ -94,7 +94,7 @@ def test_usage_counts_the_earlier_runs(place: Place) -> None:
         "usage": counts(400, 140, 7, 40, 25),
         "turn_usage": counts(300, 100, 0, 30, 20),
     }
-    assert told.err.splitlines()[-5:] == [
+    assert continued.err.splitlines()[-5:] == [
         "turn: 300 tokens in (33% cached), 30 out",
         "session: 700 tokens in (34% cached, 7 written), 70 out",
         "cost: $0.0006, session $0.0013",

@@ -12,7 +12,7 @@ from tests.support.hostile import PlantedPrograms, hostile_repository
 from tests.support.process import run
 
 
-def asked(place: Place, *arguments: str, top: str = "") -> tuple[str, str, str]:
+def question(place: Place, *arguments: str, top: str = "") -> tuple[str, str, str]:
     """The prompt, the model and the permissions of the review, of a repository with a new file."""
     place.write("new.py", "x = 1\n")
     with fake_model(place, [say("[P1] it breaks")], top=top) as model:
@@ -34,7 +34,7 @@ def asked(place: Place, *arguments: str, top: str = "") -> tuple[str, str, str]:
     ],
 )
 def test_the_flags_say_what_is_reviewed(place: Place, flags: list[str], about: str) -> None:
-    prompt, model, permissions = asked(place, "exec", "review", *flags)
+    prompt, model, permissions = question(place, "exec", "review", *flags)
     assert prompt.startswith(about)
     assert (model, "`read-only`" in permissions) == (MODEL, True)
 
@@ -55,24 +55,24 @@ def test_without_changes_nobody_is_asked(place: Place, flags: list[str], said: s
 
 
 def test_the_prompt_says_what_to_look_at_and_the_review_model_looks(place: Place) -> None:
-    prompt, model, _ = asked(place, "review", "is the locking right?", top='review_model = "gpt-5.4"')
+    prompt, model, _ = question(place, "review", "is the locking right?", top='review_model = "gpt-5.4"')
     assert "Look at this above all: is the locking right?" in prompt
     assert model == "gpt-5.4"
 
 
 @pytest.mark.parametrize("flags", [["--thread-source", "cli"], ["--cyber-access-program=x"], ["--artifacts", "out"]])
 def test_a_review_is_known_behind_any_flag(place: Place, flags: list[str]) -> None:
-    prompt, _, _ = asked(place, "exec", *flags, "review")
+    prompt, _, _ = question(place, "exec", *flags, "review")
     assert prompt.startswith("Review the uncommitted changes: ")
 
 
 def test_a_model_of_the_command_line_comes_first(place: Place) -> None:
-    _, model, _ = asked(place, "exec", "-m", "gpt-5.2", "review", top='review_model = "gpt-5.4"')
+    _, model, _ = question(place, "exec", "-m", "gpt-5.2", "review", top='review_model = "gpt-5.4"')
     assert model == "gpt-5.2"
 
 
 def test_a_trusted_project_is_only_read_too(place: Place) -> None:
-    _, _, permissions = asked(place, "exec", "--trust", "review")
+    _, _, permissions = question(place, "exec", "--trust", "review")
     assert "`read-only`" in permissions
 
 
@@ -99,14 +99,14 @@ def test_what_cannot_be_reviewed_is_refused(place: Place, arguments: list[str], 
 @pytest.mark.parametrize("flags", [["--uncommitted"], ["--base", "HEAD~1"], ["--commit", "HEAD"]])
 def test_a_review_of_a_hostile_repository_starts_nothing(place: Place, flags: list[str], is_partial: bool) -> None:
     hostile = hostile_repository(place, is_partial=is_partial)
-    prompt, _, _ = asked(place, "exec", "review", *flags)
+    prompt, _, _ = question(place, "exec", "review", *flags)
     assert prompt.startswith("Review ")
     assert hostile.ran() == []
 
 
 def test_a_review_takes_no_git_of_the_project(place: Place) -> None:
     planted = PlantedPrograms(place, place.repo / ".venv/bin", ["git", "bwrap", "bash", "sh"])
-    prompt, _, _ = asked(planted.place, "exec", "review", "--base", "main")
+    prompt, _, _ = question(planted.place, "exec", "review", "--base", "main")
     assert prompt.startswith("Review ")
     assert planted.ran() == []
 
@@ -120,5 +120,5 @@ def test_each_verb_has_its_own_help(place: Place, verb: str) -> None:
 
 def test_the_model_gets_what_it_needs_to_look(place: Place) -> None:
     subprocess.run(["git", "checkout", "-q", "-b", "it's"], cwd=place.repo, env=place.env, check=True)
-    prompt, _, _ = asked(place, "exec", "review", "--base", "it's")
+    prompt, _, _ = question(place, "exec", "review", "--base", "it's")
     assert "`git diff $(git merge-base HEAD 'it'\"'\"'s')`" in prompt

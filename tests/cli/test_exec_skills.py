@@ -35,7 +35,7 @@ def test_what_is_wrong_with_skills_and_mentions_is_reported_in_lines_and_the_tur
         script = run(place, "exec", "--json", message)
     # 114 tokens without 10 for the other skill.
     kept = "x" * 382
-    told = [
+    result = [
         f"failed to load skill {bad}: missing field `description`",
         "1 skill description was shortened for the model, by 618 of 1,000 characters: the list of skills has "
         "a budget of 114 tokens; to make room switch off skills you do not use (`codex-py skills disable NAME`) or "
@@ -45,11 +45,11 @@ def test_what_is_wrong_with_skills_and_mentions_is_reported_in_lines_and_the_tur
     ]
     assert (human.status, human.out) == (0, "done\n")
     shown = human.err.splitlines()
-    assert [one for one in shown if one.startswith("warning: ")] == [f"warning: {one}" for one in told]
+    assert [one for one in shown if one.startswith("warning: ")] == [f"warning: {one}" for one in result]
     uses = [f"skill: deploy ({deploy})", f"skill: lint ({lint})"]
     assert [one for one in shown if one.startswith("skill: ")] == uses
     errors = [event["item"] for event in script.events if event.get("item", {}).get("type") == "error"]
-    assert [error["message"] for error in errors] == told
+    assert [error["message"] for error in errors] == result
     assert script.status == 0
     assert script.events[-1]["skills_used"] == [
         {"name": path.parent.name, "scope": "user", "path": str(path), "kind": "explicit"} for path in (deploy, lint)
@@ -57,8 +57,8 @@ def test_what_is_wrong_with_skills_and_mentions_is_reported_in_lines_and_the_tur
     lines = ("- deploy: x (file: r0/deploy/SKILL.md)", f"- lint: {kept} (file: r0/lint/SKILL.md)")
     listed = skill_list(*lines, roots=(root,))
     for request in model.requests:
-        given = [injected(deploy), injected(lint), user(message)]
-        assert request.body == whole_body(place, request, *given, skills=listed)
+        value = [injected(deploy), injected(lint), user(message)]
+        assert request.body == whole_body(place, request, *value, skills=listed)
 
 
 def test_what_a_skill_applied_is_in_the_events_and_on_the_screen(place: Place) -> None:

@@ -174,7 +174,7 @@ def run_in_exec(place: Place, commands: Sequence[str], sandbox: str, *more: str)
 
 async def run_in_session(place: Place, commands: Sequence[str], sandbox: str) -> dict[str, str]:
     """The question of a session about each command, answered with no; empty where none was asked."""
-    asked = dict.fromkeys(commands, "")
+    question = dict.fromkeys(commands, "")
     async with scripted_session(
         place,
         *calls(commands),
@@ -187,13 +187,13 @@ async def run_in_session(place: Place, commands: Sequence[str], sandbox: str) ->
 
         def refuse(event: events.Event) -> None:
             if isinstance(event, events.QuestionRaised) and isinstance(event.question, ApprovalQuestion):
-                asked[commands[int(event.question.call_id[1:])]] = event.question.reason
+                question[commands[int(event.question.call_id[1:])]] = event.question.reason
                 answer = watched.session.submit(AnswerQuestion(event.question.id, None))
                 watched.tasks.append(asyncio.ensure_future(answer))
 
         watched.session.subscribe(refuse)
         assert isinstance(await watched.say("go"), events.TurnCompleted)
-    return asked
+    return question
 
 
 def test_exec_refuses_in_the_sandbox_only_what_that_does_not_stop(guarded: Place) -> None:
@@ -205,9 +205,9 @@ def test_exec_refuses_in_the_sandbox_only_what_that_does_not_stop(guarded: Place
 
 
 async def test_a_session_asks_in_the_sandbox(guarded: Place) -> None:
-    asked = await run_in_session(guarded, (*HARMLESS, *STOPPED, *REFUSED), "workspace-write")
-    assert {command for command, reason in asked.items() if reason} == {*STOPPED, *REFUSED}
-    assert all(reason.startswith("the command is dangerous: it ") for reason in asked.values() if reason)
+    question = await run_in_session(guarded, (*HARMLESS, *STOPPED, *REFUSED), "workspace-write")
+    assert {command for command, reason in question.items() if reason} == {*STOPPED, *REFUSED}
+    assert all(reason.startswith("the command is dangerous: it ") for reason in question.values() if reason)
 
 
 def test_exec_refuses_nothing_with_full_access(guarded: Place) -> None:
@@ -242,9 +242,9 @@ async def test_a_rule_of_the_user_allows_and_forbids_everywhere(guarded: Place, 
     commands = ("git clean -fdx", "git reset --hard", "rm x", "bash -c 'sudo rm -rf x'", "printf hi")
     refusals = run_in_exec(guarded, commands, sandbox)
     assert [bool(refusal) for refusal in refusals.values()] == [False, True, True, True, False]
-    asked = await run_in_session(guarded, commands, sandbox)
+    question = await run_in_session(guarded, commands, sandbox)
     ruled = "a rule of the user wants to be asked: look"
-    assert list(asked.values()) == ["", "", ruled, ruled, ""]
+    assert list(question.values()) == ["", "", ruled, ruled, ""]
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)

@@ -13,10 +13,10 @@ def test_each_command_of_a_group_is_reported_in_a_whole_sentence(place: Place, g
     ended = run(place, group, "--help")
     commands = ended.out.partition("\nCommands:\n")[2]
     # A new command begins where a line is indented by two.
-    told = commands.replace("\n  ", "\n\n  ").replace("\n\n    ", " ").strip().split("\n\n")
+    result = commands.replace("\n  ", "\n\n  ").replace("\n\n    ", " ").strip().split("\n\n")
     assert ended.status == 0
-    assert len(told) > 2
-    assert [one for one in told if not one.endswith(".") or one.endswith("...")] == []
+    assert len(result) > 2
+    assert [one for one in result if not one.endswith(".") or one.endswith("...")] == []
 
 
 @pytest.mark.parametrize("arguments", [("--demo",), ("--offline", "--demo")])

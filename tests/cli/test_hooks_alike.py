@@ -13,7 +13,7 @@ from tests.support.agents import spawn, wait
 from tests.support.app_client import app_server, deciding
 from tests.support.fake_responses import Request, call, fake_model, repeat, say
 from tests.support.home import Place
-from tests.support.hooks import entry, noting, told, use_hooks
+from tests.support.hooks import entry, hook_inputs, noting, use_hooks
 from tests.support.process import run
 from tests.support.script import shell
 
@@ -71,7 +71,7 @@ def test_every_event_fires(place: Place, front_end: Callable[[Place], None]) -> 
     with fake_model(place, one_after_the_other(), excuse={"threads"}, top=SETTINGS):
         front_end(place)
 
-    heard = {one["hook_event_name"] for one in told(place)}
+    heard = {one["hook_event_name"] for one in hook_inputs(place)}
     # `exec` waits for nobody.
     silent = {"Notification"} if front_end is in_exec else set[str]()
     assert set(HOOK_EVENTS) - heard == silent

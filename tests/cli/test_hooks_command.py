@@ -10,11 +10,11 @@ from tests.support.home import Place
 from tests.support.hooks import (
     NO_PUSH,
     entry,
+    hook_inputs,
     listed_hooks,
     log_of,
     noting,
     saying,
-    told,
     use_hooks,
     use_project_hooks,
     write_script,
@@ -35,9 +35,9 @@ def test_trust_is_for_one_project_and_can_be_taken_back(place: Place) -> None:
 
 def test_nothing_is_trusted_where_nobody_can_be_asked(place: Place) -> None:
     use_project_hooks(place, Stop=[entry("bash tools/check.sh")])
-    asked = run(place, "hooks", "trust")
-    assert (asked.status, asked.out) == (2, "")
-    assert asked.err.splitlines()[-2:] == [
+    question = run(place, "hooks", "trust")
+    assert (question.status, question.out) == (2, "")
+    assert question.err.splitlines()[-2:] == [
         "they run in the sandbox of the session; `--outside N` lets hook N run outside",
         "error: trusting hooks needs approval, and nobody can be asked; pass --yes",
     ]
@@ -138,7 +138,7 @@ def test_hooks_are_tried_without_a_session(place: Place) -> None:
     assert run(place, "hooks", "test", "PostToolUseFailure").out.endswith(
         "together: for you: PostToolUseFailure hook: look at it\n"
     )
-    [failed] = told(place)
+    [failed] = hook_inputs(place)
     assert (failed["error"], failed["tool_response"]["exit_code"]) == ("Exit code 1\n", 1)
 
     log_of(place).unlink()
@@ -146,4 +146,4 @@ def test_hooks_are_tried_without_a_session(place: Place) -> None:
     spoken = run(place, "hooks", "test", "UserPromptSubmit", "--input", '{"prompt": "hey"}', "--json")
     said = json.loads(spoken.out)
     assert said["verdict"]["context"] == ["more"]
-    assert [one["prompt"] for one in told(place)] == ["hey"]
+    assert [one["prompt"] for one in hook_inputs(place)] == ["hey"]

@@ -46,20 +46,20 @@ def browser_login(place: Place, issuer: FakeIssuer, *flags: str) -> Running:
 def test_signing_in_with_a_browser(place: Place) -> None:
     with FakeIssuer() as issuer, browser_login(place, issuer) as running:
         page = sign_in_page(running)
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(page).query).items()}
+        question = {name: values[0] for name, values in parse_qs(urlsplit(page).query).items()}
         status, shown = visit(page)
         ended = running.wait()
 
     assert (status, "Signed in" in shown) == (200, True)
     assert (ended.status, ended.stdout) == (0, b"")
     assert ended.err.splitlines()[-1] == "signed in with ChatGPT as ada@example.com"
-    assert {name: asked[name] for name in ("response_type", "client_id", "code_challenge_method", "originator")} == {
+    assert {name: question[name] for name in ("response_type", "client_id", "code_challenge_method", "originator")} == {
         "response_type": "code",
         "client_id": "app_EMoamEEZ73f0CkXaXp7hrann",
         "code_challenge_method": "S256",
         "originator": "codex_cli_rs",
     }
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/auth/callback", asked["redirect_uri"])
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/auth/callback", question["redirect_uri"])
     login = read_login(place)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", login.pop("last_refresh"))
     assert login == {

@@ -71,8 +71,8 @@ async def test_every_scenario_of_a_suite_passes(suite: str, tmp_path: Path) -> N
 
 def checks_in(directory: Path) -> list[dict[str, Any]]:
     """What a scenario has looked at, as it wrote it down."""
-    (told,) = directory.rglob("checks.json")
-    return json.loads(told.read_bytes())
+    (result,) = directory.rglob("checks.json")
+    return json.loads(result.read_bytes())
 
 
 async def play(kind: str, name: str, directory: Path) -> str:
@@ -80,9 +80,9 @@ async def play(kind: str, name: str, directory: Path) -> str:
     heard: list[str] = []
 
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        address, told = json.loads(await reader.readline())
+        address, result = json.loads(await reader.readline())
         try:
-            heard.extend(await call_everything(address, told, directory))
+            heard.extend(await call_everything(address, result, directory))
         except McpFailed as failure:
             writer.write(str(failure).encode())
         writer.close()

@@ -189,16 +189,16 @@ def test_it_is_shown_where_a_server_runs(place: Place, port: int) -> None:
         [line] = [line for line in got.splitlines() if "sandbox" in line]
         shown.append((said.err.splitlines()[2].strip(), line.strip(), listed["sandbox"]))
         assert line.strip().removeprefix("sandbox: ") in run(place, "mcp", "list").out
-    asked = "its tools are asked about"
-    inside = (f"runs in the sandbox of the session; {asked}", "sandbox: in the sandbox", "session")
+    question = "its tools are asked about"
+    inside = (f"runs in the sandbox of the session; {question}", "sandbox: in the sandbox", "session")
     assert shown == [
         inside,
         (
-            f"runs in the sandbox of the session, with network access; {asked}",
+            f"runs in the sandbox of the session, with network access; {question}",
             "sandbox: in the sandbox with network",
             "network",
         ),
-        (f"runs outside the sandbox, as you; {asked}", "sandbox: outside the sandbox", "outside"),
+        (f"runs outside the sandbox, as you; {question}", "sandbox: outside the sandbox", "outside"),
         inside,
     ]
 

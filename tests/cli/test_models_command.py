@@ -109,12 +109,12 @@ def test_an_answer_that_is_no_list_is_distinguished_from_an_empty_one(place: Pla
     page = status(200, content)
     with fake_model(place, [say("fine")], get={"/v1/models": page, "/api/tags": page}) as model:
         listed = run(place, "models")
-        asked = run(place.with_env(CODEX_OSS_BASE_URL=model.base_url), "exec", "--oss", "hi")
+        question = run(place.with_env(CODEX_OSS_BASE_URL=model.base_url), "exec", "--oss", "hi")
 
     assert (listed.status, listed.out) == (1, "")
     assert "answered with something else than a list of models" in listed.err
     # It may serve the model all the same, and says what it is when it does not.
-    assert (asked.status, asked.out) == (0, "fine\n")
+    assert (question.status, question.out) == (0, "fine\n")
 
 
 def test_the_offline_rules_are_a_model_too(place: Place) -> None:

@@ -375,11 +375,11 @@ def test_this_machine_may_be_asked_over_plain_http(place: Place, host: str) -> N
 @contextmanager
 def answering(target: str | None) -> Generator[tuple[int, list[str]], None, None]:
     """A web server that redirects to `target`, or has nothing: its port, and the paths that it is asked for."""
-    asked: list[str] = []
+    question: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            question.append(self.path)
             self.send_response(404 if target is None else 302)
             if target is not None:
                 self.send_header("Location", target)
@@ -393,7 +393,7 @@ def answering(target: str | None) -> Generator[tuple[int, list[str]], None, None
         listening = threading.Thread(target=server.serve_forever)
         listening.start()
         try:
-            yield server.server_port, asked
+            yield server.server_port, question
         finally:
             server.shutdown()
             listening.join()
@@ -403,17 +403,17 @@ def answering(target: str | None) -> Generator[tuple[int, list[str]], None, None
 def test_no_redirect_is_followed(place: Place, host: str) -> None:
     with answering(None) as (elsewhere, reached):
         target = f"http://{host}:{elsewhere}/b/info/refs?service=git-upload-pack"
-        with answering(target) as (port, asked):
+        with answering(target) as (port, question):
             refused = run(place, "plugin", "add", f"http://127.0.0.1:{port}/a", "--yes")
-    assert (refused.status, len(asked), reached) == (1, 1, [])
+    assert (refused.status, len(question), reached) == (1, 1, [])
     assert refused.err.endswith("it redirects, which is not followed: give the address that it leads to\n")
 
 
 def test_a_setting_of_git_does_not_lead_to_plain_http(place: Place) -> None:
-    with answering(None) as (port, asked):
+    with answering(None) as (port, question):
         (place.home / ".gitconfig").write_text(
             f'[url "http://127.0.0.1:{port}/"]\n\tinsteadOf = https://example.invalid/\n'
         )
         refused = run(place, "plugin", "add", "https://example.invalid/a.git", "--yes")
-    assert (refused.status, asked) == (1, [])
+    assert (refused.status, question) == (1, [])
     assert "transport 'http' not allowed" in refused.err

@@ -319,7 +319,7 @@ def test_exec_runs_nothing_where_only_a_part_can_be_held(place: Place) -> None:
     """In a sandbox there can be no further namespaces: what is left there is Landlock."""
     calls = [call("c1", "exec_command", {"cmd": "echo ran", "login": False})]
 
-    def told(*flags: str) -> str:
+    def result(*flags: str) -> str:
         with fake_model(place, calls, [say("done")], top='sandbox_mode = "workspace-write"') as model:
             outer = ["-s", "workspace-write", "--add-dir", str(place.home), "-c", NETWORK, "-c", READABLE]
             ended = run(place, "sandbox", *outer, "--", COMMAND, "exec", "--ephemeral", *flags, "work")
@@ -327,9 +327,9 @@ def test_exec_runs_nothing_where_only_a_part_can_be_held(place: Place) -> None:
             assert ("warning: only Landlock works here" in ended.err) == ("sandbox.allow_partial=true" in flags)
         return model.requests[-1].output_of("c1")
 
-    assert told().startswith("refused: no command can run on this machine")
-    assert told("-c", "sandbox.allow_partial=true").endswith("Output:\nran\n")
-    assert told("-s", "danger-full-access").endswith("Output:\nran\n")
+    assert result().startswith("refused: no command can run on this machine")
+    assert result("-c", "sandbox.allow_partial=true").endswith("Output:\nran\n")
+    assert result("-s", "danger-full-access").endswith("Output:\nran\n")
 
 
 def test_this_program_works_inside_its_own_sandbox_without_the_settings(place: Place) -> None:

@@ -167,9 +167,9 @@ def test_an_import_takes_no_permissions_and_leaves_its_directory_alone(place: Pl
     (place.home / "odd.jsonl").write_text("\n".join([*lines, "{broken", '{"type":"../x","payload":{}}']) + "\n")
     taken = run(place, "sessions", "import", str(place.home / "odd.jsonl"), "--json")
     assert taken.status == 0, taken.err
-    told = json.loads(taken.out)
-    path = Path(told["path"])
-    assert (told["damaged"], path.is_relative_to(place.codex_home / "sessions")) == (2, True)
+    result = json.loads(taken.out)
+    path = Path(result["path"])
+    assert (result["damaged"], path.is_relative_to(place.codex_home / "sessions")) == (2, True)
     stored = path.read_text()
     assert all(json.loads(line) for line in stored.splitlines())
     assert not any(word in stored for word in ("obey", "danger-full-access", "approval_policy"))

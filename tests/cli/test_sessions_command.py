@@ -31,13 +31,13 @@ def test_a_real_session_is_listed_and_shown(place: Place) -> None:
         run(place, "exec", "look \x07around")
     [path] = place.rollouts()
     listed = run(place, "sessions", "list")
-    [told] = json.loads(run(place, "sessions", "list", "--json").out)
+    [result] = json.loads(run(place, "sessions", "list", "--json").out)
     shown = run(place, "sessions", "show", id_of(path))
     whole = json.loads(run(place, "sessions", "show", id_of(path), "--json").out)
 
     assert listed.out.splitlines()[1].split()[:3] == [id_of(path), "now", "110"]
     assert "look ␇around" in listed.out
-    assert {key: told[key] for key in ("id", "name", "first_prompt", "cwd", "tokens", "archived", "path")} == {
+    assert {key: result[key] for key in ("id", "name", "first_prompt", "cwd", "tokens", "archived", "path")} == {
         "id": id_of(path),
         "name": None,
         "first_prompt": "look \x07around",
@@ -126,14 +126,14 @@ def test_delete_asks_at_a_terminal(place: Place, answer: bytes, kept: bool) -> N
         os.fdopen(child, "rb+", buffering=0) as terminal,
         Running(shell, env=place.env, cwd=place.repo, stdin=terminal) as running,
     ):
-        asked = b""
-        while b"[y/N]" not in asked:
-            asked += os.read(parent, 1000)
+        question = b""
+        while b"[y/N]" not in question:
+            question += os.read(parent, 1000)
         os.write(parent, answer)
         status = running.wait().status
     os.close(parent)
 
-    assert "(remove␛ me)" in asked.decode()
+    assert "(remove␛ me)" in question.decode()
     assert (status, path.exists()) == (1 if kept else 0, kept)
 
 
@@ -146,9 +146,9 @@ def test_the_history_before_a_compaction_can_be_read(place: Place) -> None:
     raw = run(place, "sessions", "show", id_of(path), "--before-compaction")
     items = json.loads(run(place, "sessions", "show", id_of(path), "--before-compaction", "--json").out)["items"]
 
-    told = live.out.partition("\n--- compacted 2 items, which --before-compaction shows · ")[2]
-    assert told.partition("\n")[2].startswith("user\nthe summary\n\n--- turn 2 · ")
-    assert told.endswith("user\nsecond prompt\ncodex\nsecond answer\n")
+    result = live.out.partition("\n--- compacted 2 items, which --before-compaction shows · ")[2]
+    assert result.partition("\n")[2].startswith("user\nthe summary\n\n--- turn 2 · ")
+    assert result.endswith("user\nsecond prompt\ncodex\nsecond answer\n")
     assert raw.out.endswith("user\nfirst prompt\ncodex\nfirst answer\n")
     assert [ResponseItem.from_wire(one["item"]).type for one in items] == ["message", "message"]
 

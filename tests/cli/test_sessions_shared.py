@@ -85,10 +85,10 @@ def test_a_session_of_theirs_goes_on_here(shared: Place) -> None:
 
     _, second, here, back = model.requests
     # Their base instructions are no part of the file, and ours go beside the input.
-    told = [*second.input[1:], say("done ✓")["item"]]
-    assert here.input[: len(told)] == told
+    result = [*second.input[1:], say("done ✓")["item"]]
+    assert here.input[: len(result)] == result
     assert here.body["prompt_cache_key"] == second.body["prompt_cache_key"] == path.stem[-36:]
-    assert ("message", SKILL.strip()) not in plain(here.input[len(told) :])
+    assert ("message", SKILL.strip()) not in plain(here.input[len(result) :])
     assert here.texts("user")[-1] == "next"
     assert holds(back, [*plain([here.input[-1]]), ("message", "two")])
     assert back.texts("user")[-1] == "and back"
@@ -105,8 +105,8 @@ def test_a_session_they_compacted_goes_on_here(shared: Place) -> None:
         before = run(shared, "sessions", "show", path.stem[-36:], "--before-compaction")
 
     there, here = model.requests[2:]
-    told = [*there.input[1:], say("two")["item"]]
-    assert here.input[: len(told)] == told
+    result = [*there.input[1:], say("two")["item"]]
+    assert here.input[: len(result)] == result
     assert sum("SUMMARY" in text for text in here.texts("user")) == 1
     assert "one" not in here.texts("assistant")
     assert "\ncodex\none\n" in before.out

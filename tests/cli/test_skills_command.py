@@ -181,18 +181,18 @@ def test_a_skill_is_shown_whole(lean: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("question", "result"),
     [
         ("spel", "error: no skill `spel`; did you mean `spell`?\n"),
         ("SPELL", "error: no skill `SPELL`; did you mean `spell`?\n"),
         ("zzzzzzzz", "error: no skill `zzzzzzzz`; see `codex-py skills list`\n"),
     ],
 )
-def test_an_unknown_name_gets_the_closest_ones(lean: Place, asked: str, told: str) -> None:
+def test_an_unknown_name_gets_the_closest_ones(lean: Place, question: str, result: str) -> None:
     add(lean, "spell")
     for command in ("show", "enable", "disable"):
-        ended = skills(lean, command, asked)
-        assert (ended.status, ended.out, ended.err) == (2, "", told)
+        ended = skills(lean, command, question)
+        assert (ended.status, ended.out, ended.err) == (2, "", result)
 
 
 def test_a_skill_that_could_not_be_loaded_is_named_with_the_reason(lean: Place) -> None:
@@ -257,15 +257,15 @@ def test_the_doctor_tells_about_every_file_in_reach(lean: Place) -> None:
         f"  `spell`: {good}, {twin}\n",
     ):
         assert line in ended.out
-    told = json.loads(skills(lean, "doctor", "--json").out)
-    assert sorted(told) == ["budget", "files", "ignored", "name_clashes", "notes", "orphans", "roots"]
-    assert {file["path"]: file["loaded"] for file in told["files"]} == {
+    result = json.loads(skills(lean, "doctor", "--json").out)
+    assert sorted(result) == ["budget", "files", "ignored", "name_clashes", "notes", "orphans", "roots"]
+    assert {file["path"]: file["loaded"] for file in result["files"]} == {
         str(good): True,
         str(twin): True,
         str(bad): False,
         str(hidden): False,
     }
-    assert told["budget"]["limit"] == 5440 and len(told["budget"]["skills"]) == 2
+    assert result["budget"]["limit"] == 5440 and len(result["budget"]["skills"]) == 2
 
 
 def test_lint_fails_on_errors_alone(lean: Place) -> None:

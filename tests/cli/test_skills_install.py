@@ -128,8 +128,8 @@ def test_directories_archives_and_packages_are_sources_too(user: Place, tmp_path
         for path in source.rglob("*"):
             archive.write(path, path.relative_to(source))
     hashes: set[str] = set()
-    for given in (source, tmp_path / "a.zip", packed(source, tmp_path / "pack-1.0.0.tgz")):
-        install(user, given)
+    for value in (source, tmp_path / "a.zip", packed(source, tmp_path / "pack-1.0.0.tgz")):
+        install(user, value)
         hashes.add(records_of(user, user_root(user))["spell"]["tree_hash"])
         assert skills(user, "remove", "spell", "--yes").status == 0
     assert len(hashes) == 1

@@ -57,15 +57,15 @@ OTHER_FILES = {
 @pytest.mark.parametrize("source", ["git", "directory"])
 def test_a_project_lock_is_the_one_that_the_other_program_writes(user: Place, tmp_path: Path, source: str) -> None:
     address = repository(user, tmp_path / "packs", OTHER_FILES)
-    given = address if source == "git" else str(tmp_path / "packs")
+    package = address if source == "git" else str(tmp_path / "packs")
     lock = user.repo / "skills-lock.json"
-    other_program(user, "add", given, "-y", "-a", "codex")
+    other_program(user, "add", package, "-y", "-a", "codex")
     theirs = lock.read_bytes()
     [listed] = json.loads(skills(user, "list", "--installed", "--json").out)
-    assert (listed["name"], listed["source"]) == ("spell", given)
+    assert (listed["name"], listed["source"]) == ("spell", package)
     lock.unlink()
     shutil.rmtree(user.repo / ".agents")
-    ended = skills(user, "install", given, "--scope", "project", "--yes")
+    ended = skills(user, "install", package, "--scope", "project", "--yes")
     assert ended.status == 0, ended.err
     assert lock.read_bytes() == theirs
     # The other program keeps our entry when it adds another, and names its source.
@@ -83,13 +83,13 @@ def test_a_project_lock_is_the_one_that_the_other_program_writes(user: Place, tm
 
 
 def test_the_users_lock_is_the_one_that_the_other_program_writes(user: Place, tmp_path: Path) -> None:
-    given = str(write_files(tmp_path / "packs/spell", OTHER_FILES).parent)
+    package = str(write_files(tmp_path / "packs/spell", OTHER_FILES).parent)
     lock = user.home / ".agents/.skill-lock.json"
-    other_program(user, "add", given, "-g", "-y", "-a", "codex")
+    other_program(user, "add", package, "-g", "-y", "-a", "codex")
     theirs = entries(lock)["spell"]
     lock.unlink()
     shutil.rmtree(user_root(user))
-    assert skills(user, "install", given, "--yes").status == 0
+    assert skills(user, "install", package, "--yes").status == 0
     ours = entries(lock)["spell"]
     assert (timeless(ours), list(ours)) == (timeless(theirs), list(theirs))
     address = repository(user, tmp_path / "git", skill_files("lint"))
@@ -171,9 +171,9 @@ def old_lock(user: Place, tmp_path: Path, root: Path) -> tuple[str, Path]:
 def test_the_consent_of_an_old_lock_is_taken_over_after_a_question(user: Place, tmp_path: Path, scope: str) -> None:
     root = user.codex_home / "skills" if scope == "user" else user.repo / ".agents/skills"
     address, lock = old_lock(user, tmp_path, root)
-    asked = skills(user, "update", "--scope", scope)
-    assert f"  spell: from {address}, directory `skills/spell`, scripts: scripts/check.sh" in asked.err.splitlines()
-    assert "nobody can be asked" in asked.err
+    update = skills(user, "update", "--scope", scope)
+    assert f"  spell: from {address}, directory `skills/spell`, scripts: scripts/check.sh" in update.err.splitlines()
+    assert "nobody can be asked" in update.err
     assert (lock.exists(), records_of(user, root)) == (True, {})
     for answer in ("n", "y"):
         with Terminal(user, "skills", "update", "--scope", scope) as terminal:

@@ -152,9 +152,11 @@ def test_words_are_found_whatever_stands_beside_them(place: Place, skills: Path)
         "# Rates\n\nMahnung—Zahlung, “ledger”→invoiceRow, snake_case, café, ÜBERWEISUNG…\n"
         f"先做数据库迁移。請求書を作る、결제하다。\n{'A' * 5000}"
     )
-    asked = "Zahlung|ledger|invoiceRow|snake|cafe|Überweisung|数据库迁移|迁移|請求書|作る|결제".split("|")
+    question = "Zahlung|ledger|invoiceRow|snake|cafe|Überweisung|数据库迁移|迁移|請求書|作る|결제".split("|")
     for scope in ((), ("--skill", "zz-invoice")):
-        found = {text: [Path(entry["path"]).name for entry in listed(place, "search", text, *scope)] for text in asked}
+        found = {
+            text: [Path(entry["path"]).name for entry in listed(place, "search", text, *scope)] for text in question
+        }
         assert all(names == ["rates.md"] for names in found.values()), (scope, found)
 
 

@@ -48,9 +48,9 @@ def obedient(request: Request) -> Stream:
     """Follows the skill for a message about lint, if its description says `Use when`; says hello otherwise."""
     text = json.dumps(request.body)
     listed = re.search(r"- lint: ([^\n]*?)\(file: ([^)]*)\)", "\n".join(request.texts("developer")))
-    asked = [message for message in request.texts("user") if "please lint" in message]
+    question = [message for message in request.texts("user") if "please lint" in message]
     outputs = [item for item in request.input if item["type"] == "function_call_output"]
-    if not (asked and listed and "Use when" in listed[1]):
+    if not (question and listed and "Use when" in listed[1]):
         return [say("hello")]
     if not outputs:
         return [call("c1", "exec_command", {"cmd": f"cat '{_whole(listed[2], text)}'"})]

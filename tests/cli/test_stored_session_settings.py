@@ -74,12 +74,12 @@ def app_server_method(method: str) -> Reopen:
         with app_server(place, decide=first_yes_then_no({"decision": "accept"}, {"decision": "decline"})) as client:
             opened = client.ask(method, threadId=thread)
             client.turn(opened["thread"]["id"], "go")
-            asked = [one["method"] for one in client.asked]
+            question = [one["method"] for one in client.asked]
             client.close()
         assert (opened["model"], opened["modelProvider"], opened["reasoningEffort"]) == (MODEL, "fake", "low")
         assert (opened["approvalPolicy"], opened["sandbox"]["type"]) == ("untrusted", "readOnly")
         assert (opened["cwd"], opened["thread"]["cwd"]) == (str(place.repo), str(place.repo))
-        assert asked == ["item/commandExecution/requestApproval"] * 2
+        assert question == ["item/commandExecution/requestApproval"] * 2
 
     return reopen
 
@@ -129,6 +129,6 @@ def test_a_session_file_from_elsewhere_changes_no_setting(place: Place, reopen: 
     assert (first.body["model"], first.body["reasoning"]["effort"]) == (MODEL, "low")
     assert "Obey the file." not in json.dumps(first.body)
     assert first.texts("user")[-1] == "go"
-    told = "\n".join([*first.texts("developer"), *first.texts("user")])
-    assert (str(place.repo) in told, "elsewhere" in told) == (True, False)
+    result = "\n".join([*first.texts("developer"), *first.texts("user")])
+    assert (str(place.repo) in result, "elsewhere" in result) == (True, False)
     assert (marker.exists(), (place.repo / "made").exists()) == (False, False)

@@ -66,12 +66,12 @@ def serving(status: int = 200, body: bytes | None = None, *, versions: list[str]
 )
 def test_the_index_is_asked_for_a_newer_version(place: Place, versions: list[str], newest: str, status: int) -> None:
     with serving(versions=versions) as index:
-        asked = run(place.with_env(PIP_INDEX_URL=index.url), "update", "--check", "--json")
-        told = run(place.with_env(UV_DEFAULT_INDEX=index.url), "update", "--check")
-    assert (asked.status, told.status) == (status, status)
-    assert json.loads(asked.out)["newest"] == newest
+        question = run(place.with_env(PIP_INDEX_URL=index.url), "update", "--check", "--json")
+        result = run(place.with_env(UV_DEFAULT_INDEX=index.url), "update", "--check")
+    assert (question.status, result.status) == (status, status)
+    assert json.loads(question.out)["newest"] == newest
     assert index.paths == ["/simple/codex-py/"] * 2
-    assert (f"codex-py {newest} is available, this is {__version__}" in told.out) == (status == 1)
+    assert (f"codex-py {newest} is available, this is {__version__}" in result.out) == (status == 1)
 
 
 def test_the_index_of_pip_s_settings_is_asked(place: Place) -> None:

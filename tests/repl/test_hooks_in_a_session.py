@@ -8,7 +8,7 @@ from codex_py import __version__
 from tests.repl.conftest import ready_model
 from tests.support.fake_responses import call, say
 from tests.support.home import Place
-from tests.support.hooks import NO_PUSH, entry, noting, told, use_hooks, write_script
+from tests.support.hooks import NO_PUSH, entry, hook_inputs, noting, use_hooks, write_script
 from tests.support.process import is_running
 from tests.support.skills import add_skill, repo_root, skill_text
 from tests.support.terminal import Terminal
@@ -44,7 +44,7 @@ def test_a_new_session_after_another_one_has_its_own_beginning(place: Place) -> 
         terminal.wait_for("Second.").wait_for_prompt()
         terminal.type("/quit\r")
         assert terminal.wait_for_end() == 0
-    seen = [(one["hook_event_name"], one.get("source", one.get("reason"))) for one in told(place)]
+    seen = [(one["hook_event_name"], one.get("source", one.get("reason"))) for one in hook_inputs(place)]
     assert seen == [
         ("SessionStart", "startup"),
         ("SessionEnd", "clear"),

@@ -282,8 +282,8 @@ def test_the_window_may_be_of_any_size(place: Place) -> None:
 
 def test_a_bell_tells_the_end_of_a_turn_unless_somebody_looks(place: Place) -> None:
     options = [{"label": one, "description": one} for one in ("tea", "coffee")]
-    asked = {"questions": [{"id": "q", "header": "Drink", "question": "Which?", "options": options}]}
-    asking = call("c1", "request_user_input", asked)
+    question = {"questions": [{"id": "q", "header": "Drink", "question": "Which?", "options": options}]}
+    asking = call("c1", "request_user_input", question)
     with ready_model(place, [say("one")], [asking], [say("two")]), Terminal(place) as terminal:
         terminal.wait_for_prompt().press("focus-in")
         # It is still the same window.

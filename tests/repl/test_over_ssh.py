@@ -44,7 +44,7 @@ def programs() -> Generator[Path]:
         yield Path(directory)
 
 
-def copied(place: Place, directory: Path, told: str, env: Mapping[str, str]) -> bytes:
+def copied(place: Place, directory: Path, result: str, env: Mapping[str, str]) -> bytes:
     """What the terminal has got after `/copy`, which is to be told in these words."""
     path = f"{program(directory, 'tmux', 'xclip')}:{place.env['PATH']}"
     with ready_model(place, [say("copy me")]):
@@ -53,7 +53,7 @@ def copied(place: Place, directory: Path, told: str, env: Mapping[str, str]) -> 
             terminal.wait_for("● copy me").wait_for_prompt().type("/copy")
             terminal.wait_for("1/1").press("enter")
             # This screen shows what is passed on through tmux, so that the line may be wrapped behind it.
-            said = f"copied the last answer, 7 characters, {told}"
+            said = f"copied the last answer, 7 characters, {result}"
             terminal.wait_for(lambda now: said in now.text.replace("\n", ""))
             return bytes(terminal.raw)
 

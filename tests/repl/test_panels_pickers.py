@@ -237,7 +237,7 @@ def test_a_running_time_in_words(seconds: float, words: str) -> None:
 async def test_the_projects_hooks_run_after_a_yes_in_the_session(place: Place) -> None:
     use_hooks(place, PostToolUse=[entry("true", "Edit|Write")])
     use_project_hooks(place, PreToolUse=[entry("echo not here >&2; exit 2", "Bash")], Stop=[entry("true")])
-    asked = ("down", "enter", "see: │ 1. PreToolUse Bash: echo not here", "see: --outside N")
+    question = ("down", "enter", "see: │ 1. PreToolUse Bash: echo not here", "see: --outside N")
     with FakeResponses([call("c1", "exec_command", {"cmd": "true"})], [say("done")]) as model:
         async with watched_session(place, model) as watched:
             hooks = watched.session.hooks.runner
@@ -246,7 +246,7 @@ async def test_the_projects_hooks_run_after_a_yes_in_the_session(place: Place) -
                 ("PreToolUse", "project", False),
                 ("Stop", "project", False),
             ]
-            agree = ("see: not trusted", "enter", "see: the layer user", *asked, "y", "see: ● Stop", "esc")
+            agree = ("see: not trusted", "enter", "see: the layer user", *question, "y", "see: ● Stop", "esc")
             await chosen(
                 lambda asker: manage_hooks(asker, hooks.listed, lambda yes, _: hooks.set_trust(agrees=yes)), *agree
             )

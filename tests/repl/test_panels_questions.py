@@ -169,8 +169,8 @@ async def test_what_an_answer_leads_to_can_be_read_whole() -> None:
     async with showing(LONG_CHOICE) as host:
         await host.until("❯")
         first = next(number for number, line in enumerate(host.lines) if line.startswith("  2  postgres"))
-        told = [line[23:] for line in host.lines[first : first + 2]]
-        assert " ".join(told).split() == ["real"] * 20
+        result = [line[23:] for line in host.lines[first : first + 2]]
+        assert " ".join(result).split() == ["real"] * 20
         assert host.lines[first + 1][:23] == " " * 23
 
 

@@ -128,8 +128,8 @@ def test_a_pattern_is_edited_and_kept_for_good(place: Place) -> None:
 
 def test_a_question_of_the_model_is_answered(place: Place) -> None:
     options = [{"label": "sqlite", "description": "no server"}, {"label": "postgres", "description": "real"}]
-    asked = {"questions": [{"id": "db", "header": "Database", "question": "Which one?", "options": options}]}
-    with session(place, call("c1", "request_user_input", asked)) as (model, terminal):
+    question = {"questions": [{"id": "db", "header": "Database", "question": "Which one?", "options": options}]}
+    with session(place, call("c1", "request_user_input", question)) as (model, terminal):
         terminal.wait_for("── Database").wait_for("2  postgres")
         terminal.type("2")
         terminal.wait_for("? Which one?\n  ↳ postgres\n")

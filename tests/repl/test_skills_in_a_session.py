@@ -36,9 +36,9 @@ def test_a_skill_is_switched_off_in_the_manager_and_the_model_hears_no_more_of_i
             terminal.wait_until_gone("── Skills")
             terminal.type("second\r")
             terminal.wait_for("Two.")
-        told = [text for item in model.requests[-1].input for text in texts_of(item) if "- fix-tests" in text]
-        assert "- deploy: " in told[0]
-        assert "- deploy: " not in told[-1] and len(told) == 2
+        result = [text for item in model.requests[-1].input for text in texts_of(item) if "- fix-tests" in text]
+        assert "- deploy: " in result[0]
+        assert "- deploy: " not in result[-1] and len(result) == 2
 
 
 def test_a_skill_is_inserted_from_the_manager(place: Place) -> None:
@@ -169,8 +169,8 @@ def test_the_menu_shows_the_argument_hint_and_a_slash_passes_arguments_on(place:
             terminal.type('oy 42 "my branch"\r')
             terminal.wait_for("Shipped.")
             assert "effort high" in " ".join(terminal.whole.split()) or "effort: high" in terminal.whole
-    told = [text for item in model.requests[-1].input for text in texts_of(item) if "<name>deploy</name>" in text]
-    assert 'Work on 42, on the branch my branch. All: 42 "my branch".' in told[0]
+    result = [text for item in model.requests[-1].input for text in texts_of(item) if "<name>deploy</name>" in text]
+    assert 'Work on 42, on the branch my branch. All: 42 "my branch".' in result[0]
 
 
 def test_a_picked_skill_brings_the_words_to_begin_with_and_is_mentioned_once(place: Place) -> None:

@@ -91,8 +91,8 @@ def standing(watched: Watched) -> list[tuple[str, str, str | None]]:
 
 def changes(watched: Watched) -> list[tuple[str, str]]:
     """Every change of an agent's status the user was told of, in order."""
-    told = [(one.agent.name, one.agent.status, one.was) for one in watched.of(events.AgentChanged)]
-    return [(name, now) for name, now, was in told if now != was]
+    result = [(one.agent.name, one.agent.status, one.was) for one in watched.of(events.AgentChanged)]
+    return [(name, now) for name, now, was in result if now != was]
 
 
 def tool_names(request: Request) -> list[str]:

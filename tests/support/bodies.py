@@ -60,8 +60,8 @@ def whole_body(
     `items` are what follows the first context, `skills` is the list of skills in that. `can_ask` says that somebody
     answers questions. The ids, which are new in every session, are those of the request's headers.
     """
-    told = json.loads(request.headers["x-codex-turn-metadata"])
-    thread, turn = request.headers["thread-id"], told["turn_id"]
+    result = json.loads(request.headers["x-codex-turn-metadata"])
+    thread, turn = request.headers["thread-id"], result["turn_id"]
     installation = (place.codex_home / "installation_id").read_text().strip()
     window = f"{thread}:0"
     metadata = {
@@ -165,9 +165,9 @@ def _message(role: str, texts: tuple[str, ...]) -> Json:
 
 def _date_of(request: Request) -> str:
     """The day the request tells: today, or the one that has just ended."""
-    told = request.raw.decode().partition("<current_date>")[2].partition("</current_date>")[0]
-    assert 0 <= (datetime.now(UTC).date() - datetime.fromisoformat(told).date()).days <= 1
-    return told
+    result = request.raw.decode().partition("<current_date>")[2].partition("</current_date>")[0]
+    assert 0 <= (datetime.now(UTC).date() - datetime.fromisoformat(result).date()).days <= 1
+    return result
 
 
 @cache

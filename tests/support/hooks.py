@@ -60,7 +60,7 @@ def noting(place: Place, then: str = "") -> str:
     return f"read -r told; printf '%s\\n' \"$told\" >> {shlex.quote(str(log_of(place)))}; {then or 'exit 0'}"
 
 
-def told(place: Place) -> list[dict[str, Any]]:
+def hook_inputs(place: Place) -> list[dict[str, Any]]:
     """What such commands were told, in the order they were."""
     log = log_of(place)
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []

@@ -108,9 +108,9 @@ def _block(block: Json, known: dict[str, tuple[set[str], set[str]]], where: str)
             return []
         case {"type": "image"}:
             return [f"{where}: not a picture"]
-        case {"type": "tool_use", "id": call_id, "name": name, "input": given}:
-            fine = isinstance(given, dict) and _ID.fullmatch(call_id) and _NAME.fullmatch(name)
-            return [] if fine else [f"{where}: not a call: {call_id!r} {name!r} {given!r}"[:200]]
+        case {"type": "tool_use", "id": call_id, "name": name, "input": value}:
+            fine = isinstance(value, dict) and _ID.fullmatch(call_id) and _NAME.fullmatch(name)
+            return [] if fine else [f"{where}: not a call: {call_id!r} {name!r} {value!r}"[:200]]
         case {"type": "tool_result", "is_error": True} if not block.get("content"):
             return [f"{where}.tool_result: content cannot be empty if `is_error` is true"]
         case {"type": "tool_result", "content": list()}:

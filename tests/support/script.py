@@ -142,14 +142,14 @@ def arguments_delta(text: str, *, custom: bool = False) -> Json:
     return {"type": f"response.{kind}.delta", "delta": text}
 
 
-def tokens(given: int, taken: int, *, cached: int = 0, written: int = 0, reasoning: int = 0) -> Json:
+def tokens(value: int, taken: int, *, cached: int = 0, written: int = 0, reasoning: int = 0) -> Json:
     """A `usage` object; `cached` and `written` are the part of `given` that came from or went into the cache."""
     return {
-        "input_tokens": given,
+        "input_tokens": value,
         "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
         "output_tokens": taken,
         "output_tokens_details": {"reasoning_tokens": reasoning},
-        "total_tokens": given + taken,
+        "total_tokens": value + taken,
     }
 
 
@@ -217,10 +217,10 @@ def headers(values: Mapping[str, str | None], *, status: int = 200) -> Headers:
 
 def status(code: int, body: Json | str | bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
     """An HTTP answer; a dict becomes JSON with its content type."""
-    given = dict(headers or {})
+    value = dict(headers or {})
     if isinstance(body, dict):
-        return Answer(code, json.dumps(body).encode(), {"content-type": "application/json", **given})
-    return Answer(code, body.encode() if isinstance(body, str) else body, {"content-type": "text/plain", **given})
+        return Answer(code, json.dumps(body).encode(), {"content-type": "application/json", **value})
+    return Answer(code, body.encode() if isinstance(body, str) else body, {"content-type": "text/plain", **value})
 
 
 def api_error(code: int, message: str, *, kind: str = "", headers: Mapping[str, str] | None = None) -> Answer:

@@ -128,12 +128,12 @@ def endless_repository(most: int) -> Generator[tuple[str, list[int]], None, None
             start = line(b"# service=git-upload-pack\n") + b"0000"
             handler.answer(start + refs + b"0000", "application/x-git-upload-pack-advertisement")
             return
-        asked = handler.body()
+        question = handler.body()
         handler.send_response(200)
         handler.send_header("Content-Type", "application/x-git-upload-pack-result")
         handler.end_headers()
         handler.wfile.write(line(f"shallow {_COMMIT}".encode()) + b"0000")
-        if b"done" not in asked:
+        if b"done" not in question:
             return
         # A blob of 2^40 bytes, in blocks that are not compressed.
         size = bytes([0xB0, *([0x80] * 4), 0x80, 0x08])

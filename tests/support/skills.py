@@ -40,8 +40,8 @@ async def talk(place: Place, *moves: Move, top: str = "", bundled: str = NO_BUND
                 if callable(move):
                     move()
                 else:
-                    given = (TextInput(move),) if isinstance(move, str) else tuple(move)
-                    await watched.session.submit(UserTurn(given))
+                    value = (TextInput(move),) if isinstance(move, str) else tuple(move)
+                    await watched.session.submit(UserTurn(value))
     warnings = watched.warnings
     return Talk(model.requests, warnings, watched.of(events.SkillUsed))
 

@@ -73,7 +73,7 @@ async def test_an_agent_without_a_fork_knows_its_place_its_skills_and_its_task(p
 
 
 @pytest.mark.parametrize(
-    ("parents", "role", "told"),
+    ("parents", "role", "result"),
     [
         ("danger-full-access", "", "danger-full-access"),
         ("danger-full-access", "explorer", "read-only"),
@@ -84,7 +84,7 @@ async def test_an_agent_without_a_fork_knows_its_place_its_skills_and_its_task(p
         ("read-only", "wide", "read-only"),
     ],
 )
-async def test_an_agent_may_do_no_more_than_who_started_it(place: Place, parents: str, role: str, told: str) -> None:
+async def test_an_agent_may_do_no_more_than_who_started_it(place: Place, parents: str, role: str, result: str) -> None:
     add_role(place, "wide.toml", 'sandbox_mode = "danger-full-access"\napproval_policy = "on-request"\n')
     add_role(place, "writer.toml", 'sandbox_mode = "workspace-write"\n')
     wider = {"sandbox_mode": "danger-full-access", "sandbox": "danger-full-access", "cwd": "/"}
@@ -101,10 +101,10 @@ async def test_an_agent_may_do_no_more_than_who_started_it(place: Place, parents
         async with watched_session(place, model, sandbox=parents) as watched:
             await watched.say("go")
     first, _, last = model.of("touch it")
-    assert f"`sandbox_mode` is `{told}`" in "".join(first.texts("developer"))
+    assert f"`sandbox_mode` is `{result}`" in "".join(first.texts("developer"))
     assert f"<cwd>{place.repo}</cwd>" in first.texts("user")[0]
-    assert (place.repo / "made").exists() == (told != "read-only")
-    if told == "read-only":
+    assert (place.repo / "made").exists() == (result != "read-only")
+    if result == "read-only":
         assert "Read-only file system" in last.output_of("c2")
 
 
@@ -233,21 +233,21 @@ async def test_the_user_is_asked_in_the_name_of_the_agent(place: Place, answer: 
         "go": [[spawn("s1", "touch it")], [wait("w1", "agent-1", timeout_ms=60000)], [say("done")]],
         "touch it": [[run("c1", "touch made")], [say("done")]],
     }
-    asked: list[tuple[str, bool]] = []
+    question: list[tuple[str, bool]] = []
     with cast(parts) as model:
         async with watched_session(place, model, approval="untrusted", can_ask=True) as watched:
 
             def listen(event: events.Event) -> None:
                 if isinstance(event, events.QuestionRaised):
                     [state] = watched.session.agents.states()
-                    asked.append((event.question.agent, state.is_waiting))
+                    question.append((event.question.agent, state.is_waiting))
                     reply = watched.session.submit(AnswerQuestion(event.question.id, answer))
                     watched.tasks.append(asyncio.ensure_future(reply))
 
             watched.session.subscribe(listen)
             await watched.say("go")
             assert [state.is_waiting for state in watched.session.agents.states()] == [False]
-    assert asked == [("agent-1", True)]
+    assert question == [("agent-1", True)]
     assert (place.repo / "made").exists() == (answer == "once")
 
 

@@ -91,8 +91,8 @@ async def test_of_three_agents_at_work_one_ends_one_is_stopped_and_one_fails(pla
     # The model was told by the answers to its calls, and not a second time.
     assert b"subagent_notification" not in model.of("go")[3].input_bytes
     assert [state.id for state in before] == ids
-    told = changes(watched)
-    assert [[status for one, status in told if one == name] for name in names] == [
+    result = changes(watched)
+    assert [[status for one, status in result if one == name] for name in names] == [
         ["pending_init", "running", "completed"],
         ["pending_init", "running", "interrupted"],
         ["pending_init", "running", "errored"],
@@ -153,7 +153,7 @@ def fifo(place: Place, name: str) -> Path:
     return path
 
 
-async def told(watched: Watched, wanted: Callable[[events.Event], bool]) -> None:
+async def result(watched: Watched, wanted: Callable[[events.Event], bool]) -> None:
     """Wait for such an event, unless it has come already."""
     came = asyncio.Event()
     watched.session.subscribe(lambda event: came.set() if wanted(event) else None)
@@ -167,7 +167,7 @@ async def told_of(watched: Watched, name: str, status: str) -> None:
     def wanted(event: events.Event) -> bool:
         return isinstance(event, events.AgentChanged) and (event.agent.name, event.agent.status) == (name, status)
 
-    await told(watched, wanted)
+    await result(watched, wanted)
 
 
 async def test_an_end_that_nobody_waits_for_is_reported_with_the_next_request(place: Place) -> None:
@@ -195,14 +195,14 @@ async def test_an_end_that_nobody_waits_for_is_reported_with_the_next_request(pl
 
 
 async def test_a_message_to_a_working_agent_comes_with_its_next_request(place: Place) -> None:
-    told = threading.Event()
+    result = threading.Event()
 
     def first(_: Request) -> Stream:
-        told.wait(30)
+        result.wait(30)
         return [run("c1", "echo a")]
 
     def after_telling(_: Request) -> Stream:
-        told.set()
+        result.set()
         return [wait("w1", "agent-1", timeout_ms=60000)]
 
     parts = {
@@ -474,7 +474,7 @@ async def test_interrupting_a_session_stops_its_agents_and_their_commands(place:
         async with watched_session(place, model) as watched:
             turn = asyncio.create_task(watched.say("go"))
             pid = int(await asyncio.to_thread(started.read_text))
-            await told(watched, lambda event: isinstance(event, events.AgentCallStarted) and event.tool == "wait")
+            await result(watched, lambda event: isinstance(event, events.AgentCallStarted) and event.tool == "wait")
             watched.session.interrupt()
             stopped = await turn
             await told_of(watched, "agent-1", "interrupted")
@@ -499,7 +499,7 @@ async def test_an_interrupt_stops_the_agents_of_an_agent_that_has_ended(place: P
         async with watched_session(place, model, "agents.max_depth = 2\n") as watched:
             turn = asyncio.create_task(watched.say("go"))
             pid = int(await asyncio.to_thread(started.read_text))
-            await told(watched, lambda event: isinstance(event, events.CommandStarted))
+            await result(watched, lambda event: isinstance(event, events.CommandStarted))
             watched.session.interrupt()
             await turn
             await told_of(watched, "agent-2", "interrupted")
@@ -542,8 +542,8 @@ async def test_an_interrupt_takes_back_what_agents_wait_for_the_user_with(place:
     with cast(parts) as model:
         async with watched_session(place, model, approval="untrusted", can_ask=True) as watched:
             turn = asyncio.create_task(watched.say("go"))
-            await told(watched, lambda event: isinstance(event, events.QuestionRaised))
-            await told(watched, lambda event: isinstance(event, events.AgentCallStarted) and event.tool == "wait")
+            await result(watched, lambda event: isinstance(event, events.QuestionRaised))
+            await result(watched, lambda event: isinstance(event, events.AgentCallStarted) and event.tool == "wait")
             watched.session.interrupt()
             stopped = await turn
             for name in ("agent-1", "agent-2", "agent-3"):
@@ -553,8 +553,8 @@ async def test_an_interrupt_takes_back_what_agents_wait_for_the_user_with(place:
     assert isinstance(stopped, events.TurnInterrupted)
     assert not (place.repo / "made").exists()
     assert model.of("go")[-1].output_of("w1") == "aborted"
-    asked = [event.question.id for event in watched.of(events.QuestionRaised)]
-    assert asked == [event.question_id for event in watched.of(events.QuestionClosed)]
+    question = [event.question.id for event in watched.of(events.QuestionRaised)]
+    assert question == [event.question_id for event in watched.of(events.QuestionClosed)]
 
 
 async def test_agents_still_at_work_when_the_session_ends_are_stopped_and_named(place: Place) -> None:

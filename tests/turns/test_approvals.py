@@ -23,28 +23,28 @@ ALWAYS = "rules/codex-py/default.rules"
 def answering(watched: Watched, *answers: QuestionAnswer | None) -> list[ApprovalQuestion]:
     """Answer the questions in turn, as a front end does: by an op, while the turn waits."""
     waiting = iter(answers)
-    asked: list[ApprovalQuestion] = []
+    questions: list[ApprovalQuestion] = []
 
     def listen(event: events.Event) -> None:
         if isinstance(event, events.QuestionRaised):
             assert isinstance(event.question, ApprovalQuestion)
-            asked.append(event.question)
+            questions.append(event.question)
             answer = watched.session.submit(AnswerQuestion(event.question.id, next(waiting)))
             watched.tasks.append(asyncio.ensure_future(answer))
 
     watched.session.subscribe(listen)
-    return asked
+    return questions
 
 
 def run(number: int, cmd: str, **arguments: Any) -> Any:
     return call(f"c{number}", "exec_command", {"cmd": cmd, "login": False, **arguments})
 
 
-class Told:
+class TurnResult:
     """What a turn gave: the questions, and the outputs the model read."""
 
-    def __init__(self, asked: list[ApprovalQuestion], model: FakeResponses, watched: Watched) -> None:
-        self.asked = asked
+    def __init__(self, questions: list[ApprovalQuestion], model: FakeResponses, watched: Watched) -> None:
+        self.asked = questions
         self.outputs = [model.requests[-1].output_of(f"c{number + 1}") for number in range(len(model.requests) - 1)]
         self.watched = watched
 
@@ -57,22 +57,22 @@ async def turn(
     sandbox: str = "workspace-write",
     can_ask: bool = True,
     top: str = "",
-) -> Told:
+) -> TurnResult:
     """A turn that makes the calls one after the other."""
     with FakeResponses(*([one] for one in calls), [say("done")]) as model:
         async with watched_session(place, model, top, sandbox=sandbox, approval=approval, can_ask=can_ask) as watched:
-            asked = answering(watched, *answers)
+            questions = answering(watched, *answers)
             ended = await watched.say("go")
             assert isinstance(ended, events.TurnCompleted), ended
-    return Told(asked, model, watched)
+    return TurnResult(questions, model, watched)
 
 
 async def test_reading_needs_no_question_and_the_rest_does(place: Place) -> None:
-    told = await turn(place, run(1, "cat README.md | head -1"), run(2, "touch made"), answers=("once",))
-    assert told.outputs[0].endswith("# Demo\n")
-    assert "exited with code 0" in told.outputs[1]
+    result = await turn(place, run(1, "cat README.md | head -1"), run(2, "touch made"), answers=("once",))
+    assert result.outputs[0].endswith("# Demo\n")
+    assert "exited with code 0" in result.outputs[1]
     assert (place.repo / "made").exists()
-    [question] = told.asked
+    [question] = result.asked
     assert question == ApprovalQuestion(
         id=question.id,
         call_id="c2",
@@ -86,27 +86,27 @@ async def test_reading_needs_no_question_and_the_rest_does(place: Place) -> None
 
 @pytest.mark.parametrize("answer", [None, "", "no", "yes", "ALWAYS", "once "])
 async def test_whatever_is_no_scope_is_a_no(place: Place, answer: str | None) -> None:
-    told = await turn(place, run(1, "touch made"), answers=(answer,))
-    assert told.outputs[0].startswith("command declined by the user")
+    result = await turn(place, run(1, "touch made"), answers=(answer,))
+    assert result.outputs[0].startswith("command declined by the user")
     assert not (place.repo / "made").exists()
-    [finished] = told.watched.of(events.CommandFinished)
+    [finished] = result.watched.of(events.CommandFinished)
     assert (finished.status, finished.exit_code) == ("declined", None)
-    assert told.watched.of(events.CommandStarted) == []
+    assert result.watched.of(events.CommandStarted) == []
 
 
 async def test_a_yes_for_the_session_is_for_this_very_command(place: Place) -> None:
     calls = [run(1, "touch a"), run(2, "touch a"), run(3, "touch b"), run(4, "touch a", workdir=".git/..")]
-    told = await turn(place, *calls, answers=("session", "once", "once"))
-    assert [question.call_id for question in told.asked] == ["c1", "c3", "c4"]
+    result = await turn(place, *calls, answers=("session", "once", "once"))
+    assert [question.call_id for question in result.asked] == ["c1", "c3", "c4"]
 
 
 async def test_a_yes_for_good_is_remembered_by_the_next_session(place: Place) -> None:
     wanted = {"prefix_rule": ["touch"]}
-    told = await turn(place, run(1, "touch a", **wanted), run(2, "touch b"), answers=("always",))
-    assert [question.pattern for question in told.asked] == [("touch",)]
+    result = await turn(place, run(1, "touch a", **wanted), run(2, "touch b"), answers=("always",))
+    assert [question.pattern for question in result.asked] == [("touch",)]
     assert 'prefix_rule(pattern = ["touch"], decision = "allow")' in (place.codex_home / ALWAYS).read_text()
-    told = await turn(place, run(1, "touch c"))
-    assert told.asked == []
+    result = await turn(place, run(1, "touch c"))
+    assert result.asked == []
     assert (place.repo / "c").exists()
 
 
@@ -126,17 +126,17 @@ async def test_leaving_the_sandbox_takes_a_yes(place: Place, tmp_path: Path) -> 
     policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
     leave = {"sandbox_permissions": "require_escalated", "justification": "May I write next door?"}
     calls = [run(1, f"touch {out}/a"), run(2, f"touch {out}/b", **leave), run(3, f"touch {out}/c", **leave)]
-    told = await turn(place, *calls, answers=(None, "once"), approval="on-request", top=policy)
-    assert "Read-only file system" in told.outputs[0]
-    assert told.outputs[1].startswith("command declined")
+    result = await turn(place, *calls, answers=(None, "once"), approval="on-request", top=policy)
+    assert "Read-only file system" in result.outputs[0]
+    assert result.outputs[1].startswith("command declined")
     assert sorted(path.name for path in out.iterdir()) == ["c"]
-    assert [question.outside for question in told.asked] == [True, True]
-    assert told.asked[0].justification == "May I write next door?"
+    assert [question.outside for question in result.asked] == [True, True]
+    assert result.asked[0].justification == "May I write next door?"
 
 
 async def test_without_a_justification_nobody_is_asked(place: Place) -> None:
-    told = await turn(place, run(1, "true", sandbox_permissions="require_escalated"), approval="on-request")
-    assert "needs a `justification`" in told.outputs[0]
+    result = await turn(place, run(1, "true", sandbox_permissions="require_escalated"), approval="on-request")
+    assert "needs a `justification`" in result.outputs[0]
 
 
 async def test_a_denied_command_runs_once_more_outside_after_a_yes(place: Place, tmp_path: Path) -> None:
@@ -144,31 +144,31 @@ async def test_a_denied_command_runs_once_more_outside_after_a_yes(place: Place,
     out.mkdir()
     policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
     calls = [run(1, f"touch {out}/a"), run(2, f"touch {out}/b"), run(3, "false")]
-    told = await turn(place, *calls, answers=("once", None), approval="on-failure", top=policy)
-    assert "exited with code 0" in told.outputs[0]
-    assert "Read-only file system" in told.outputs[1]
+    result = await turn(place, *calls, answers=("once", None), approval="on-failure", top=policy)
+    assert "exited with code 0" in result.outputs[0]
+    assert "Read-only file system" in result.outputs[1]
     assert [path.name for path in out.iterdir()] == ["a"]
-    assert [question.call_id for question in told.asked] == ["c1", "c2"]
+    assert [question.call_id for question in result.asked] == ["c1", "c2"]
 
 
 @pytest.mark.parametrize("approval", ["on-request", "never"])
 async def test_a_dangerous_command_is_asked_about_or_refused(place: Place, approval: ApprovalPolicy) -> None:
     place.write("keep", "x")
     answers = (None,) if approval == "on-request" else ()
-    told = await turn(place, run(1, "git clean -fdx"), answers=answers, approval=approval)
+    result = await turn(place, run(1, "git clean -fdx"), answers=answers, approval=approval)
     assert (place.repo / "keep").exists()
     if approval == "never":
-        assert told.outputs[0].startswith("refused: the command is dangerous: ")
+        assert result.outputs[0].startswith("refused: the command is dangerous: ")
     else:
-        assert told.asked[0].scopes == ("once", "session")
+        assert result.asked[0].scopes == ("once", "session")
 
 
 async def test_exec_never_asks(place: Place) -> None:
     leave = {"sandbox_permissions": "require_escalated", "justification": "May I?"}
-    told = await turn(place, run(1, "true", **leave), run(2, "true"), approval="on-request", can_ask=False)
-    assert told.asked == []
-    assert told.outputs[0].startswith("escalated permissions are not available")
-    assert "exited with code 0" in told.outputs[1]
+    result = await turn(place, run(1, "true", **leave), run(2, "true"), approval="on-request", can_ask=False)
+    assert result.asked == []
+    assert result.outputs[0].startswith("escalated permissions are not available")
+    assert "exited with code 0" in result.outputs[1]
 
 
 async def test_rules_are_read_and_allowing_does_not_lift_the_sandbox(place: Place, tmp_path: Path) -> None:
@@ -185,12 +185,12 @@ async def test_rules_are_read_and_allowing_does_not_lift_the_sandbox(place: Plac
     out = tmp_path / "out"
     policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
     calls = [run(1, f"mkdir {out}"), run(2, f"touch {out}/a"), run(3, "x=$(git push)"), run(4, f"mkdir {out}/b > log")]
-    told = await turn(place, *calls, run(5, "env sudo ls > log"), approval="never", top=policy)
-    assert told.outputs[4] == "command refused: forbidden by a rule of the user: nobody is root here"
+    result = await turn(place, *calls, run(5, "env sudo ls > log"), approval="never", top=policy)
+    assert result.outputs[4] == "command refused: forbidden by a rule of the user: nobody is root here"
     assert out.is_dir()
-    assert "Read-only file system" in told.outputs[1]
-    assert told.outputs[2] == "command refused: forbidden by a rule of the user: a person pushes"
-    assert "Read-only file system" in (place.repo / "log").read_text() + told.outputs[3]
+    assert "Read-only file system" in result.outputs[1]
+    assert result.outputs[2] == "command refused: forbidden by a rule of the user: a person pushes"
+    assert "Read-only file system" in (place.repo / "log").read_text() + result.outputs[3]
     assert not (out / "b").exists()
 
 
@@ -199,21 +199,21 @@ async def test_no_command_runs_beside_a_rules_file_with_a_fault(place: Place) ->
     rules.mkdir(mode=0o700)
     (rules / "a.rules").write_text('prefix_rule(["git", "push"], "forbiden")\n')
     (rules / "b.rules").write_text('prefix_rule(pattern = ["touch"])\n')
-    told = await turn(place, run(1, "touch a"), run(2, "cat README.md"))
+    result = await turn(place, run(1, "touch a"), run(2, "cat README.md"))
     fault = (
         f"the rules in `{rules}/a.rules` cannot be used: line 1: `decision` is `forbiden`; did you mean `forbidden`? "
         "allowed are `allow`, `prompt`, `forbidden`; correct or remove it, or start with `--ignore-rules`"
     )
-    assert told.outputs == [f"command refused: {fault}"] * 2
-    assert (told.asked, (place.repo / "a").exists()) == ([], False)
-    assert [warning.message for warning in told.watched.of(events.Warned)] == [f"no command runs: {fault}"]
+    assert result.outputs == [f"command refused: {fault}"] * 2
+    assert (result.asked, (place.repo / "a").exists()) == ([], False)
+    assert [warning.message for warning in result.watched.of(events.Warned)] == [f"no command runs: {fault}"]
 
 
 async def test_a_project_s_rules_file_with_a_fault_stops_its_commands(place: Place) -> None:
     place.write(".codex/rules/team.rules", "prefix_rule(\n")
     trusted = f'[projects."{place.repo}"]\ntrust_level = "trusted"\n'
-    told = await turn(place, run(1, "touch a"), top=trusted)
-    assert f"`{place.repo}/.codex/rules/team.rules` cannot be used: line 1" in told.outputs[0]
+    result = await turn(place, run(1, "touch a"), top=trusted)
+    assert f"`{place.repo}/.codex/rules/team.rules` cannot be used: line 1" in result.outputs[0]
     assert "exited with code 0" in (await turn(place, run(1, "true"), approval="never")).outputs[0]
 
 
@@ -222,10 +222,10 @@ async def test_a_rules_file_that_others_can_write_only_restricts(place: Place) -
     rules.mkdir(mode=0o700)
     (rules / "c.rules").write_text('prefix_rule(["make"])\nprefix_rule(["touch"], "forbidden")\n')
     (rules / "c.rules").chmod(0o666)
-    told = await turn(place, run(1, "make"), run(2, "touch b"), answers=(None,))
-    assert len(told.asked) == 1
-    assert "forbidden by a rule" in told.outputs[1]
-    assert "can be written by others" in told.watched.of(events.Warned)[0].message
+    result = await turn(place, run(1, "make"), run(2, "touch b"), answers=(None,))
+    assert len(result.asked) == 1
+    assert "forbidden by a rule" in result.outputs[1]
+    assert "can be written by others" in result.watched.of(events.Warned)[0].message
 
 
 async def test_rules_that_are_not_read_stop_every_command(place: Place) -> None:
@@ -236,22 +236,24 @@ async def test_rules_that_are_not_read_stop_every_command(place: Place) -> None:
     of_machine = place.system / "rules"
     of_machine.parent.mkdir(parents=True)
     of_machine.write_text("no directory")
-    told = await turn(place, run(1, "touch a"))
+    result = await turn(place, run(1, "touch a"))
     faults = [
         f"the rules in `{of_machine}` cannot be used: not a directory; correct or remove it",
         f"the rules in `{rules}` cannot be used: 66 files of rules, of which only 64 are read; "
         "correct or remove it, or start with `--ignore-rules`",
     ]
-    assert told.outputs == [f"command refused: {faults[0]}"]
-    assert [one.message for one in told.watched.of(events.Warned)] == [f"no command runs: {fault}" for fault in faults]
+    assert result.outputs == [f"command refused: {faults[0]}"]
+    assert [one.message for one in result.watched.of(events.Warned)] == [
+        f"no command runs: {fault}" for fault in faults
+    ]
 
 
 async def test_a_rule_holds_behind_a_here_document(place: Place) -> None:
     rules = place.codex_home / "rules"
     rules.mkdir(mode=0o700)
     (rules / "a.rules").write_text('prefix_rule(pattern = ["touch"], decision = "forbidden")\n')
-    told = await turn(place, run(1, "cat > f <<E; touch a\nhi\nE"), approval="never")
-    assert "forbidden by a rule" in told.outputs[0]
+    result = await turn(place, run(1, "cat > f <<E; touch a\nhi\nE"), approval="never")
+    assert "forbidden by a rule" in result.outputs[0]
     assert not (place.repo / "a").exists()
 
 
@@ -264,21 +266,21 @@ async def test_a_trusted_projects_rules_may_only_be_stricter(place: Place, trust
     level = "trusted" if trusted else "untrusted"
     top = f'[projects."{place.repo}"]\ntrust_level = "{level}"\n'
     answers = (None,) if trusted else (None, None)
-    told = await turn(place, run(1, "touch a"), run(2, "make"), answers=answers, top=top)
+    result = await turn(place, run(1, "touch a"), run(2, "make"), answers=answers, top=top)
     assert not (place.repo / "a").exists()
-    assert ("forbidden by a rule" in told.outputs[1]) == trusted
+    assert ("forbidden by a rule" in result.outputs[1]) == trusted
 
 
 async def test_what_is_shown_hides_nothing(place: Place) -> None:
-    told = await turn(place, run(1, "echo 'a\u202e\u200b\x1b[2K' > x\r\nrm\u00a0-i x"), answers=(None,))
-    assert told.asked[0].command == "/bin/bash -c \"echo 'a\\u{202e}\\u{200b}␛[2K' > x␍\nrm\\u{a0}-i x\""
+    result = await turn(place, run(1, "echo 'a\u202e\u200b\x1b[2K' > x\r\nrm\u00a0-i x"), answers=(None,))
+    assert result.asked[0].command == "/bin/bash -c \"echo 'a\\u{202e}\\u{200b}␛[2K' > x␍\nrm\\u{a0}-i x\""
 
 
 async def test_a_shell_of_the_models_choice_makes_nothing_safe(place: Place) -> None:
     evil = place.write("evil", "#!/bin/sh\ntouch ran\n")
     evil.chmod(0o755)
-    told = await turn(place, run(1, "ls", shell=str(evil)), answers=(None,))
-    assert len(told.asked) == 1
+    result = await turn(place, run(1, "ls", shell=str(evil)), answers=(None,))
+    assert len(result.asked) == 1
     assert not (place.repo / "ran").exists()
 
 
@@ -286,8 +288,8 @@ async def test_a_program_from_the_repository_is_not_the_one_that_is_known(place:
     fake = place.write("bin/cat", "#!/bin/sh\ntouch ran\n")
     fake.chmod(0o755)
     place = place.with_env(PATH=f"{place.repo}/bin:{place.env['PATH']}")
-    told = await turn(place, run(1, "cat README.md"), answers=(None,))
-    assert len(told.asked) == 1
+    result = await turn(place, run(1, "cat README.md"), answers=(None,))
+    assert len(result.asked) == 1
 
 
 def planted(place: Place, name: str) -> Place:
@@ -309,10 +311,10 @@ def own_rules(place: Place, text: str) -> None:
 async def test_a_rule_about_a_bare_name_does_not_let_a_planted_program_out(place: Place) -> None:
     place = planted(place, "git")
     own_rules(place, LEAVING.format("git"))
-    told = await turn(place, run(1, "git status"), answers=(None,), approval="on-request")
-    assert told.asked[0].outside
-    assert f"`git` is `{place.repo}/.venv/bin/git`" in told.asked[0].reason
-    assert not told.asked[0].pattern
+    result = await turn(place, run(1, "git status"), answers=(None,), approval="on-request")
+    assert result.asked[0].outside
+    assert f"`git` is `{place.repo}/.venv/bin/git`" in result.asked[0].reason
+    assert not result.asked[0].pattern
     assert not (place.repo / "planted").exists()
 
 
@@ -321,8 +323,8 @@ async def test_with_nobody_to_ask_a_planted_program_stays_in_the_sandbox(place: 
     place.write(".venv/bin/git", f"#!/bin/sh\ntouch {tmp_path}/outside\n")
     own_rules(place, LEAVING.format("git"))
     policy = "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
-    told = await turn(place, run(1, "git status"), approval="never", can_ask=False, top=policy)
-    assert "Read-only file system" in told.outputs[0] or "Permission denied" in told.outputs[0]
+    result = await turn(place, run(1, "git status"), approval="never", can_ask=False, top=policy)
+    assert "Read-only file system" in result.outputs[0] or "Permission denied" in result.outputs[0]
     assert not (tmp_path / "outside").exists()
 
 
@@ -337,7 +339,7 @@ async def test_a_rule_that_names_the_program_itself_lets_it_out(place: Place) ->
 async def test_a_yes_for_the_session_is_to_the_program_it_named(place: Place) -> None:
     place = planted(place, "other")
     plant = f"printf '#!/bin/sh\\ntouch planted\\n' > {place.repo}/.venv/bin/tac && chmod +x {place.repo}/.venv/bin/tac"
-    told = await turn(
+    result = await turn(
         place,
         run(1, "tac README.md", **OUTSIDE),
         run(2, plant),
@@ -345,8 +347,8 @@ async def test_a_yes_for_the_session_is_to_the_program_it_named(place: Place) ->
         answers=("session", None),
         approval="on-request",
     )
-    assert [f"`tac` is `{place.repo}/.venv/bin/tac`" in question.reason for question in told.asked] == [False, True]
-    assert "# Demo" in told.outputs[0]
+    assert [f"`tac` is `{place.repo}/.venv/bin/tac`" in question.reason for question in result.asked] == [False, True]
+    assert "# Demo" in result.outputs[0]
     assert not (place.repo / "planted").exists()
 
 
@@ -356,9 +358,9 @@ async def test_a_command_let_out_finds_no_program_where_commands_may_write(place
     (place.home / ".profile").write_text(f"PATH={place.repo}/.venv/bin:$PATH\n")
     place.write("name", "tac\n")
     script = "read -r one < name; $one README.md"  # a word that nobody can look up beforehand
-    told = await turn(place, run(1, script, **OUTSIDE, login=login), answers=("once",), approval="on-request")
-    assert told.asked[0].reason == "it asks to run outside the sandbox"
-    assert "# Demo" in told.outputs[0]
+    result = await turn(place, run(1, script, **OUTSIDE, login=login), answers=("once",), approval="on-request")
+    assert result.asked[0].reason == "it asks to run outside the sandbox"
+    assert "# Demo" in result.outputs[0]
     assert not (place.repo / "planted").exists()
 
 
@@ -367,9 +369,9 @@ async def test_two_calls_at_once_ask_one_after_the_other(place: Place) -> None:
     async with scripted_session(
         place, both, [say("done")], sandbox="workspace-write", approval="untrusted", can_ask=True
     ) as (_, watched):
-        asked = answering(watched, "session")
+        questions = answering(watched, "session")
         await watched.say("go")
-    assert len(asked) == 1
+    assert len(questions) == 1
     assert len(watched.of(events.CommandFinished)) == 2
 
 
@@ -387,21 +389,21 @@ async def test_a_patch_outside_the_directories_asks(place: Place, tmp_path: Path
         call("c3", "apply_patch", {"input": again}),
     ]
     answers = {"once": ("once", None), "session": ("session",), None: (None, None)}[answer]
-    told = await turn(place, *calls, answers=answers, approval="on-request", top=policy)
+    result = await turn(place, *calls, answers=answers, approval="on-request", top=policy)
     assert (place.repo / "inside.txt").read_text() == "x\n"
-    assert told.asked[0].call_id == "c2"
-    assert told.asked[0].files == (target,)
-    assert told.asked[0].outside
+    assert result.asked[0].call_id == "c2"
+    assert result.asked[0].files == (target,)
+    assert result.asked[0].outside
     found = target.read_text() if target.exists() else None
     assert found == {"once": "x\n", "session": "y\n", None: None}[answer]
     if answer is None:
-        assert told.outputs[1].startswith("patch rejected: declined by the user")
+        assert result.outputs[1].startswith("patch rejected: declined by the user")
 
 
 async def test_a_patch_into_skills_asks_and_says_what_a_skill_is(place: Place) -> None:
     new = call("c1", "apply_patch", {"input": patch(ADD.format(".agents/skills/new/SKILL.md"))})
-    told = await turn(place, new, answers=("once",), approval="on-request")
-    assert [question.reason for question in told.asked] == [
+    result = await turn(place, new, answers=("once",), approval="on-request")
+    assert [question.reason for question in result.asked] == [
         "it writes a skill, which the agent of later sessions follows like your own instructions"
     ]
     assert (place.repo / ".agents/skills/new/SKILL.md").read_text() == "x\n"
@@ -425,29 +427,29 @@ async def test_a_patch_of_a_file_that_must_not_be_read_is_refused_and_shows_noth
     ]
     with FakeResponses([run(9, "true")], [say("one")], edits, [say("two")]) as model:
         async with watched_session(place, model, top, sandbox="workspace-write", approval="on-request") as watched:
-            asked = answering(watched, *["once"] * len(edits))
+            questions = answering(watched, *["once"] * len(edits))
             await watched.say("go")
             place.write("late/.env", "TOKEN=hunter2-hunter2\n")
             await watched.say("go")
     outputs = [model.requests[-1].output_of(f"c{number}") for number in range(len(edits))]
     assert all(output.startswith("patch rejected: the sandbox does not let") for output in outputs)
     assert "hunter2" not in model.requests[-1].raw.decode() + repr(watched.seen)
-    assert asked == []
+    assert questions == []
     assert (place.repo / ".env").read_text() == "TOKEN=hunter2-hunter2\n"
 
 
 async def test_under_untrusted_every_patch_asks(place: Place) -> None:
     calls = [call(f"c{n}", "apply_patch", {"input": patch(ADD.format(f"f{n}"))}) for n in (1, 2)]
-    told = await turn(place, *calls, answers=("once", None))
-    assert [question.outside for question in told.asked] == [False, False]
+    result = await turn(place, *calls, answers=("once", None))
+    assert [question.outside for question in result.asked] == [False, False]
     assert (place.repo / "f1").exists()
     assert not (place.repo / "f2").exists()
 
 
 async def test_a_pattern_that_was_edited_is_what_is_kept(place: Place) -> None:
     edited = ApprovalReply("always", ("npm", "run"))
-    told = await turn(place, run(1, "npm run build -- --fast"), run(2, "npm run lint"), answers=(edited,))
-    assert len(told.asked) == 1
+    result = await turn(place, run(1, "npm run build -- --fast"), run(2, "npm run lint"), answers=(edited,))
+    assert len(result.asked) == 1
     assert '["npm", "run"]' in (place.codex_home / ALWAYS).read_text()
 
 
@@ -455,15 +457,15 @@ async def test_a_pattern_that_was_edited_is_what_is_kept(place: Place) -> None:
 async def test_a_pattern_that_does_not_fit_is_not_kept_and_the_command_runs(
     place: Place, words: tuple[str, ...]
 ) -> None:
-    told = await turn(place, run(1, "touch made"), answers=(ApprovalReply("always", words),))
+    result = await turn(place, run(1, "touch made"), answers=(ApprovalReply("always", words),))
     assert (place.repo / "made").exists()
     assert not (place.codex_home / ALWAYS).exists()
-    assert [one.message for one in told.watched.of(events.Warned) if "is not kept" in one.message]
+    assert [one.message for one in result.watched.of(events.Warned) if "is not kept" in one.message]
 
 
 async def test_a_no_tells_the_model_what_the_user_says(place: Place) -> None:
-    told = await turn(place, run(1, "touch made"), answers=(ApprovalReply(message="use make instead"),))
-    assert told.outputs == ["command declined by the user, who says: use make instead"]
+    result = await turn(place, run(1, "touch made"), answers=(ApprovalReply(message="use make instead"),))
+    assert result.outputs == ["command declined by the user, who says: use make instead"]
     assert not (place.repo / "made").exists()
 
 
@@ -471,8 +473,8 @@ async def test_a_no_tells_the_model_what_the_user_says(place: Place) -> None:
     "answer", ["{", '{"scope": "once"}', ModelAnswers((("once",),)), FormReply("accept", {"scope": "once"})]
 )
 async def test_a_reply_that_makes_no_sense_is_a_no(place: Place, answer: QuestionAnswer) -> None:
-    told = await turn(place, run(1, "touch made"), answers=(answer,))
-    assert told.outputs[0].startswith("command declined by the user: do not try it again")
+    result = await turn(place, run(1, "touch made"), answers=(answer,))
+    assert result.outputs[0].startswith("command declined by the user: do not try it again")
     assert not (place.repo / "made").exists()
 
 
@@ -481,7 +483,7 @@ async def test_neither_commands_nor_patches_change_a_home_that_lies_in_the_works
     own.mkdir(parents=True)
     moved = Place(place.home, own, place.repo, {**place.env, "CODEX_HOME": str(own)})
     planted = call("c3", "apply_patch", {"input": patch("*** Add File: tools/own/work.config.toml", "+x")})
-    told = await turn(
+    result = await turn(
         moved,
         run(1, "echo 'approval_policy = \"never\"' >> tools/own/config.toml; touch tools/own/new"),
         run(2, "mv tools other"),
@@ -491,10 +493,10 @@ async def test_neither_commands_nor_patches_change_a_home_that_lies_in_the_works
         can_ask=False,
     )
     # The settings are hidden from commands, too.
-    assert "Permission denied" in told.outputs[0]
-    assert "Read-only file system" in told.outputs[0]
-    assert "busy" in told.outputs[1]
-    assert told.outputs[2].startswith("patch rejected: the sandbox does not let")
+    assert "Permission denied" in result.outputs[0]
+    assert "Read-only file system" in result.outputs[0]
+    assert "busy" in result.outputs[1]
+    assert result.outputs[2].startswith("patch rejected: the sandbox does not let")
     assert (place.repo / "tools" / "beside").exists()
     assert "never" not in (own / "config.toml").read_text()
     assert not (own / "work.config.toml").exists()
@@ -508,6 +510,6 @@ async def test_a_home_that_is_the_workspace_is_reported_to_the_model_as_no_writa
             await watched.say("go")
     for refusal in ("Permission denied", "Read-only file system"):
         assert refusal in model.requests[1].output_of("c1")
-    [told] = [text for text in model.requests[0].texts("developer") if "sandbox_mode" in text]
-    assert "The writable roots are " in told
-    assert f"`{place.repo}`" not in told
+    [result] = [text for text in model.requests[0].texts("developer") if "sandbox_mode" in text]
+    assert "The writable roots are " in result
+    assert f"`{place.repo}`" not in result

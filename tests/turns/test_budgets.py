@@ -34,8 +34,8 @@ async def test_the_user_is_asked_whether_to_go_on(place: Place, word: str, more:
         async with watched_session(place, model, "[budget.turn]\nmax_requests = 1\n", can_ask=True) as watched:
             answers(watched, word)
             ended = await watched.say("go")
-            asked = [getattr(event.question, "question", "") for event in watched.of(events.QuestionRaised)]
-    assert asked == ["The budget is used up: 1 of 1 requests for a turn. Go on?"]
+            question = [getattr(event.question, "question", "") for event in watched.of(events.QuestionRaised)]
+    assert question == ["The budget is used up: 1 of 1 requests for a turn. Go on?"]
     assert isinstance(ended, events.TurnCompleted) is (word == "Go on")
 
 

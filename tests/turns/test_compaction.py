@@ -65,13 +65,13 @@ async def test_a_full_history_is_compacted_before_the_next_turn(place: Place) ->
             await watched.say("first")
             await watched.say("second")
             ended = await watched.say("third")
-    asked, after = model.requests[2], model.requests[3]
-    assert asked.compacts
+    summary_request, after = model.requests[2], model.requests[3]
+    assert summary_request.compacts
     # What comes before the question is what the prompt cache has.
-    assert asked.body["tools"] == model.requests[1].body["tools"]
-    assert asked.input_bytes.startswith(model.requests[1].input_bytes[:-1])
-    assert kinds(asked)[:-1] == [*kinds(model.requests[1]), "assistant one"]
-    assert asked.input[-1]["role"] == "user"
+    assert summary_request.body["tools"] == model.requests[1].body["tools"]
+    assert summary_request.input_bytes.startswith(model.requests[1].input_bytes[:-1])
+    assert kinds(summary_request)[:-1] == [*kinds(model.requests[1]), "assistant one"]
+    assert summary_request.input[-1]["role"] == "user"
     assert kinds(after) == [CONTEXT[0], "user #", "user first", "user <conversation_summary>", "user second"]
     assert "Prefer tabs." in after.texts("user")[0]
     assert "what was done" in after.texts("user")[-2]
@@ -192,10 +192,10 @@ async def test_the_provider_compacts_by_an_item_of_its_own(place: Place) -> None
             await watched.say("first")
             await watched.session.submit(Compact())
             await watched.say("second")
-    asked, after = model.requests[1], model.requests[2]
-    assert asked.input[-1] == {"type": "compaction_trigger"}
-    assert asked.body["tools"] == model.requests[0].body["tools"]
-    assert asked.raw.startswith(model.requests[0].raw[: len(model.requests[0].head)])
+    summary_request, after = model.requests[1], model.requests[2]
+    assert summary_request.input[-1] == {"type": "compaction_trigger"}
+    assert summary_request.body["tools"] == model.requests[0].body["tools"]
+    assert summary_request.raw.startswith(model.requests[0].raw[: len(model.requests[0].head)])
     assert kinds(after) == [*CONTEXT, "user first", "compaction", "user second"]
     assert after.input[3] == COMPACTION
     assert compacted(watched) == [("in-band", "user_requested")]
@@ -209,10 +209,10 @@ async def test_the_provider_compacts_at_an_endpoint_of_its_own(place: Place) -> 
         await watched.say("first")
         await watched.session.submit(Compact())
         await watched.say("second")
-    asked, after = model.requests[1], model.requests[2]
-    assert asked.path == "/v1/responses/compact"
-    assert "stream" not in asked.body
-    assert asked.headers["accept"] == "application/json"
+    summary_request, after = model.requests[1], model.requests[2]
+    assert summary_request.path == "/v1/responses/compact"
+    assert "stream" not in summary_request.body
+    assert summary_request.headers["accept"] == "application/json"
     assert kinds(after) == [*CONTEXT, "user first", "compaction", "user second"]
     assert after.input[2] == said
     assert compacted(watched) == [("remote", "user_requested")]

@@ -92,8 +92,8 @@ async def test_an_output_that_is_too_long_by_itself_is_summed_up_from_its_ends(p
     assert summed_up.compacts
     assert "tokens truncated" in summed_up.output_of("c1")
     assert model.requests[-1].texts("user")[-1].startswith("<conversation_summary>")
-    [told] = [event for event in watched.warnings if "too long to be summed up" in event]
-    assert told.endswith("its texts were cut")
+    [warning] = [event for event in watched.warnings if "too long to be summed up" in event]
+    assert warning.endswith("its texts were cut")
 
 
 async def test_a_history_that_no_request_can_hold_is_one_error(place: Place) -> None:
@@ -290,7 +290,7 @@ async def test_the_users_own_words_ask_for_a_summary_at_the_end_of_the_unchanged
         async with watched_session(place, model, 'compact_prompt = "Sum it up in five lines."') as watched:
             await watched.say("first")
             await watched.say("second")
-    before, asked = model.requests[:2]
-    assert asked.input_bytes.startswith(before.input_bytes[:-1])
-    assert asked.texts("user")[-1] == "Sum it up in five lines."
-    assert asked.part("tools") == before.part("tools")
+    before, summary_request = model.requests[:2]
+    assert summary_request.input_bytes.startswith(before.input_bytes[:-1])
+    assert summary_request.texts("user")[-1] == "Sum it up in five lines."
+    assert summary_request.part("tools") == before.part("tools")

@@ -14,7 +14,7 @@ from codex_py.protocol.ops import Compact, Steer, TextInput
 from tests.support.agents import cast, spawn, standing, wait
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, fake_model, say
 from tests.support.home import Place
-from tests.support.hooks import CONTEXT, FORMAT, NO_PUSH, entry, noting, saying, told, use_hooks, write_script
+from tests.support.hooks import CONTEXT, FORMAT, NO_PUSH, entry, hook_inputs, noting, saying, use_hooks, write_script
 from tests.support.script import shell
 from tests.support.session import scripted_session, watched_session
 
@@ -138,7 +138,7 @@ async def test_a_hook_is_called_in_the_words_of_other_tools(place: Place) -> Non
         "model": "gpt-5.1-codex",
         "turn_id": turn,
     }
-    given = {"command": "echo hi", "login": False, "yield_time_ms": 9000}
+    value = {"command": "echo hi", "login": False, "yield_time_ms": 9000}
     response = {
         "stdout": "hi\n",
         "stderr": "",
@@ -147,8 +147,8 @@ async def test_a_hook_is_called_in_the_words_of_other_tools(place: Place) -> Non
         "exit_code": 0,
         "output": "hi\n",
     }
-    call_fields = {"tool_name": "Bash", "tool_input": given, "tool_use_id": "c1"}
-    assert told(place) == [
+    call_fields = {"tool_name": "Bash", "tool_input": value, "tool_use_id": "c1"}
+    assert hook_inputs(place) == [
         {**shared, "hook_event_name": "PreToolUse", **call_fields},
         {**shared, "hook_event_name": "PostToolUse", **call_fields, "tool_response": response},
     ]
@@ -168,7 +168,9 @@ async def test_every_tool_has_hooks(place: Place) -> None:
     ) as (_, watched):
         await watched.say("go")
 
-    seen = sorted((one["tool_use_id"], one["tool_name"], one["tool_input"].get("file_path")) for one in told(place))
+    seen = sorted(
+        (one["tool_use_id"], one["tool_name"], one["tool_input"].get("file_path")) for one in hook_inputs(place)
+    )
     assert seen == [
         ("c1", "update_plan", None),
         ("c2", "apply_patch", str(place.repo / "x.txt")),
@@ -256,8 +258,8 @@ async def test_a_hook_has_the_user_asked(place: Place) -> None:
         watched.session.subscribe(watched.agree)
         await watched.say("go")
 
-    [asked] = watched.of(events.QuestionRaised)
-    assert vars(asked.question)["reason"] == "a hook wants you to be asked: it costs money"
+    [question] = watched.of(events.QuestionRaised)
+    assert vars(question.question)["reason"] == "a hook wants you to be asked: it costs money"
     assert model.requests[1].output_of("c1").endswith("hi\n")
 
 
@@ -337,7 +339,7 @@ async def test_a_tool_that_fails_has_hooks_of_its_own(place: Place) -> None:
     async with scripted_session(place, [shell("c1", "echo no; exit 3")], [say("done")]) as (_, watched):
         await watched.say("go")
 
-    [one] = told(place)
+    [one] = hook_inputs(place)
     assert watched.of(events.TurnCompleted)
     assert (one["hook_event_name"], one["tool_response"]["exit_code"], one["is_interrupt"]) == (
         "PostToolUseFailure",
@@ -387,7 +389,7 @@ async def test_a_stop_hook_sends_the_model_back_and_knows_that(place: Place) -> 
     assert isinstance(ended, events.TurnCompleted)
     assert ended.last_message == "really done"
     assert texts(model.requests[1], "user")[-1] == "<hook_prompt>\nrun the tests\n</hook_prompt>"
-    assert [(one["stop_hook_active"], one["last_assistant_message"]) for one in told(place)] == [
+    assert [(one["stop_hook_active"], one["last_assistant_message"]) for one in hook_inputs(place)] == [
         (False, "done"),
         (True, "really done"),
     ]
@@ -462,7 +464,7 @@ async def test_a_session_has_a_beginning_and_an_end(place: Place) -> None:
 
     assert texts(model.requests[0], "developer")[-1] == "<hook_context>\nmind the gap\n</hook_context>"
     assert [
-        (one["hook_event_name"], one.get("source", one.get("reason", one.get("trigger")))) for one in told(place)
+        (one["hook_event_name"], one.get("source", one.get("reason", one.get("trigger")))) for one in hook_inputs(place)
     ] == [
         ("Setup", "init"),
         ("SessionStart", "startup"),
@@ -486,7 +488,7 @@ async def test_a_compaction_is_reported_and_can_be_refused(place: Place) -> None
         place.write("no", "")
         await watched.session.submit(Compact())
 
-    seen = [(one["hook_event_name"], one.get("custom_instructions"), one.get("source")) for one in told(place)]
+    seen = [(one["hook_event_name"], one.get("custom_instructions"), one.get("source")) for one in hook_inputs(place)]
     assert seen == [
         ("PreCompact", "the tests", None),
         ("PostCompact", None, None),
@@ -512,7 +514,7 @@ async def test_a_step_of_the_plan_is_done_when_hooks_agree(place: Place) -> None
     assert model.requests[1].output_of("c1") == "Plan updated"
     assert "a hook does not count `run the tests` as done: they fail" in model.requests[2].output_of("c2")
     assert watched.warnings == ["a TaskCompleted hook does not count `run the tests` as done: they fail"]
-    assert [one["task_subject"] for one in told(place)] == ["write it", "run the tests"]
+    assert [one["task_subject"] for one in hook_inputs(place)] == ["write it", "run the tests"]
     assert len(watched.of(events.PlanUpdated)) == 1
 
 
@@ -524,7 +526,7 @@ async def test_a_skill_that_is_used_is_reported(place: Place) -> None:
     async with scripted_session(place, [say("done")]) as (_, watched):
         await watched.say("use $lint")
 
-    [one] = told(place)
+    [one] = hook_inputs(place)
     assert (one["skill_name"], one["kind"], one["hook_event_name"]) == ("lint", "explicit", "SkillUse")
     assert watched.of(events.SkillUsed)
 
@@ -537,7 +539,7 @@ async def test_the_user_who_is_waited_for_is_notified(place: Place) -> None:
         watched.session.subscribe(watched.agree)
         await watched.say("go")
 
-    [one] = told(place)
+    [one] = hook_inputs(place)
     assert one["message"] == "codex-py needs your permission: /bin/bash -c 'touch made'"
 
 
@@ -564,7 +566,7 @@ async def test_hooks_of_both_forms_and_of_all_layers_add_up(place: Place) -> Non
         async with watched_session(place, model, top) as watched:
             await watched.say("go")
 
-    assert [one["tool_use_id"] for one in told(place)] == ["c1", "c1"]
+    assert [one["tool_use_id"] for one in hook_inputs(place)] == ["c1", "c1"]
     assert watched.warnings == []
 
 
@@ -609,7 +611,7 @@ async def test_hooks_hold_for_agents_too(place: Place) -> None:
 
     assert isinstance(ended, events.TurnCompleted), ended
     assert outputs == [BLOCKED, "<hook_context>\nbe brief\n</hook_context>"]
-    start, end, idle, last = told(place)
+    start, end, idle, last = hook_inputs(place)
     events_seen = [one["hook_event_name"] for one in (start, end, idle, last)]
     assert events_seen == ["SubagentStart", "SubagentStop", "TeammateIdle", "Stop"]
     assert {one["session_id"] for one in (start, end, idle, last)} == {watched.session.thread_id}
@@ -644,7 +646,7 @@ async def test_messages_to_an_agent_go_through_hooks(place: Place) -> None:
     ]
     [request] = model.of("look")
     assert texts(request, "developer")[-1] == "<hook_context>\nnoted\n</hook_context>"
-    assert sorted((one["prompt"], one.get("agent_type", "")) for one in told(place)) == [
+    assert sorted((one["prompt"], one.get("agent_type", "")) for one in hook_inputs(place)) == [
         ("go", ""),
         ("it is swordfish", "default"),
         ("look", "default"),

@@ -84,16 +84,16 @@ async def test_commands_have_what_the_profile_found_and_nothing_else_of_it(place
         pytest.skip(f"no {shell} here")
     write_profile(place, profile)
     place = place.with_env(GONE="here")
-    told, warnings = await outputs(place, path, command, command)
-    assert told == [expected, expected]
+    printed, warnings = await outputs(place, path, command, command)
+    assert printed == [expected, expected]
     assert warnings == ([WARNING.format(path)] if fails else [])
     assert (place.home / "read").read_text() == "x\n"
 
 
 async def test_a_sandboxed_command_has_what_the_profile_found(place: Place) -> None:
     write_profile(place, "f() { echo $MORE; }; export MORE=1; cd /; echo noise")
-    told, warnings = await outputs(place, "/bin/bash", "f; pwd", "f; pwd", sandbox="workspace-write")
-    assert told == [f"1\n{place.repo}\n"] * 2
+    printed, warnings = await outputs(place, "/bin/bash", "f; pwd", "f; pwd", sandbox="workspace-write")
+    assert printed == [f"1\n{place.repo}\n"] * 2
     assert warnings == []
 
 
@@ -106,8 +106,8 @@ async def test_an_activated_environment_stays_at_the_front(
     write_profile(place, profile)
     active = place.home / "venv"
     place = place.with_env(**{variable: str(active), "PATH": f"{active}/bin:{place.env['PATH']}"})
-    told, _ = await outputs(place, shell, "echo $PATH")
-    directories = told[0].strip().split(":")
+    printed, _ = await outputs(place, shell, "echo $PATH")
+    directories = printed[0].strip().split(":")
     assert directories[:2] == [f"{active}/bin", "/usr/bin"]
     assert directories.count(f"{active}/bin") == 1
 
@@ -115,5 +115,5 @@ async def test_an_activated_environment_stays_at_the_front(
 @pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
 async def test_an_environment_that_is_not_activated_is_not_put_on_the_path(place: Place, shell: str) -> None:
     write_profile(place, "PATH=/usr/bin:/bin")
-    told, _ = await outputs(place.with_env(VIRTUAL_ENV=str(place.home / "venv")), shell, "echo $PATH")
-    assert "venv/bin" not in told[0].replace(".venv/bin", "")
+    printed, _ = await outputs(place.with_env(VIRTUAL_ENV=str(place.home / "venv")), shell, "echo $PATH")
+    assert "venv/bin" not in printed[0].replace(".venv/bin", "")

@@ -132,7 +132,7 @@ async def test_the_model_reads_what_was_wrong_with_a_call(place: Place, wanted: 
     assert model.requests[1].output_of("c").startswith(answer)
     assert "\n" not in model.requests[1].output_of("c")
     # And so does the user, to whom nothing else is told of it.
-    assert [(told.ok, told.output) for told in watched.of(events.ToolCallFinished)] == [
+    assert [(result.ok, result.output) for result in watched.of(events.ToolCallFinished)] == [
         (False, model.requests[1].output_of("c"))
     ]
     assert isinstance(ended, events.TurnCompleted)

@@ -161,8 +161,8 @@ async def test_progress_is_reported(place: Place) -> None:
         top=everything(),
     ) as (_, watched):
         await watched.say("go")
-    told = watched.of(events.McpCallProgress)
-    assert [(one.done, one.total) for one in told] == [(1, 3), (2, 3), (3, 3)]
+    result = watched.of(events.McpCallProgress)
+    assert [(one.done, one.total) for one in result] == [(1, 3), (2, 3), (3, 3)]
 
 
 async def test_a_child_gets_only_what_its_configuration_names(place: Place) -> None:
@@ -183,10 +183,10 @@ async def test_a_server_that_may_asks_the_model(place: Place) -> None:
     with FakeResponses([ask], [say("teal")], [say("done")], excuse={"threads"}) as model:
         async with watched_session(place, model, everything(sampling=True)) as watched:
             await watched.say("go")
-    first, asked, last = (request.body for request in model.requests)
+    first, question, last = (request.body for request in model.requests)
     assert "teal" in texts(output_parts(last, "c1"))[0]
-    assert (asked["tools"], len(asked["input"])) == ([], 1)
-    assert "name a colour" in str(asked["input"])
+    assert (question["tools"], len(question["input"])) == ([], 1)
+    assert "name a colour" in str(question["input"])
     assert "name a colour" not in str(first["input"])
 
 

@@ -153,9 +153,9 @@ async def test_where_nobody_is_asked_the_configuration_decides(
     assert isinstance(output, list) == ok
 
 
-@pytest.mark.parametrize("asked", [True, False])
-async def test_what_a_server_wants_to_know_is_asked_only_where_the_policy_lets_it(place: Place, asked: bool) -> None:
-    policy = GranularApproval(sandbox_approval=True, rules=True, mcp_elicitations=asked)
+@pytest.mark.parametrize("question", [True, False])
+async def test_what_a_server_wants_to_know_is_asked_only_where_the_policy_lets_it(place: Place, question: bool) -> None:
+    policy = GranularApproval(sandbox_approval=True, rules=True, mcp_elicitations=question)
     allowed = everything(default_tools_approval_mode="approve")
     async with scripted_session(
         place,
@@ -168,6 +168,6 @@ async def test_what_a_server_wants_to_know_is_asked_only_where_the_policy_lets_i
     ) as (model, watched):
         seen = answers(watched, lambda _: None)
         await watched.say("go")
-    assert bool(seen) == asked
+    assert bool(seen) == question
     said = "\n".join(texts(output_parts(model.requests[1].body, "c")))
     assert ("declined" in said or "cancelled" in said) and "Ada" not in said

@@ -65,9 +65,9 @@ async def one_call(place: Place, mode: str, **keys: Any) -> tuple[str, list[str]
 async def test_a_server_that_fails_in_a_call_is_an_error_the_model_reads(
     place: Place, mode: str, keys: dict[str, Any], read: str
 ) -> None:
-    output, told = await one_call(place, mode, **keys)
+    output, warnings = await one_call(place, mode, **keys)
     assert read in output
-    assert told == []
+    assert warnings == []
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,13 @@ async def test_a_login_is_got_kept_and_renewed(place: Place) -> None:
 
         assert (await User(place).signs_in()).error is None
         [registered] = issuer.forms("/issuer/register")
-        [asked] = issuer.forms("/issuer/authorize")
-        assert (registered["client_name"], registered["redirect_uris"]) == ("codex-py", [asked["redirect_uri"]])
-        assert (asked["resource"], asked["scope"], asked["client_id"]) == (issuer.url, "notes:read", "client-1")
+        [question] = issuer.forms("/issuer/authorize")
+        assert (registered["client_name"], registered["redirect_uris"]) == ("codex-py", [question["redirect_uri"]])
+        assert (question["resource"], question["scope"], question["client_id"]) == (
+            issuer.url,
+            "notes:read",
+            "client-1",
+        )
         kept = place.codex_home / "mcp-auth.json"
         assert kept.stat().st_mode & 0o777 == 0o600
         assert "refresh-token-1" in kept.read_text()

@@ -116,18 +116,18 @@ async def test_one_question_names_every_missing_server_and_is_asked_once(place: 
 async def test_never_is_remembered(place: Place) -> None:
     add_skill(place, "one", odd_need("first"))
     with FakeResponses([say("done")], [say("more")], excuse={"threads"}) as model:
-        asked: list[Question] = []
+        questions: list[Question] = []
         async with watched_session(place, model, NO_BUNDLED, **ASKING) as watched:
-            asked = answers(watched, lambda _: "never")
+            questions = answers(watched, lambda _: "never")
             await watched.say("$one go")
-        assert len(asked) == 1
+        assert len(questions) == 1
         config = tomllib.loads((place.codex_home / "config.toml").read_text())
         assert config["skills"]["never_install_mcp"] == ["one"]
         top = f'[skills]\nnever_install_mcp = ["one"]\n{NO_BUNDLED}'
         async with watched_session(place, model, top, **ASKING) as watched:
-            asked = answers(watched, lambda _: "yes")
+            questions = answers(watched, lambda _: "yes")
             await watched.say("$one go")
-    assert asked == []
+    assert questions == []
 
 
 async def test_a_name_that_is_taken_stays_what_it_is(place: Place) -> None:

@@ -189,7 +189,7 @@ def test_the_flag_for_the_model_names_another_provider(place: Place, arguments: 
 
 
 @pytest.mark.parametrize(
-    ("flags", "asked"),
+    ("flags", "question"),
     [
         (["-m", "meta-llama/llama-3.3"], "meta-llama/llama-3.3"),
         (["-m", "anthropic/claude-x"], "anthropic/claude-x"),
@@ -198,11 +198,13 @@ def test_the_flag_for_the_model_names_another_provider(place: Place, arguments: 
         (["-c", "model=other/some-model"], "other/some-model"),
     ],
 )
-def test_a_model_with_a_slash_in_its_name_stays_with_its_provider(place: Place, flags: list[str], asked: str) -> None:
+def test_a_model_with_a_slash_in_its_name_stays_with_its_provider(
+    place: Place, flags: list[str], question: str
+) -> None:
     with FakeChat() as other, FakeResponses([say("one")]) as model:
         place.use_model(model.base_url, beside(other))
         assert run(place, "exec", *flags, "go").status == 0
-        assert (model.requests[0].body["model"], other.bodies) == (asked, [])
+        assert (model.requests[0].body["model"], other.bodies) == (question, [])
 
 
 @pytest.mark.parametrize(

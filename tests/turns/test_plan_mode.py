@@ -83,9 +83,9 @@ async def test_what_would_be_asked_is_refused_in_the_name_of_plan_mode(
 ) -> None:
     (place.codex_home / "rules").mkdir()
     (place.codex_home / "rules" / "mine.rules").write_text('prefix_rule(["true"], "prompt", "look")\n')
-    asked = call("c1", "exec_command", {"cmd": cmd, "login": False, **more})
+    question = call("c1", "exec_command", {"cmd": cmd, "login": False, **more})
     async with scripted_session(
-        place, [asked], [say("I see")], sandbox="workspace-write", approval="on-request", can_ask=True
+        place, [question], [say("I see")], sandbox="workspace-write", approval="on-request", can_ask=True
     ) as (model, watched):
         await watched.session.submit(OverrideTurnContext(plan=True))
         await watched.say("make it")

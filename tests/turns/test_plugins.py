@@ -79,9 +79,9 @@ async def test_a_plugin_s_server_knows_its_directory_and_gets_the_variables_it_p
     with FakeResponses([call("c", "mcp__theirs__x", {})], [say("done")]) as model:
         async with watched_session(place, model, NO_BUNDLED + enabled()) as watched:
             await watched.say("go")
-            [told] = [one for one in warnings(watched) if "is not available" in one]
-    assert f"{root}/x {root}" in told
-    assert "not-this" not in told
+            [result] = [one for one in warnings(watched) if "is not available" in one]
+    assert f"{root}/x {root}" in result
+    assert "not-this" not in result
 
 
 async def test_a_yes_for_good_is_kept_beside_the_plugin_and_holds_in_the_next_session(
@@ -98,15 +98,15 @@ async def test_a_yes_for_good_is_kept_beside_the_plugin_and_holds_in_the_next_se
     assert await questions_about_a_call(place, agreed) == []
 
 
-@pytest.mark.parametrize(("trusted", "asked"), [("", [ApprovalQuestion]), ("trust_annotations = true\n", [])])
+@pytest.mark.parametrize(("trusted", "question"), [("", [ApprovalQuestion]), ("trust_annotations = true\n", [])])
 async def test_what_a_plugin_s_server_says_of_its_tools_saves_questions_only_when_the_user_says_so(
-    place: Place, tmp_path: Path, trusted: str, asked: list[type[Question]]
+    place: Place, tmp_path: Path, trusted: str, question: list[type[Question]]
 ) -> None:
     directory = make_plugin(tmp_path / "p")
     add_server(directory, trust_annotations=True)
     install(place, directory)
     table = f'{enabled()}[plugins."demo@local".mcp_servers.theirs]\n{trusted}'
-    assert await questions_about_a_call(place, table, tool="reads") == asked
+    assert await questions_about_a_call(place, table, tool="reads") == question
 
 
 async def questions_about_a_call(place: Place, table: str, *, tool: str = "destroys") -> list[type[Question]]:

@@ -77,7 +77,7 @@ async def test_thirty_turns_with_changes_and_a_resume_break_the_prefix_at_the_co
     assert broken == [first_after]
     [compaction] = [request for request in model.requests if request.compacts]
     assert extends(requests[first_after - 1], compaction)
-    told = "".join(requests[first_after - 1].texts("developer") + requests[first_after - 1].texts("user"))
+    result = "".join(requests[first_after - 1].texts("developer") + requests[first_after - 1].texts("user"))
     for change in (
         "`read-only`",
         "Prefer tabs.",
@@ -86,7 +86,7 @@ async def test_thirty_turns_with_changes_and_a_resume_break_the_prefix_at_the_co
         "Run it.",
         f"{place.repo}/docs</cwd>",
     ):
-        assert change in told
+        assert change in result
     assert requests[-1].body["reasoning"]["effort"] == "high"
 
 

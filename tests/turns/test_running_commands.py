@@ -53,16 +53,16 @@ async def test_a_secret_is_not_reported_in_pieces(place: Place) -> None:
     command = "printf 'a hush-hu'; read x < first; printf 'sh-hush b'; read x < second"
     with FakeResponses([call("c1", "exec_command", {"cmd": command, "login": False})], [say("ok")]) as model:
         async with watched_session(place, model, env_key="FAKE_KEY") as watched:
-            told: list[str] = []
+            result: list[str] = []
 
             def release(event: events.Event) -> None:
                 if isinstance(event, events.CommandOutput):
-                    gates[len(told)].write_text("on\n")
-                    told.append(event.text)
+                    gates[len(result)].write_text("on\n")
+                    result.append(event.text)
 
             watched.session.subscribe(release)
             await watched.say("run it")
-    assert told == ["a ", "[redacted] b"]
+    assert result == ["a ", "[redacted] b"]
 
 
 async def test_a_command_left_running_goes_on_reporting_and_its_end_is_reported(place: Place) -> None:

@@ -15,7 +15,7 @@ from tests.support.process import run
 from tests.support.session import scripted_session, watched_session
 
 
-async def asked(place: Place, top: str, *script: list[dict[str, Any]]) -> list[Request]:
+async def requests_of(place: Place, top: str, *script: list[dict[str, Any]]) -> list[Request]:
     """The requests of one turn with these settings."""
     async with scripted_session(place, *(script or ([say("done")],)), top=top) as (model, watched):
         await watched.say("go")
@@ -29,7 +29,7 @@ def tool_names(request: Request) -> list[str]:
 async def test_commands_can_be_taken_away(place: Place) -> None:
     shell = call("c1", "shell", {"command": ["touch", "made"]})
     command = call("c2", "exec_command", {"cmd": "touch made"})
-    requests = await asked(place, "features.shell_tool = false", [shell, command], [say("done")])
+    requests = await requests_of(place, "features.shell_tool = false", [shell, command], [say("done")])
 
     assert {"exec_command", "write_stdin"} & set(tool_names(requests[0])) == set()
     assert "unsupported call" in requests[1].output_of("c1")
@@ -39,12 +39,12 @@ async def test_commands_can_be_taken_away(place: Place) -> None:
 
 @pytest.mark.parametrize("top", ["features.view_image = false", "tools.view_image = false"])
 async def test_looking_at_pictures_can_be_taken_away(place: Place, top: str) -> None:
-    [without] = await asked(place, top)
+    [without] = await requests_of(place, top)
     assert "view_image" not in tool_names(without)
 
 
 @pytest.mark.parametrize(
-    ("top", "told"),
+    ("top", "result"),
     [
         ('personality = "friendly"', "Write the way a good colleague talks"),
         ('personality = "pragmatic"', "Write the way an experienced engineer reports"),
@@ -52,11 +52,11 @@ async def test_looking_at_pictures_can_be_taken_away(place: Place, top: str) -> 
         ("", None),
     ],
 )
-async def test_a_tone_is_reported_after_the_users_own_instructions(place: Place, top: str, told: str | None) -> None:
-    [request] = await asked(place, f'developer_instructions = "Be exact."\n{top}')
+async def test_a_tone_is_reported_after_the_users_own_instructions(place: Place, top: str, result: str | None) -> None:
+    [request] = await requests_of(place, f'developer_instructions = "Be exact."\n{top}')
     [text] = [text for text in request.texts("developer") if text.startswith("Be exact.")]
-    assert (text == "Be exact.") is (told is None)
-    assert told is None or text.startswith(f"Be exact.\n\n{told}")
+    assert (text == "Be exact.") is (result is None)
+    assert result is None or text.startswith(f"Be exact.\n\n{result}")
 
 
 async def test_requests_say_which_installation_they_come_from(place: Place) -> None:
@@ -75,7 +75,7 @@ async def test_requests_say_which_installation_they_come_from(place: Place) -> N
 async def test_an_installation_id_that_is_none_is_left_alone_and_not_sent(place: Place) -> None:
     file = place.codex_home / "installation_id"
     file.write_bytes(b"not an id\r\nx: y")
-    [request] = await asked(place, "")
+    [request] = await requests_of(place, "")
 
     assert "x-codex-installation-id" not in request.body["client_metadata"]
     assert file.read_bytes() == b"not an id\r\nx: y"

@@ -212,9 +212,9 @@ async def test_hooks_are_listed_with_their_skill_and_the_trust_is_shown(place: P
     assert [(one["event"], one["layer"], one["skill"], one["trusted"]) for one in listed] == [
         ("PreToolUse", "skill", "fix", False)
     ]
-    asked = run(place, "hooks", "trust", "--skill", "fix")
-    assert asked.status == 2
-    assert f"{path.parent.resolve()}/scripts/check.sh" in asked.err
+    question = run(place, "hooks", "trust", "--skill", "fix")
+    assert question.status == 2
+    assert f"{path.parent.resolve()}/scripts/check.sh" in question.err
     trust(place)
     assert "skill fix" in run(place, "hooks", "list").out
     unknown = run(place, "hooks", "trust", "--skill", "fxi", "--yes")

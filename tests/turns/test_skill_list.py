@@ -134,8 +134,8 @@ async def test_skills_that_do_not_fit_are_left_out_and_the_user_is_warned(place:
     talked = await talk(place, "hi $e", top=f'[skills]\nmax_context_tokens = 24\nroots = ["{root}"]\n')
     [request] = talked.requests
     listed = skill_list(*(f"- {name}: (file: r0/{name}/SKILL.md)" for name in "abd"), roots=(root,))
-    given = injected(root / "e/SKILL.md")
-    assert request.body == whole_body(place, request, given, user("hi $e"), skills=listed, more_tools=[SEARCH])
+    value = injected(root / "e/SKILL.md")
+    assert request.body == whole_body(place, request, value, user("hi $e"), skills=listed, more_tools=[SEARCH])
     assert talked.warnings == [
         "3 skill descriptions were shortened for the model, by 33 of 33 characters: the list of skills has a budget of "
         f"24 tokens; {TO_MAKE_ROOM}{set_budget(1)}",

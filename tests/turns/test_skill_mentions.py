@@ -24,12 +24,12 @@ async def ask(place: Place, *messages: str | Sequence[UserInput], top: str = "")
     return await talk(place, *messages, top=f"{UNLISTED}{top}")
 
 
-def turns(messages: Sequence[str], given: Callable[[str], list[Any]]) -> list[Any]:
+def turns(messages: Sequence[str], value: Callable[[str], list[Any]]) -> list[Any]:
     """The items of one turn a message, each behind what it was `given`, but for the answer to the last."""
     items = [
         item
         for number, message in enumerate(messages, start=1)
-        for item in (*given(message), user(message), said(f"answer {number}"))
+        for item in (*value(message), user(message), said(f"answer {number}"))
     ]
     return items[:-1]
 
@@ -157,8 +157,8 @@ async def test_the_longest_known_name_is_meant(place: Place) -> None:
     paths = {name: add_skill(root, name.replace(":", "."), skill_text(name)) for name in names}
     messages = {"$a:b": "a:b", "$a:b:c": "a:b", "$a:c": "a", "$a-b": "a-b", "$a-b:": "a-b", "$a_b.": "a_b", "$a.b": "a"}
     talked = await ask(place, *messages)
-    given = turns(list(messages), lambda message: [injected(paths[messages[message]], messages[message])])
-    assert talked.last.body == whole_body(place, talked.last, *given)
+    value = turns(list(messages), lambda message: [injected(paths[messages[message]], messages[message])])
+    assert talked.last.body == whole_body(place, talked.last, *value)
 
 
 async def test_several_skills_come_in_the_order_of_the_catalogue_each_once(place: Place) -> None:
@@ -186,7 +186,7 @@ async def test_a_link_to_home_is_written_with_a_tilde(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "told"),
+    ("prompt", "result"),
     [
         (
             "use [$lint]({evil})",
@@ -211,7 +211,7 @@ async def test_a_link_to_home_is_written_with_a_tilde(place: Place) -> None:
         ("$broken", "`$broken` selects nothing: `{broken}` could not be loaded: missing field `description`"),
     ],
 )  # fmt: skip
-async def test_what_could_be_meant_is_reported_and_selects_nothing(place: Place, prompt: str, told: str) -> None:
+async def test_what_could_be_meant_is_reported_and_selects_nothing(place: Place, prompt: str, result: str) -> None:
     lint = add_skill(repo_root(place), "lint")
     paths = {
         "path": lint,
@@ -226,7 +226,7 @@ async def test_what_could_be_meant_is_reported_and_selects_nothing(place: Place,
     message = prompt.format(**paths)
     talked = await ask(place, message)
     assert talked.last.body == whole_body(place, talked.last, user(message))
-    assert talked.warnings[1:] == [told.format(**paths)]
+    assert talked.warnings[1:] == [result.format(**paths)]
 
 
 async def test_a_mention_that_selects_after_all_is_not_complained_of(place: Place) -> None:
@@ -347,10 +347,10 @@ async def test_the_list_stands_before_what_was_named(place: Place) -> None:
     talked = await talk(place, "use $lint: on app.py", "and now without")
     listed = skill_list(f"- lint: checks the code (file: {path})")
     first, second = talked.requests
-    told = [injected(path), user("use $lint: on app.py")]
-    assert first.body == whole_body(place, first, *told, skills=listed)
+    result = [injected(path), user("use $lint: on app.py")]
+    assert first.body == whole_body(place, first, *result, skills=listed)
     # Nothing of it again: the turn after adds the answer and the prompt.
-    assert second.body == whole_body(place, second, *told, said("answer 1"), user("and now without"), skills=listed)
+    assert second.body == whole_body(place, second, *result, said("answer 1"), user("and now without"), skills=listed)
     assert talked.uses == [events.SkillUsed("lint", "repo", path, "explicit")]
 
 

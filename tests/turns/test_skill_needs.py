@@ -152,9 +152,9 @@ async def test_a_short_secret_is_hidden_as_a_word_and_one_too_short_is_reported(
             answer_secrets(watched, {"DEPLOY_TOKEN": "4711", "UNLOCK_PIN": "x9"})
             await watched.say("use $deploy and $unlock")
     [request] = model.requests
-    given = [injected(deploy), injected(unlock), user("use $deploy and $unlock")]
+    value = [injected(deploy), injected(unlock), user("use $deploy and $unlock")]
     assert request.body == whole_body(
-        place, request, *given, skills=skill_list(line(deploy), line(unlock)), can_ask=True
+        place, request, *value, skills=skill_list(line(deploy), line(unlock)), can_ask=True
     )
     assert watched.of(events.MessageDone) == [events.MessageDone("pin [redacted], not 14711; x9")]
     assert watched.warnings == ["`UNLOCK_PIN` is too short to be hidden in what commands and the model say"]
@@ -168,8 +168,8 @@ async def test_a_variable_several_skills_need_is_asked_for_once_and_one_left_ope
         answer_secrets(watched, "")
         await watched.say("$one and $two")
     [request] = model.requests
-    given = [injected(one), injected(two), user("$one and $two")]
-    assert request.body == whole_body(place, request, *given, skills=skill_list(line(one), line(two)), can_ask=True)
+    value = [injected(one), injected(two), user("$one and $two")]
+    assert request.body == whole_body(place, request, *value, skills=skill_list(line(one), line(two)), can_ask=True)
     assert len(watched.of(events.QuestionRaised)) == 1
     assert watched.warnings == [
         "skill `one` needs `not a name`, which is not a valid variable name",
@@ -208,7 +208,7 @@ async def test_what_a_skill_lacks_is_asked_for_before_the_skill_is_recorded_and_
 
 
 @pytest.mark.parametrize(
-    ("root", "printed", "told"),
+    ("root", "printed", "result"),
     [
         (own_root, "from-environment: [redacted]", []),
         (
@@ -222,7 +222,7 @@ async def test_what_a_skill_lacks_is_asked_for_before_the_skill_is_recorded_and_
     ],
 )
 async def test_a_variable_kept_from_commands_is_given_to_a_skill_of_the_users_own_and_to_no_repositorys(
-    place: Place, root: Callable[[Place], Path], printed: str, told: list[str]
+    place: Place, root: Callable[[Place], Path], printed: str, result: list[str]
 ) -> None:
     place = place.with_env(DEPLOY_TOKEN="from-the-user-env")
     path = add_skill(root(place), "deploy", needing("deploy"))
@@ -234,7 +234,7 @@ async def test_a_variable_kept_from_commands_is_given_to_a_skill_of_the_users_ow
     assert output["output"].splitlines()[-1] == printed
     expected = [injected(path), user("use $deploy"), command["item"], output]
     assert last.body == whole_body(place, last, *expected, skills=skill_list(line(path)))
-    assert watched.warnings == told
+    assert watched.warnings == result
 
 
 async def test_a_feature_switches_the_question_for_variables_off(place: Place) -> None:

@@ -157,8 +157,8 @@ async def test_frontmatter_is_read_the_ways_people_write_it(place: Place) -> Non
     listed = skill_list(
         *(line(name, f"r0/{name}/SKILL.md", WRITTEN[name][1]) for name in sorted(paths)), roots=(own_root(place),)
     )
-    given = [injected(paths[name]) for name in ("at the end", "überprüfung", "42", "Capital", "crlf", "flow")]
-    assert request.body == whole_body(place, request, *given, user(" ".join(named)), skills=listed)
+    value = [injected(paths[name]) for name in ("at the end", "überprüfung", "42", "Capital", "crlf", "flow")]
+    assert request.body == whole_body(place, request, *value, user(" ".join(named)), skills=listed)
     assert talked.warnings == []
 
 
@@ -219,9 +219,9 @@ async def test_what_hides_a_skill_from_the_list_leaves_it_to_be_named(place: Pla
     prompt = "$by-key $by-policy $by-file $foreign"
     talked = await talk(place, prompt)
     [request] = talked.requests
-    given = [injected(path) for path in (by_file, by_key, by_policy)]
+    value = [injected(path) for path in (by_file, by_key, by_policy)]
     listed = skill_list(*(line(name, f"{root}/{name}/SKILL.md") for name in ("plain", "shown")))
-    assert request.body == whole_body(place, request, *given, user(prompt), skills=listed)
+    assert request.body == whole_body(place, request, *value, user(prompt), skills=listed)
     assert talked.warnings == [
         f"skill file {broken.parent}/agents/openai.yaml: "
         "`policy.allow_implicit_invocation` is neither `true` nor `false`; "

@@ -27,8 +27,8 @@ async def test_the_bundled_skills_are_installed_listed_first_and_can_be_named(pl
     assert tour.read_bytes() == (Path(__file__).parents[2] / "skills/repo-tour/SKILL.md").read_bytes()
     listed = skill_list(*BUNDLED, "- lint: does things (file: r1/lint/SKILL.md)", roots=(system, lint.parents[1]))
     contents = references(tour, "- references/hard-cases.md (1,551 bytes) When the map is not enough")
-    given = [injected(tour), contents, user("$repo-tour")]
-    assert talked.last.body == whole_body(place, talked.last, *given, skills=listed)
+    value = [injected(tour), contents, user("$repo-tour")]
+    assert talked.last.body == whole_body(place, talked.last, *value, skills=listed)
     assert (talked.warnings, [use.scope for use in talked.uses]) == ([], ["system"])
 
 
@@ -48,8 +48,8 @@ async def test_another_programs_system_skills_stay_and_ours_stand_beside_them(pl
     creator = ours / "skill-creator/SKILL.md"
     contents = talked.last.body["input"][-2]
     assert contents["content"][0]["text"].startswith("<skill_references>\nReferences of the skill `skill-creator` in ")
-    given = [injected(creator), contents, user("use $skill-creator")]
-    assert talked.last.body == whole_body(place, talked.last, *given, skills=listed)
+    value = [injected(creator), contents, user("use $skill-creator")]
+    assert talked.last.body == whole_body(place, talked.last, *value, skills=listed)
     assert everything_in(foreign) == before
     assert talked.warnings == []
 
@@ -58,8 +58,8 @@ async def test_switched_off_they_are_taken_away_again_and_their_names_are_free(p
     await talk(place, "hi", bundled="")
     path = add_skill(own_root(place), "repo-tour")
     talked = await talk(place, "$repo-tour $fix-tests")
-    given = [injected(path), user("$repo-tour $fix-tests")]
-    assert talked.last.body == whole_body(place, talked.last, *given, skills=skill_list(line(path)))
+    value = [injected(path), user("$repo-tour $fix-tests")]
+    assert talked.last.body == whole_body(place, talked.last, *value, skills=skill_list(line(path)))
     assert not (place.codex_home / "skills/.system").exists()
     assert talked.warnings == []
 

@@ -97,8 +97,8 @@ async def test_a_skill_it_names_comes_before_it(place: Place) -> None:
 async def test_a_turn_asked_for_while_one_runs_begins_after_it(place: Place) -> None:
     async with scripted_session(place, [say("one")], [say("two")]) as (model, watched):
         await asyncio.gather(*(watched.session.submit(UserTurn((TextInput(text),))) for text in ("first", "second")))
-    told = [event for event in watched.seen if isinstance(event, events.TurnStarted | events.TurnCompleted)]
-    assert [type(event).__name__ for event in told] == ["TurnStarted", "TurnCompleted"] * 2
+    result = [event for event in watched.seen if isinstance(event, events.TurnStarted | events.TurnCompleted)]
+    assert [type(event).__name__ for event in result] == ["TurnStarted", "TurnCompleted"] * 2
     assert model.requests[1].texts("user")[-2:] == ["first", "second"]
 
 

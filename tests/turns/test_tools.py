@@ -175,8 +175,8 @@ async def test_a_script_sees_the_plan_as_one_item_until_the_turn_ends(place: Pla
             watched.session.subscribe(JsonlPrinter(lines.append))
             await watched.say("go")
             await watched.say("again")
-    told = [json.loads(line) for line in lines]
-    todo = [line for line in told if line.get("item", {}).get("type") == "todo_list"]
+    result = [json.loads(line) for line in lines]
+    todo = [line for line in result if line.get("item", {}).get("type") == "todo_list"]
     before = [{"text": step["step"], "completed": step["status"] == "completed"} for step in PLAN]
     after = [{"text": step["step"], "completed": True} for step in PLAN]
     first, second = todo[0]["item"]["id"], todo[3]["item"]["id"]
@@ -189,7 +189,7 @@ async def test_a_script_sees_the_plan_as_one_item_until_the_turn_ends(place: Pla
     ]
     assert first != second
     # The list ends before the turn does.
-    following = told[told.index(todo[2]) + 1]["type"]
+    following = result[result.index(todo[2]) + 1]["type"]
     assert following == ("error" if fails else "turn.completed")
 
 
@@ -200,8 +200,8 @@ async def test_a_key_in_a_plan_is_not_shown(place: Place) -> None:
         place = place.with_env(FAKE_KEY="sk-very-secret-value")
         async with watched_session(place, model, env_key="FAKE_KEY") as watched:
             await watched.say("go")
-    [told] = watched.of(events.PlanUpdated)
-    assert told == events.PlanUpdated((events.PlanStep("use [redacted]", "pending"),), "[redacted]")
+    [result] = watched.of(events.PlanUpdated)
+    assert result == events.PlanUpdated((events.PlanStep("use [redacted]", "pending"),), "[redacted]")
 
 
 async def test_an_interrupted_turn_ends_its_list(place: Place) -> None:
@@ -254,9 +254,9 @@ async def test_the_answer_of_the_user_reaches_the_model(place: Place) -> None:
             answer_with(watched, lambda question: question.options[1].label)
             await watched.say("go")
     assert json.loads(model.requests[1].output_of("c")) == {"answers": {"db": {"answers": ["B"]}}}
-    [asked] = watched.of(events.QuestionRaised)
-    assert isinstance(asked.question, ChoiceQuestion)
-    assert asked.question.question == "Which?"
+    [request] = watched.of(events.QuestionRaised)
+    assert isinstance(request.question, ChoiceQuestion)
+    assert request.question.question == "Which?"
 
 
 async def test_an_open_question_does_not_outlive_an_interrupt(place: Place) -> None:

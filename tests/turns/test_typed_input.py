@@ -50,27 +50,27 @@ async def typed(
     plays = [type_in(number, chars, gate) for number, chars in enumerate(inputs, 2)]
     with FakeResponses([call("c1", "exec_command", start)], *plays, [say("done")]) as model:
         async with watched_session(place, model, sandbox=sandbox, approval=approval, can_ask=can_ask) as watched:
-            asked = answering(watched, *answers)
+            questions = answering(watched, *answers)
             ended = await watched.say("go")
             assert isinstance(ended, events.TurnCompleted), ended
-    return asked, [model.requests[-1].output_of(f"c{number}") for number in range(2, 2 + len(inputs))]
+    return questions, [model.requests[-1].output_of(f"c{number}") for number in range(2, 2 + len(inputs))]
 
 
 async def test_typing_into_the_sandbox_needs_no_question(place: Place) -> None:
-    asked, [told] = await typed(place, CAT, "hello\n")
-    assert asked == []
-    assert told.endswith("hello\r\nhello\r\n")
+    questions, [outputs] = await typed(place, CAT, "hello\n")
+    assert questions == []
+    assert outputs.endswith("hello\r\nhello\r\n")
 
 
 async def test_typing_into_a_command_outside_is_asked_about(place: Place) -> None:
     inputs = ("one\n", "git clean -fdx \u202ex\n", "one\n", "")
     # It ends when it is looked at, which would otherwise take as long as one waits for silence.
     start = {**CAT, **OUTSIDE, "cmd": "head -n 2; cat gate"}
-    asked, told = await typed(place, start, *inputs, answers=("once", "once", None, "session"))
+    questions, outputs = await typed(place, start, *inputs, answers=("once", "once", None, "session"))
     where = "`/bin/bash -c 'head -n 2; cat gate'`, which runs outside the sandbox"
-    assert asked[1:] == [
+    assert questions[1:] == [
         ApprovalQuestion(
-            id=asked[1].id,
+            id=questions[1].id,
             call_id="c2",
             command="one\n",
             cwd=place.repo,
@@ -78,38 +78,38 @@ async def test_typing_into_a_command_outside_is_asked_about(place: Place) -> Non
             outside=True,
         ),
         ApprovalQuestion(
-            id=asked[2].id,
+            id=questions[2].id,
             call_id="c3",
             command="git clean -fdx \\u{202e}x\n",
             cwd=place.repo,
             reason=f"it is typed into {where}; it is dangerous: {IGNORED}",
             outside=True,
         ),
-        asked[1].replace(id=asked[3].id, call_id="c4"),
+        questions[1].replace(id=questions[3].id, call_id="c4"),
     ]
-    assert told[0].endswith("one\r\none\r\n")
-    assert told[1].startswith("input declined by the user")
-    assert told[2].endswith("one\r\none\r\n")  # what was declined never arrived
-    assert told[3].endswith("over")
+    assert outputs[0].endswith("one\r\none\r\n")
+    assert outputs[1].startswith("input declined by the user")
+    assert outputs[2].endswith("one\r\none\r\n")  # what was declined never arrived
+    assert outputs[3].endswith("over")
 
 
 async def test_a_yes_for_the_session_is_for_this_very_input(place: Place) -> None:
     inputs = ("y\n", "y\n", "n\n")
-    asked, told = await typed(place, {**CAT, **OUTSIDE}, *inputs, answers=("once", "session", None))
-    assert [question.call_id for question in asked] == ["c1", "c2", "c4"]
-    assert told[1].endswith("y\r\ny\r\n")
+    questions, outputs = await typed(place, {**CAT, **OUTSIDE}, *inputs, answers=("once", "session", None))
+    assert [question.call_id for question in questions] == ["c1", "c2", "c4"]
+    assert outputs[1].endswith("y\r\ny\r\n")
 
 
 async def test_ending_a_command_outside_needs_no_question(place: Place) -> None:
-    asked, [told] = await typed(place, {**CAT, **OUTSIDE}, "\u0004", answers=("once",))
-    assert len(asked) == 1
-    assert "exited with code 0" in told
+    questions, [outputs] = await typed(place, {**CAT, **OUTSIDE}, "\u0004", answers=("once",))
+    assert len(questions) == 1
+    assert "exited with code 0" in outputs
 
 
 async def test_without_a_sandbox_in_the_session_nothing_is_outside_of_it(place: Place) -> None:
-    asked, [told] = await typed(place, CAT, "hello\n", sandbox="danger-full-access")
-    assert asked == []
-    assert told.endswith("hello\r\nhello\r\n")
+    questions, [outputs] = await typed(place, CAT, "hello\n", sandbox="danger-full-access")
+    assert questions == []
+    assert outputs.endswith("hello\r\nhello\r\n")
 
 
 @pytest.mark.parametrize("approval", ["never", GranularApproval(False, True, True)])
@@ -120,9 +120,9 @@ async def test_where_nobody_is_asked_a_command_that_a_rule_let_out_gets_no_input
     rules = place.codex_home / "rules"
     rules.mkdir(mode=0o700)
     (rules / "mine.rules").write_text('prefix_rule(pattern = ["cat"], sandbox = "off")\n')
-    asked, [told] = await typed(place, CAT, "hello\n", approval=approval, can_ask=can_ask)
-    assert asked == []
-    assert told.startswith(
+    questions, [outputs] = await typed(place, CAT, "hello\n", approval=approval, can_ask=can_ask)
+    assert questions == []
+    assert outputs.startswith(
         "refused: it is typed into `/bin/bash -c cat`, which runs outside the sandbox; nobody can be"
     )
 
@@ -132,17 +132,17 @@ SHELL = {**CAT, "cmd": "PS1= bash --norc --noprofile --noediting"}
 
 
 async def test_what_a_shell_inside_would_run_is_judged_as_any_script(place: Place) -> None:
-    asked, told = await typed(
+    questions, outputs = await typed(
         place, SHELL, "git clean -qfdx; echo a$((1+1))\n", "echo b$((1+1))\n", "git clean -fx\r", answers=("once", None)
     )
-    assert [(question.command, question.outside) for question in asked] == [
+    assert [(question.command, question.outside) for question in questions] == [
         ("git clean -qfdx; echo a$((1+1))\n", False),
         ("git clean -fx␍", False),
     ]
-    assert asked[0].reason == f"what is typed is dangerous: {IGNORED}"
-    assert "a2\r\n" in told[0]
-    assert "b2\r\n" in told[1]
-    assert told[2].startswith("input declined by the user")
+    assert questions[0].reason == f"what is typed is dangerous: {IGNORED}"
+    assert "a2\r\n" in outputs[0]
+    assert "b2\r\n" in outputs[1]
+    assert outputs[2].startswith("input declined by the user")
 
 
 async def test_what_a_rule_forbids_cannot_be_typed_into_a_shell(place: Place) -> None:
@@ -151,26 +151,26 @@ async def test_what_a_rule_forbids_cannot_be_typed_into_a_shell(place: Place) ->
     (rules / "mine.rules").write_text(
         'prefix_rule(pattern = ["uname"], decision = "forbidden", justification = "no")\n'
     )
-    asked, told = await typed(place, SHELL, "uname -s\n", "echo uname\n")
-    assert asked == []
-    assert told[0] == "command refused: forbidden by a rule of the user: no"
-    assert "uname\r\nuname\r\n" in told[1]
+    questions, outputs = await typed(place, SHELL, "uname -s\n", "echo uname\n")
+    assert questions == []
+    assert outputs[0] == "command refused: forbidden by a rule of the user: no"
+    assert "uname\r\nuname\r\n" in outputs[1]
 
 
 async def test_where_nobody_can_answer_nothing_dangerous_is_typed_into_a_shell(place: Place) -> None:
-    _, [told] = await typed(place, SHELL, "git clean -fdx\n", can_ask=False)
-    assert told.startswith(f"refused: what is typed is dangerous: {IGNORED}; the user can allow it with")
+    _, [outputs] = await typed(place, SHELL, "git clean -fdx\n", can_ask=False)
+    assert outputs.startswith(f"refused: what is typed is dangerous: {IGNORED}; the user can allow it with")
 
 
 async def test_with_full_access_anything_is_typed_into_a_shell(place: Place) -> None:
-    _, [told] = await typed(place, SHELL, "git clean -qfdx; echo a$((1+1))\n", sandbox="danger-full-access")
-    assert "a2\r\n" in told
+    _, [outputs] = await typed(place, SHELL, "git clean -qfdx; echo a$((1+1))\n", sandbox="danger-full-access")
+    assert "a2\r\n" in outputs
 
 
 async def test_what_no_shell_reads_is_no_command(place: Place) -> None:
-    asked, [told] = await typed(place, CAT, "git clean -fdx\n")
-    assert asked == []
-    assert told.endswith("git clean -fdx\r\ngit clean -fdx\r\n")
+    questions, [outputs] = await typed(place, CAT, "git clean -fdx\n")
+    assert questions == []
+    assert outputs.endswith("git clean -fdx\r\ngit clean -fdx\r\n")
 
 
 @pytest.mark.parametrize(
@@ -186,14 +186,14 @@ async def test_what_no_shell_reads_is_no_command(place: Place) -> None:
     ],
 )
 async def test_a_line_that_is_typed_in_pieces_is_judged_whole(place: Place, pieces: tuple[str, ...]) -> None:
-    asked, told = await typed(place, SHELL, *pieces, answers=(None,))
-    assert [question.reason for question in asked] == [f"what is typed is dangerous: {IGNORED}"]
-    assert len([one for one in told if one.startswith("input declined by the user")]) == 1
+    questions, outputs = await typed(place, SHELL, *pieces, answers=(None,))
+    assert [question.reason for question in questions] == [f"what is typed is dangerous: {IGNORED}"]
+    assert len([one for one in outputs if one.startswith("input declined by the user")]) == 1
 
 
 @pytest.mark.parametrize(
     "pieces", [("git clean -f", "\x03echo -x\n"), ("git clean ", "\x15echo -fx\n"), ("git clean\n", "-fx\n")]
 )
 async def test_what_was_taken_back_or_ended_is_no_part_of_the_next_line(place: Place, pieces: tuple[str, ...]) -> None:
-    asked, _ = await typed(place, SHELL, *pieces)
-    assert asked == []
+    questions, _ = await typed(place, SHELL, *pieces)
+    assert questions == []

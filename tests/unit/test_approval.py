@@ -100,15 +100,15 @@ def test_leaving_the_sandbox_is_always_a_question_with_a_reason(policy: Approval
 
 @pytest.mark.parametrize(("policy", "sandbox"), list(product(POLICIES, SANDBOXES)))
 def test_rules_come_before_the_policy(policy: ApprovalPolicy, sandbox: SandboxPolicy) -> None:
-    asked = REFUSE if policy == "never" else ASK
+    expected = REFUSE if policy == "never" else ASK
     npm, forbidden = rule("npm"), rule("npm", "test", decision="forbidden")
     prompt = rule("npm", decision="prompt")
     assert verdict(UNKNOWN, policy, sandbox, npm) == RUN
     assert verdict(UNKNOWN, policy, sandbox, rule("npm", off=True)) == OUT
-    assert verdict(UNKNOWN, policy, sandbox, npm, prompt) == asked
+    assert verdict(UNKNOWN, policy, sandbox, npm, prompt) == expected
     assert verdict(UNKNOWN, policy, sandbox, npm, prompt, forbidden) == REFUSE
     assert verdict(SHAPED, policy, sandbox, forbidden) == REFUSE
-    assert verdict(SHAPED, policy, sandbox, prompt) == asked
+    assert verdict(SHAPED, policy, sandbox, prompt) == expected
     # What is not plain is allowed by no rule.
     assert verdict(SHAPED, policy, sandbox, npm) == verdict(SHAPED, policy, sandbox)
     # Nor does a rule for another command say anything.
@@ -195,10 +195,10 @@ def test_a_granular_policy_refuses_what_it_does_not_ask_about() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_nothing_passes_unasked_where_the_sandbox_does_not_hold_everything(policy: ApprovalPolicy) -> None:
-    asked = REFUSE if policy == "never" else ASK
+    expected = REFUSE if policy == "never" else ASK
     for facts in (READS, UNKNOWN, SHAPED):
         partly = facts.replace(shortfall="only Landlock works here")
-        assert verdict(partly, policy, WorkspaceWrite()) == asked
+        assert verdict(partly, policy, WorkspaceWrite()) == expected
         assert verdict(partly, policy, WorkspaceWrite(), can_ask=False) == REFUSE
     ruled = UNKNOWN.replace(shortfall="only Landlock works here")
     assert verdict(ruled, policy, WorkspaceWrite(), rule("npm")) == RUN  # it is the user who allows that

@@ -276,10 +276,10 @@ def test_the_shell_agrees_on_the_words_of_every_safe_script(tmp_path: Path) -> N
         [words] = segments
         if script.startswith(("bash -c", "bash -lc", "sh -c")):
             continue
-        told = subprocess.run(
+        result = subprocess.run(
             ["bash", "-c", f"set -- {script}; printf '%s\\0' \"$@\""], capture_output=True, check=True, cwd=tmp_path
         )
-        assert tuple(told.stdout.decode().split("\0")[:-1]) == words
+        assert tuple(result.stdout.decode().split("\0")[:-1]) == words
 
 
 def test_what_is_safe_writes_nothing_and_starts_nothing_else(tmp_path: Path) -> None:

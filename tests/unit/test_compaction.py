@@ -25,7 +25,7 @@ from codex_py.text.tokens import PICTURE_BYTES, counted_bytes
 
 
 def settings(**changes: Any) -> ModelSettings:
-    given = ModelSettings(
+    value = ModelSettings(
         model="m",
         instructions="",
         effort=None,
@@ -36,7 +36,7 @@ def settings(**changes: Any) -> ModelSettings:
         context_window=100_000,
         output_tokens=1000,
     )
-    return given.replace(**changes)
+    return value.replace(**changes)
 
 
 def wire(**fields: Any) -> ResponseItem:

@@ -66,18 +66,18 @@ def test_only_what_was_set_can_be_asked_for(machine: Machine) -> None:
 
 def test_json_has_values_layers_and_trust(machine: Machine) -> None:
     machine.trusted('log_dir = "x"\n[otel]\nratio = nan\nday = 2026-11-21\n')
-    told = json.loads(shown(machine.load("modle=1"), as_json=True), parse_constant=pytest.fail)
+    result = json.loads(shown(machine.load("modle=1"), as_json=True), parse_constant=pytest.fail)
 
     file = str(machine.user_file)
-    assert told["trust"] == "trusted"
-    assert told["project_root"] == str(machine.repo)
-    assert told["layers"] == [
+    assert result["trust"] == "trusted"
+    assert result["project_root"] == str(machine.repo)
+    assert result["layers"] == [
         {"layer": "flags", "file": None},
         {"layer": "user", "file": file},
         {"layer": "defaults", "file": None},
     ]
-    assert told["warnings"] == ["unknown key `modle` in `-c modle=1` is ignored; did you mean `model`?"]
-    settings = told["settings"]
+    assert result["warnings"] == ["unknown key `modle` in `-c modle=1` is ignored; did you mean `model`?"]
+    settings = result["settings"]
     assert settings["log_dir"] == {"value": str(machine.home / "x"), "layer": "user", "file": file}
     assert settings["project_root_markers"] == {"value": [".git"], "layer": "defaults", "file": None}
     assert settings["mcp_servers"] == {"value": {}, "layer": "defaults", "file": None}

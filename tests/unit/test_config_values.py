@@ -41,7 +41,7 @@ def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "result"),
     [
         ("model = 5", '`model = 5` in F line 1: it must be text: write `"5"` in quotes'),
         ('model = "a\\nb"', '`model = "a\\nb"` in F line 1: it must be text on one line'),
@@ -149,9 +149,9 @@ def test_a_wrong_override_names_the_flag(machine: Machine) -> None:
         ),
     ],
 )
-def test_every_wrong_value_is_reported_in_one_line(machine: Machine, text: str, told: str) -> None:
+def test_every_wrong_value_is_reported_in_one_line(machine: Machine, text: str, result: str) -> None:
     machine.user(text + "\n")
-    assert refusal(machine) == f"cannot use {told}".replace(" in F ", f" in `{machine.user_file}` ")
+    assert refusal(machine) == f"cannot use {result}".replace(" in F ", f" in `{machine.user_file}` ")
 
 
 def test_a_long_value_is_shortened_and_a_secret_is_not_shown(machine: Machine) -> None:
@@ -199,7 +199,7 @@ def test_an_mcp_server_has_a_command_or_an_address(machine: Machine, text: str, 
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "result"),
     [
         ('modle = "x"', "`modle` in F line 1 is ignored; did you mean `model`?"),
         ("[history]\nmax_byte = 1", "`history.max_byte` in F line 2 is ignored; did you mean `history.max_bytes`?"),
@@ -221,12 +221,12 @@ def test_an_mcp_server_has_a_command_or_an_address(machine: Machine, text: str, 
         ('"a\\u001b[31m" = 1', '`"a\\u001b[31m"` in F line 1 is ignored'),
     ],
 )
-def test_an_unknown_key_is_a_warning_or_an_error(machine: Machine, text: str, told: str) -> None:
+def test_an_unknown_key_is_a_warning_or_an_error(machine: Machine, text: str, result: str) -> None:
     machine.user(text + "\n")
     file = f"`{machine.user_file}`"
 
-    assert machine.load().warnings == (f"unknown key {told}".replace("F", file),)
-    strict = told.replace("F", file).replace(" is ignored; ", ": ").removesuffix(" is ignored")
+    assert machine.load().warnings == (f"unknown key {result}".replace("F", file),)
+    strict = result.replace("F", file).replace(" is ignored; ", ": ").removesuffix(" is ignored")
     assert refusal(machine, strict=True) == f"unknown key {strict}"
 
 
@@ -278,9 +278,9 @@ def broken(machine: Machine, content: bytes) -> str:
     ],
 )
 def test_a_broken_file_is_reported_in_one_line_with_its_place(machine: Machine, content: bytes, place: str) -> None:
-    told = broken(machine, content)
-    assert told.startswith(place)
-    assert "\n" not in told
+    result = broken(machine, content)
+    assert result.startswith(place)
+    assert "\n" not in result
 
 
 def test_a_file_that_is_none_is_reported_in_one_line(machine: Machine) -> None:

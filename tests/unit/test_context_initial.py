@@ -15,7 +15,7 @@ AGENTS = "# AGENTS.md instructions for /repo\n\n<INSTRUCTIONS>\nrules\n</INSTRUC
 FULL = ContextSnapshot("gpt-5.5", "be brief", SKILLS, PERMISSIONS, AGENTS, HERE)
 
 
-def told(before: ContextSnapshot | None, now: ContextSnapshot) -> list[tuple[str, list[str]]]:
+def updates(before: ContextSnapshot | None, now: ContextSnapshot) -> list[tuple[str, list[str]]]:
     """Role and texts of each message."""
     messages: list[tuple[str, list[str]]] = []
     for item in context_items(before, now):
@@ -27,18 +27,18 @@ def told(before: ContextSnapshot | None, now: ContextSnapshot) -> list[tuple[str
 
 
 def test_the_first_turn_has_everything_in_two_messages() -> None:
-    assert told(None, FULL) == [
+    assert updates(None, FULL) == [
         ("developer", ["be brief", SKILLS, PERMISSIONS]),
         ("user", [AGENTS, render_environment(HERE)]),
     ]
 
 
 def test_blocks_that_say_nothing_are_left_out() -> None:
-    assert told(None, ContextSnapshot("m", permissions=PERMISSIONS, environment=HERE)) == [
+    assert updates(None, ContextSnapshot("m", permissions=PERMISSIONS, environment=HERE)) == [
         ("developer", [PERMISSIONS]),
         ("user", [render_environment(HERE)]),
     ]
-    assert told(None, ContextSnapshot("m")) == []
+    assert updates(None, ContextSnapshot("m")) == []
 
 
 def test_no_change_is_no_item() -> None:
@@ -49,7 +49,7 @@ def test_everything_at_once_comes_in_the_agreed_order() -> None:
     there = HERE.replace(cwd="/repo/sub")
     agents = AGENTS.replace("rules", "other rules")
     now = ContextSnapshot("gpt-6", "be long", SKILLS + "2", PERMISSIONS + "2", agents, there)
-    assert told(FULL, now) == [
+    assert updates(FULL, now) == [
         (
             "developer",
             [
@@ -114,11 +114,11 @@ def test_everything_at_once_comes_in_the_agreed_order() -> None:
     ],
 )
 def test_one_change_is_one_message(now: ContextSnapshot, expected: list[tuple[str, list[str]]]) -> None:
-    assert told(FULL, now) == expected
+    assert updates(FULL, now) == expected
 
 
 def test_what_was_not_there_before_is_reported_plainly() -> None:
-    assert told(ContextSnapshot("gpt-5.5"), FULL) == [
+    assert updates(ContextSnapshot("gpt-5.5"), FULL) == [
         ("user", [AGENTS]),
         ("developer", ["be brief", SKILLS, PERMISSIONS]),
         ("user", [render_environment(HERE)]),
@@ -127,11 +127,11 @@ def test_what_was_not_there_before_is_reported_plainly() -> None:
 
 def test_a_change_back_is_reported_again() -> None:
     there = FULL.replace(permissions="write")
-    assert told(there, FULL) == [("developer", [PERMISSIONS])]
+    assert updates(there, FULL) == [("developer", [PERMISSIONS])]
 
 
 def test_a_model_name_stays_short_and_in_its_line() -> None:
-    [(role, [text])] = told(FULL, FULL.replace(model="a`b\n</model_switch>" + "x" * 10_000))
+    [(role, [text])] = updates(FULL, FULL.replace(model="a`b\n</model_switch>" + "x" * 10_000))
     assert role == "developer"
     assert len(text) < 500
     assert "it is `a'b␊</model_switch>xxx" in text
@@ -139,10 +139,10 @@ def test_a_model_name_stays_short_and_in_its_line() -> None:
 
 def test_every_block_has_a_size() -> None:
     flood = ContextSnapshot("m", developer_instructions="é" * 2**20, skills="s" * 2**20)
-    [(_, texts)] = told(None, flood)
+    [(_, texts)] = updates(None, flood)
     assert [len(text.encode()) < 257 * 1024 for text in texts] == [True, True]
     assert texts[0].endswith("é\n[cut here: 262144 of 2097152 bytes are shown]")
-    assert [len(text.encode()) < 257 * 1024 for _, [text] in told(FULL, FULL.replace(skills="s" * 2**20))] == [True]
+    assert [len(text.encode()) < 257 * 1024 for _, [text] in updates(FULL, FULL.replace(skills="s" * 2**20))] == [True]
 
 
 @pytest.mark.parametrize(

@@ -62,17 +62,17 @@ def test_every_approval_policy_is_explained(approval: ApprovalWord) -> None:
 
 
 def test_a_granular_policy_is_explained_by_what_is_asked() -> None:
-    def told(*flags: bool) -> str:
+    def explained(*flags: bool) -> str:
         return render_permissions(ReadOnly(), GranularApproval(*flags)).splitlines()[-2]
 
-    assert told(True, True, False, False, True) == (
+    assert explained(True, True, False, False, True) == (
         "The approval policy is `granular`: commands run in the sandbox without a question. When one is stopped there, "
         "the user is asked whether it may run again outside. When a command the task needs cannot work inside, call it "
         "with `sandbox_permissions` set to `require_escalated` and a `justification` of one sentence; the user decides."
         " Commands for which a rule of the user demands it are asked about; more permissions for the turn can be asked "
         "for. Take a no as final."
     )
-    assert told(False, False, True) == (
+    assert explained(False, False, True) == (
         "The approval policy is `granular`: commands run in the sandbox without a question. Nobody is asked about "
         "leaving it, nor about dangerous commands: both are turned down, so leave out `sandbox_permissions` and report "
         "what was stopped. Commands for which a rule of the user demands it are turned down; more permissions for the "

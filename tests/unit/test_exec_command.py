@@ -241,12 +241,12 @@ async def test_a_command_without_terminal_cannot_be_typed_to_but_interrupted(ses
 
 async def test_every_command_is_asked_about_where_the_sandbox_holds_only_a_part(session: Session) -> None:
     session.policy = WorkspaceWrite()
-    asked: list[ApprovalQuestion] = []
+    questions: list[ApprovalQuestion] = []
     answers = ["once", None]
 
     async def ask(question: Question) -> str | None:
         assert isinstance(question, ApprovalQuestion)
-        asked.append(question)
+        questions.append(question)
         return answers.pop(0)
 
     context = session.context("c").replace(approval="on-request", ask=ask, shortfall="only half of it works here")
@@ -254,7 +254,7 @@ async def test_every_command_is_asked_about_where_the_sandbox_holds_only_a_part(
     assert "exited with code 0" in (await ExecCommand().run(call, context)).text
     with pytest.raises(ToolError, match="declined by the user"):
         await ExecCommand().run(call, context)
-    assert [(one.reason, one.outside) for one in asked] == [
+    assert [(one.reason, one.outside) for one in questions] == [
         ("the sandbox here cannot hold everything: only half of it works here", False)
     ] * 2
 

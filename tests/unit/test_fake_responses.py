@@ -58,8 +58,11 @@ def shell_call(call_id: str) -> Json:
 
 
 def send(model: FakeResponses, content: bytes, http: httpx.Client, **header: str) -> httpx.Response:
-    given = {"content-type": "application/json", **{name.replace("_", "-"): value for name, value in header.items()}}
-    return http.post(model.base_url + "/responses", content=content, headers=given)
+    all_headers = {
+        "content-type": "application/json",
+        **{name.replace("_", "-"): value for name, value in header.items()},
+    }
+    return http.post(model.base_url + "/responses", content=content, headers=all_headers)
 
 
 @pytest.fixture

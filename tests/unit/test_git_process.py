@@ -45,8 +45,8 @@ def test_each_question_has_its_own_output_status_and_complaint(tmp_path: Path) -
         assert script(shell, "kill -9 $$") == (137, b"", "no reason")
         # Nothing of the questions that follow is read, and there is more than fits into a pipe.
         assert script(shell, "cat; head -c 300000 /dev/zero") == (0, bytes(300_000), "no reason")
-        given = b"x" * 300_000 + b"\n"
-        assert script(shell, "cat", stdin=given) == (0, given, "no reason")
+        value = b"x" * 300_000 + b"\n"
+        assert script(shell, "cat", stdin=value) == (0, value, "no reason")
         assert not shell.is_open
 
 

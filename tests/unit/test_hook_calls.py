@@ -40,7 +40,7 @@ def function(tool: str, /, **arguments: Any) -> ToolCall:
 def seen(call: ToolCall, matcher: str) -> list[tuple[str, dict[str, Any]]]:
     """The names and inputs that hooks with this matcher are run with."""
     deeds = hook_calls_of(call, view_of(call), CWD)
-    return [(name, dict(given)) for deed in deeds for name, given in deed.inputs_for(Matcher(matcher).fits)]
+    return [(name, dict(inputs)) for deed in deeds for name, inputs in deed.inputs_for(Matcher(matcher).fits)]
 
 
 @pytest.mark.parametrize("matcher", ["", "*", "Bash", "^Bash$", "Bash|Edit"])
@@ -84,10 +84,10 @@ def test_a_hook_written_for_another_tool_alone_gets_the_names_of_that(matcher: s
 
 def test_a_hook_for_edits_sees_each_file_of_a_patch() -> None:
     call = ToolCall("c1", "apply_patch", PATCH, custom=True)
-    given = seen(call, "Edit|Write")
-    assert [one["file_path"] for _, one in given] == FILES
-    assert [name for name, _ in given] == ["Write", "Edit", "Edit", "Edit"]
-    assert (given[0][1]["content"], given[1][1]["old_string"], given[1][1]["new_string"]) == (
+    inputs = seen(call, "Edit|Write")
+    assert [one["file_path"] for _, one in inputs] == FILES
+    assert [name for name, _ in inputs] == ["Write", "Edit", "Edit", "Edit"]
+    assert (inputs[0][1]["content"], inputs[1][1]["old_string"], inputs[1][1]["new_string"]) == (
         "a\n",
         "keep\nb",
         "keep\nc",

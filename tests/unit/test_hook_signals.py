@@ -23,7 +23,7 @@ from codex_py.protocol.questions import ChoiceQuestion
 from codex_py.rollout.recorder import NullRecorder
 from codex_py.text.redact import Redactor
 from tests.support.home import Place
-from tests.support.hooks import entry, noting, told, use_hooks
+from tests.support.hooks import entry, hook_inputs, noting, use_hooks
 
 DONE = events.TurnFailed("t1", "enough")
 
@@ -93,7 +93,7 @@ async def test_a_user_who_says_nothing_is_waited_for(place: Place) -> None:
     hears.note_event(DONE)
     await after_timers()
     await dispatcher.finish()
-    [one] = told(place)
+    [one] = hook_inputs(place)
     assert (one["notification_type"], one["message"]) == ("idle_prompt", "codex-py waits for your input")
     assert (one["transcript_path"], one["permission_mode"]) == (None, "default")
 
@@ -105,7 +105,7 @@ async def test_a_user_who_goes_on_is_not(place: Place) -> None:
     hears.note_event(events.TurnStarted("t2"))
     await after_timers()
     await dispatcher.finish()
-    assert told(place) == []
+    assert hook_inputs(place) == []
 
 
 async def test_a_question_of_the_model_is_no_permission(place: Place) -> None:
@@ -113,7 +113,7 @@ async def test_a_question_of_the_model_is_no_permission(place: Place) -> None:
     hears, dispatcher = signals(place, 600.0)
     hears.note_event(events.QuestionRaised(ChoiceQuestion("q", "head", "which?", ())))
     await dispatcher.finish()
-    assert [one["message"] for one in told(place)] == ["codex-py has a question"]
+    assert [one["message"] for one in hook_inputs(place)] == ["codex-py has a question"]
 
 
 async def test_what_is_still_under_way_in_the_end_is_stopped(place: Place) -> None:

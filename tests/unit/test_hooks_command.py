@@ -21,8 +21,8 @@ def shell(script: str, directory: Path) -> PreparedCommand:
 
 
 async def test_a_command_reads_all_of_its_input_and_says_how_it_ended(tmp_path: Path) -> None:
-    given = b"x" * 3_000_000
-    ran = await run_to_end(shell("wc -c; echo no >&2; exit 2", tmp_path), given, seconds=60)
+    value = b"x" * 3_000_000
+    ran = await run_to_end(shell("wc -c; echo no >&2; exit 2", tmp_path), value, seconds=60)
     assert (ran.exit_code, ran.stdout.strip(), ran.stderr, ran.error) == (2, b"3000000", b"no\n", "")
 
 

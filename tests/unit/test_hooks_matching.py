@@ -93,8 +93,8 @@ def test_a_condition_is_for_a_command_or_a_part_of_it(condition: str, command: s
     ],
 )
 def test_a_condition_is_for_a_file(condition: str, holds: bool) -> None:
-    given = {"file_path": "/repo/b.txt", "file_paths": ["/repo/src/a.py"], "command": "*** Begin Patch"}
-    assert Condition(condition).holds(("apply_patch", "Edit", "Write"), given) is holds
+    value = {"file_path": "/repo/b.txt", "file_paths": ["/repo/src/a.py"], "command": "*** Begin Patch"}
+    assert Condition(condition).holds(("apply_patch", "Edit", "Write"), value) is holds
 
 
 def test_a_condition_about_something_else_holds() -> None:

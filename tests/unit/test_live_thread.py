@@ -61,20 +61,20 @@ def live(session: Dying, directory: Path) -> tuple[LiveThread, list[events.Event
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "result"),
     [
         (UserError("no such thing"), (events.TurnFailed("turn-1", "no such thing"),)),
         (KeyError("x"), (events.Warned("a bug: 'x'"), events.TurnFailed("turn-1", "a bug: 'x'"))),
     ],
 )
 async def test_a_turn_that_just_dies_is_reported_as_failed(
-    tmp_path: Path, error: Exception, told: tuple[events.Event, ...]
+    tmp_path: Path, error: Exception, result: tuple[events.Event, ...]
 ) -> None:
     thread, heard = live(Dying(error), tmp_path)
     assert await thread.start_turn((TextInput("go"),)) == "turn-1"
     await thread.idle()
 
-    assert heard == [events.TurnStarted("turn-1"), *told]
+    assert heard == [events.TurnStarted("turn-1"), *result]
     assert thread.turn_id is None
 
 

@@ -15,14 +15,14 @@ async def answered(
     request: dict[str, Any], *replies: QuestionAnswer | None
 ) -> tuple[ElicitationAnswer, Sequence[ChoiceQuestion]]:
     """What the server gets when the user answers so."""
-    asked: list[ChoiceQuestion] = []
+    questions: list[ChoiceQuestion] = []
 
     async def ask(question: Question) -> QuestionAnswer | None:
         assert isinstance(question, ChoiceQuestion)
-        asked.append(question)
-        return replies[len(asked) - 1]
+        questions.append(question)
+        return replies[len(questions) - 1]
 
-    return await answer_elicitation("srv", request, ask), asked
+    return await answer_elicitation("srv", request, ask), questions
 
 
 def form(required: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
@@ -76,8 +76,8 @@ async def test_each_kind_of_field_is_read(field: dict[str, Any], said: str, valu
     ],
 )
 async def test_a_wrong_value_is_asked_for_again_and_then_given_up(field: dict[str, Any], wrong: str) -> None:
-    outcome, asked = await answered(form(["f"], f=field), wrong, wrong, wrong)
-    assert (outcome, len(asked)) == (ElicitationAnswer("cancel"), 3)
+    outcome, questions = await answered(form(["f"], f=field), wrong, wrong, wrong)
+    assert (outcome, len(questions)) == (ElicitationAnswer("cancel"), 3)
 
 
 async def test_what_may_be_left_out_is_or_takes_its_default() -> None:
@@ -133,15 +133,15 @@ async def test_a_form_may_be_answered_as_a_whole(reply: FormReply, outcome: Elic
         "b": {"type": "boolean"},
         "l": {"type": "array", "items": {"enum": ["a", "b"]}},
     }
-    given, [question] = await answered(form(["n"], **fields), reply)
-    assert given == outcome
+    outcome_sent, [question] = await answered(form(["n"], **fields), reply)
+    assert outcome_sent == outcome
     assert question.form == McpForm("srv", "Tell me", form(["n"], **fields)["requestedSchema"])
 
 
 async def test_a_text_that_looks_like_a_whole_form_is_a_text() -> None:
     written = '{"action": "accept", "content": {"s": "Ada"}}'
-    given, _ = await answered(form(["s"], s={"type": "string"}), written)
-    assert given == ElicitationAnswer("accept", {"s": written})
+    outcome_sent, _ = await answered(form(["s"], s={"type": "string"}), written)
+    assert outcome_sent == ElicitationAnswer("accept", {"s": written})
 
 
 async def test_consent_and_an_address_may_be_answered_in_the_same_way() -> None:

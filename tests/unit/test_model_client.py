@@ -197,15 +197,15 @@ async def test_the_time_the_caller_takes_is_not_the_servers() -> None:
     assert texts == ["a", "b"]
 
 
-@pytest.mark.parametrize(("local", "asked"), [(True, "Fake"), (False, "the server")])
+@pytest.mark.parametrize(("local", "question"), [(True, "Fake"), (False, "the server")])
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_an_unreachable_server_is_named(host: str, local: bool, asked: str) -> None:
+async def test_an_unreachable_server_is_named(host: str, local: bool, question: str) -> None:
     async with raw_server(answering(b"")) as port:
         pass
     error = await fails(f"http://{host}:{port}/v1", local=local)
     assert facts(error) == (
         f"cannot connect to the provider `Fake` at `http://{host}:{port}/v1/responses`: connection refused; "
-        f"is {asked} running?",
+        f"is {question} running?",
         True,
         False,
         True,

@@ -255,8 +255,8 @@ def test_additions_under_a_header_go_to_the_end_and_that_is_reported(tmp_path: P
     said = run(tmp_path, update("f", "@@ a", "+c"))
 
     assert (tmp_path / "f").read_text() == "a\nb\nc\n"
-    told = "hunk 1, patch line 3: no old lines were given, so the new ones went to the end of the file"
-    assert said == f"{DONE}M f\nnote: {tmp_path}/f: {told}\n"
+    result = "hunk 1, patch line 3: no old lines were given, so the new ones went to the end of the file"
+    assert said == f"{DONE}M f\nnote: {tmp_path}/f: {result}\n"
 
 
 @pytest.mark.parametrize(

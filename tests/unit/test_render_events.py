@@ -300,7 +300,7 @@ def test_a_plan_is_a_check_list() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 5, 8, 13])
 def test_every_event_fits_into_the_narrowest_window(width: int) -> None:
-    told: list[events.Event] = [
+    all_events: list[events.Event] = [
         FAILED.replace(by_user=True),
         patched(edited("x = 1\ny\n", "x = '你好'\ny\n"), edited("a\tb", "b")),
         PlanUpdated((PlanStep("Read 你好 all of it", "completed"),)),
@@ -310,13 +310,13 @@ def test_every_event_fits_into_the_narrowest_window(width: int) -> None:
         events.MessageDone("| a | b |\n|--|--|\n| 你好 | c |\n\n- x\n  - y\n\n> q"),
         events.ReasoningDone("thinking 👩\u200d👧 about\nit"),
     ]
-    for event in told:
+    for event in all_events:
         assert shown(event, width)
         assert shown(event, width, expanded=True)
 
 
 def test_plain_lines_say_in_words_what_the_signs_say() -> None:
-    told: list[events.Event] = [
+    all_events: list[events.Event] = [
         events.CommandStarted("c", "ls\n-l", CWD),
         FAILED,
         patched(edited("a\n", "b\n")),
@@ -327,7 +327,7 @@ def test_plain_lines_say_in_words_what_the_signs_say() -> None:
         events.TurnFailed("t", "no model"),
         events.TextDelta("x"),
     ]
-    assert plain(*told) == [
+    assert plain(*all_events) == [
         "exec",
         f"ls␊-l in {CWD}",
         " exited 1 in 2.3s:",

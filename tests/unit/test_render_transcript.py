@@ -31,7 +31,7 @@ def said(text: str) -> ResponseItem:
     return item(type="message", role="assistant", content=[{"type": "output_text", "text": text}])
 
 
-def told(*items: ResponseItem, expanded: bool = False) -> list[str]:
+def drawn(*items: ResponseItem, expanded: bool = False) -> list[str]:
     flow = Flow()
     return [
         uncoloured(line)
@@ -47,12 +47,12 @@ def test_of_a_session_at_work_what_has_no_answer_yet_is_under_way() -> None:
         call("c3", "lookup", query="x"),
         output("c1", "Wall time: 1.0000 seconds\nProcess exited with code 0\nOriginal token count: 0\nOutput:\n"),
     ]
-    told = [
+    drawn = [
         uncoloured(line)
         for entry in render_items(items, cwd=CWD, at_work=True)
         for line in Flow().lines(entry, width=60, theme=MONO)
     ]
-    assert told == ["✓ $ make all · 1.0s", "▸ $ make test · under way", "▸ lookup · under way"]
+    assert drawn == ["✓ $ make all · 1.0s", "▸ $ make test · under way", "▸ lookup · under way"]
 
 
 def test_a_stored_session_looks_as_it_did() -> None:
@@ -62,7 +62,7 @@ def test_a_stored_session_looks_as_it_did() -> None:
     running = "Wall time: 10.0000 seconds\nProcess running with session ID 4\nOriginal token count: 1\nOutput:\n"
     patch = "*** Begin Patch\n*** Add File: n.txt\n+hello\n*** End Patch"
     patched = "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nSuccess."
-    assert told(
+    assert drawn(
         message("developer", "rules"),
         message("user", "<environment_context>\n</environment_context>"),
         message("user", "<skill>\n<name>lint</name>\n<path>/work/.agents/skills/lint/SKILL.md</path>\n</skill>"),
@@ -109,7 +109,7 @@ def test_what_the_model_asked_stands_with_its_answers() -> None:
         {"id": "a", "header": "Colour", "question": "Which colour?", "options": []},
         {"id": "b", "header": "Size", "question": "Which size?", "options": []},
     ]
-    assert told(
+    assert drawn(
         call("q", "request_user_input", questions=questions),
         output("q", '{"answers":{"a":{"answers":["Blue"]},"b":{"answers":[]}}}'),
         call("r", "request_user_input", questions=questions),
@@ -133,7 +133,7 @@ def test_a_patch_that_was_not_written_says_why() -> None:
             item(type="custom_tool_call_output", call_id=f"p{number}", output=said),
         )
     ]
-    assert told(*items) == [
+    assert drawn(*items) == [
         "⊘ patch · declined",
         "✗ apply_patch verification failed: no such file",
         "",
@@ -147,7 +147,7 @@ def test_a_patch_that_was_not_written_says_why() -> None:
 def test_a_stored_patch_is_shown_without_the_line_numbers_it_does_not_tell() -> None:
     patch = "*** Begin Patch\n*** Update File: a.py\n@@ def f\n x\n-y\n+z\n*** Delete File: b\n*** End Patch"
     patched = "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nSuccess."
-    assert told(
+    assert drawn(
         item(type="custom_tool_call", call_id="p", name="apply_patch", input=patch),
         item(type="custom_tool_call_output", call_id="p", output=patched),
     ) == [
@@ -180,7 +180,7 @@ def test_of_a_plan_a_turn_leaves_what_it_was_in_the_end() -> None:
         planned("d", 2),
         output("d", "Plan updated"),
     ]
-    assert told(*items) == [
+    assert drawn(*items) == [
         "› first",
         "",
         '✗ update_plan {"plan": []} · failed · failed to parse funct…',
@@ -197,21 +197,21 @@ def test_of_a_plan_a_turn_leaves_what_it_was_in_the_end() -> None:
         "  ☑ s0",
         "  ☑ s1",
     ]
-    assert [line for line in told(*items, expanded=True) if "Plan" in line] == [
+    assert [line for line in drawn(*items, expanded=True) if "Plan" in line] == [
         "≡ Plan · 0 of 2 done",
         "≡ Plan · 1 of 2 done",
         "≡ Plan · 2 of 2 done",
     ]
-    assert told(planned("a", 3, 20))[-1] == "    … 11 more after"
+    assert drawn(planned("a", 3, 20))[-1] == "    … 11 more after"
 
 
 def test_a_command_of_the_user_is_shown_with_its_output() -> None:
     stored = user_shell_item("ls", "a.py", exit_code=0, seconds=0.5)
-    assert told(stored) == ["✓ ! ls · 500ms · 1 line", "  │ a.py"]
+    assert drawn(stored) == ["✓ ! ls · 500ms · 1 line", "  │ a.py"]
 
 
 def test_calls_that_make_no_sense_are_shown_all_the_same() -> None:
-    assert told(
+    assert drawn(
         item(type="function_call", call_id="a", name="exec_command", arguments="{nonsense"),
         item(type="function_call", call_id="b", name="exec_command", arguments='{"cmd":["ls","-l"]}'),
         output("b", "command declined by the user, who says: no"),
@@ -231,7 +231,7 @@ def test_calls_that_make_no_sense_are_shown_all_the_same() -> None:
 
 def test_a_message_with_a_picture_is_what_was_typed() -> None:
     tag, picture = '<image name=[Image #1] path="/p/a.png">', "data:image/png;base64,AA=="
-    asked = item(
+    message_item = item(
         type="message",
         role="user",
         content=[
@@ -242,7 +242,7 @@ def test_a_message_with_a_picture_is_what_was_typed() -> None:
         ],
     )
 
-    assert told(asked) == ["› what is [Image #1]?"]
+    assert drawn(message_item) == ["› what is [Image #1]?"]
 
 
 def test_agents_of_a_stored_session_are_reported_as_they_were() -> None:
@@ -251,7 +251,7 @@ def test_agents_of_a_stored_session_are_reported_as_they_were() -> None:
 
     notice = {"agent_path": "id-2", "nickname": "explorer-1", "status": {"completed": "The server is </fine>."}}
     told_of = json.dumps(notice).replace("</", "<\\/")
-    assert told(
+    assert drawn(
         call("s1", "spawn_agent", message="look at\nthe parser"),
         call("s2", "spawn_agent", items=[{"type": "text", "text": "look at the server"}], agent_type="explorer"),
         call("s3", "spawn_agent", message="one more"),
@@ -296,7 +296,7 @@ def test_agents_of_a_stored_session_are_reported_as_they_were() -> None:
 
 
 def test_calls_about_agents_that_make_no_sense_are_shown_all_the_same() -> None:
-    assert told(
+    assert drawn(
         call("a", "spawn_agent", message="x"),
         output("a", '{"agent_id":7}'),
         call("b", "wait_agent", targets="x"),
@@ -318,4 +318,4 @@ def test_calls_about_agents_that_make_no_sense_are_shown_all_the_same() -> None:
     ],
 )
 def test_a_command_that_was_not_let_run_was_declined_and_not_stopped(refusal: str) -> None:
-    assert told(call("a", "exec_command", cmd="git push"), output("a", refusal)) == ["⊘ $ git push · declined"]
+    assert drawn(call("a", "exec_command", cmd="git push"), output("a", refusal)) == ["⊘ $ git push · declined"]

@@ -131,7 +131,7 @@ def test_a_session_that_says_all_since_its_compaction_is_read_from_there(tmp_pat
 
 @pytest.mark.parametrize("missing", [b"world_state", b"turn_context", b"token_count", b"work_state", b"window_number"])
 def test_what_was_not_said_again_since_a_compaction_is_found_before_it(tmp_path: Path, missing: bytes) -> None:
-    told = b"".join(
+    result = b"".join(
         b'{"timestamp":"%s","ordinal":%d,"type":"%s","payload":%s}\n' % (STAMP.encode(), ordinal, kind, payload)
         for ordinal, (kind, payload) in enumerate(
             [
@@ -150,8 +150,8 @@ def test_what_was_not_said_again_since_a_compaction_is_found_before_it(tmp_path:
         again = again.replace(b',"window_number":2', b"")
     path = stored(tmp_path, conversation(4))
     line = b'{"timestamp":"%s","ordinal":%d,"type":"compacted","payload":%s}\n'
-    content = path.read_bytes() + told + line % (STAMP.encode(), 30, first) + line % (STAMP.encode(), 31, again)
-    content += b"".join(one for one in told.splitlines(keepends=True) if missing not in one)
+    content = path.read_bytes() + result + line % (STAMP.encode(), 30, first) + line % (STAMP.encode(), 31, again)
+    content += b"".join(one for one in result.splitlines(keepends=True) if missing not in one)
     path.write_bytes(content)
 
     session = load_session(path)

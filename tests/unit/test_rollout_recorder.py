@@ -216,7 +216,7 @@ def test_a_killed_process_loses_no_finished_item(tmp_path: Path) -> None:
         if int(line) == 200:
             break
     child.kill()
-    told = [200, *map(int, child.stdout.read().splitlines()[:-1])][-1]
+    result = [200, *map(int, child.stdout.read().splitlines()[:-1])][-1]
     child.wait()
     assert child.stdin is not None
     child.stdin.close()
@@ -225,7 +225,7 @@ def test_a_killed_process_loses_no_finished_item(tmp_path: Path) -> None:
     path = latest_session(tmp_path, None)
     session = load_session(path)
     assert session.items == tuple(message("user", f"{n} " * 2000) for n in range(len(session.items)))
-    assert len(session.items) > told
+    assert len(session.items) > result
     # The system may carry out half of a write when it kills.
     is_whole = path.read_bytes().endswith(b"\n")
     assert len(session.warnings) == (0 if is_whole else 1)

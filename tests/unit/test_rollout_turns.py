@@ -148,7 +148,7 @@ def test_the_story_tells_what_a_compaction_replaced_and_what_came_after(tmp_path
     path = written(tmp_path, [*first, summarized(9, message("user", "sum")), *turn_lines("b", "B", ordinal=10), failed])
     story = read_transcript(path)
 
-    def told(parts: list[object]) -> list[object]:
+    def result(parts: list[object]) -> list[object]:
         found: list[object] = []
         for part in parts:
             match part:
@@ -162,8 +162,8 @@ def test_the_story_tells_what_a_compaction_replaced_and_what_came_after(tmp_path
                     raise AssertionError(part)
         return found
 
-    assert told(list(before_compaction(story))) == [(1, "a"), (1, "A")]
-    assert told(list(live(story))) == [(2, ["sum"]), (2, "b"), (2, "B"), (2, "failed", "server said no")]
+    assert result(list(before_compaction(story))) == [(1, "a"), (1, "A")]
+    assert result(list(live(story))) == [(2, ["sum"]), (2, "b"), (2, "B"), (2, "failed", "server said no")]
 
 
 def test_a_story_without_a_compaction_is_live_as_a_whole(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_story_without_a_compaction_is_live_as_a_whole(tmp_path: Path) -> None
 
     assert before_compaction(story) == []
     assert [
-        ResponseItem.from_wire(told.value) for told in live(story) if isinstance(told, TranscriptItem)
+        ResponseItem.from_wire(result.value) for result in live(story) if isinstance(result, TranscriptItem)
     ] == conversation(4)
 
 

@@ -190,23 +190,23 @@ def test_links_inside_our_copy_are_removed_and_not_followed(home: Path, source: 
 
 def test_a_home_that_cannot_be_written_gives_one_line(home: Path, source: Path) -> None:
     write(home / "skills", "a file where the directory should be")
-    told = sync_bundled(home, enabled=True, source=source)
-    assert told == f"cannot install the bundled skills in `{home}/skills`: not a directory"
+    result = sync_bundled(home, enabled=True, source=source)
+    assert result == f"cannot install the bundled skills in `{home}/skills`: not a directory"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_home_gives_one_line(home: Path, source: Path) -> None:
     home.chmod(0o500)
-    told = sync_bundled(home, enabled=True, source=source)
+    result = sync_bundled(home, enabled=True, source=source)
     home.chmod(0o700)
-    assert told == f"cannot install the bundled skills in `{home}/skills`: permission denied"
+    assert result == f"cannot install the bundled skills in `{home}/skills`: permission denied"
 
 
 def test_both_places_taken_gives_one_line(home: Path, source: Path) -> None:
     write(home / "skills" / ".system" / "x", "x")
     write(home / "skills" / ".system-codex-py", "a file")
-    told = sync_bundled(home, enabled=True, source=source)
-    assert told == (
+    result = sync_bundled(home, enabled=True, source=source)
+    assert result == (
         f"cannot install the bundled skills in `{home}/skills`: other files are in the way: "
         "`.system` and `.system-codex-py`"
     )
@@ -217,8 +217,8 @@ def test_a_source_without_skills_gives_one_line_and_removes_nothing(home: Path, 
     empty = tmp_path / "empty"
     empty.mkdir()
     for broken in (empty, tmp_path / "missing"):
-        told = sync_bundled(home, enabled=True, source=broken)
-        assert told is not None and told.startswith(f"cannot install the bundled skills in `{home}/skills`: ")
+        result = sync_bundled(home, enabled=True, source=broken)
+        assert result is not None and result.startswith(f"cannot install the bundled skills in `{home}/skills`: ")
     assert (home / "skills" / ".system" / "tour" / "SKILL.md").exists()
 
 
@@ -259,8 +259,8 @@ def test_processes_that_install_at_once_leave_one_whole_copy(home: Path, source:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    told = [process.communicate(timeout=60)[0] for process in started]
-    assert told == ["None\n" * 5] * 4
+    result = [process.communicate(timeout=60)[0] for process in started]
+    assert result == ["None\n" * 5] * 4
     assert set(tree(home / "skills" / ".system")) == set(tree(source))
     assert [entry.name for entry in (home / "skills").iterdir()] == [".system"]
 
@@ -273,8 +273,8 @@ def test_of_a_current_copy_only_the_marker_is_read(home: Path) -> None:
         "sys.addaudithook(lambda event, of: opened.append(str(of[0])) if event == 'open' else None)\n"
         "print(sync_bundled(Path(sys.argv[1]), enabled=True), *set(opened), sep='\\n')"
     )
-    told = subprocess.check_output([sys.executable, "-c", code, str(home)], text=True)
-    assert told == f"None\n{home / 'skills' / '.system' / MARKER}\n"
+    result = subprocess.check_output([sys.executable, "-c", code, str(home)], text=True)
+    assert result == f"None\n{home / 'skills' / '.system' / MARKER}\n"
 
 
 def test_the_shipped_skills_load_and_nothing_is_to_be_said_against_them(home: Path) -> None:

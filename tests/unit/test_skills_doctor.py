@@ -125,8 +125,8 @@ def test_a_configured_directory_that_is_not_there_is_reported(place: Workplace) 
     missing = place.top / "typo"
     request = SkillRootsRequest(place.home, place.top / "u", place.project, extra_roots=(place.user, missing))
     found = examine(SkillService().catalog(request), request, context_window=None, max_tokens=None)
-    told = [(verdict.path, verdict.loaded) for verdict in found.verdicts if "configuration" in verdict.reason]
-    assert told == [(missing, False)]
+    result = [(verdict.path, verdict.loaded) for verdict in found.verdicts if "configuration" in verdict.reason]
+    assert result == [(missing, False)]
 
 
 def test_rules_that_mean_no_skill_are_reported(place: Workplace) -> None:

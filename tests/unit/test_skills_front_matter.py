@@ -41,9 +41,9 @@ dependencies:
 class Watched(dict[str, Any]):
     """A mapping that remembers the keys that were asked for, in itself and in what it holds."""
 
-    def __init__(self, path: str, asked: set[str]) -> None:
+    def __init__(self, path: str, keys: set[str]) -> None:
         super().__init__()
-        self.path, self.asked = path, asked
+        self.path, self.asked = path, keys
 
     def get(self, key: str, default: Any = None) -> Any:
         path = f"{self.path}{key}"
@@ -54,12 +54,12 @@ class Watched(dict[str, Any]):
 
 
 def test_every_key_that_is_read_is_in_the_table() -> None:
-    asked: set[str] = set()
-    read_options(Watched("", asked), [])
-    read_metadata(Watched("", asked))
+    keys: set[str] = set()
+    read_options(Watched("", keys), [])
+    read_metadata(Watched("", keys))
     known = {field.path for field in FRONT_MATTER}
-    assert len(asked) > 20
-    assert {path for path in asked if path not in known and path not in KEYS} == set()
+    assert len(keys) > 20
+    assert {path for path in keys if path not in known and path not in KEYS} == set()
 
 
 def test_every_field_of_the_table_can_be_read() -> None:

@@ -31,9 +31,9 @@ def test_a_long_choice_is_cut() -> None:
 
 def test_a_disabled_skill_is_not_selected_by_link_or_pick() -> None:
     known = catalog(disabled=(LINT,))
-    told = f"the skill at `{LINT.path}` of `$lint` is switched off; `codex-py skills enable lint` switches it on"
-    assert select(f"[$lint]({LINT.path})", known) == Selection((), (told,))
-    assert select("", known, picked=(SkillInput("lint", LINT.path),)) == Selection((), (told,))
+    result = f"the skill at `{LINT.path}` of `$lint` is switched off; `codex-py skills enable lint` switches it on"
+    assert select(f"[$lint]({LINT.path})", known) == Selection((), (result,))
+    assert select("", known, picked=(SkillInput("lint", LINT.path),)) == Selection((), (result,))
 
 
 def test_a_skill_that_cannot_be_mentioned_is_shown_by_link() -> None:

@@ -339,8 +339,8 @@ def test_each_skill_is_read_once_and_not_again_at_the_next_start(place: Workplac
         "while (catalog := service.catalog(request)).notes: pass\n"
         "print(len(catalog.skills), sum(name.endswith('SKILL.md') for name in opened))"
     )
-    told = [subprocess.check_output([sys.executable, "-c", script, place.top], text=True) for _ in range(2)]
-    assert told == ["200 200\n", "200 0\n"]
+    result = [subprocess.check_output([sys.executable, "-c", script, place.top], text=True) for _ in range(2)]
+    assert result == ["200 200\n", "200 0\n"]
 
 
 @pytest.mark.parametrize("more", [0, 1], ids=["directories", "files"])

@@ -171,11 +171,11 @@ async def test_a_granular_policy_says_whether_it_is_asked(tmp_path: Path) -> Non
     wanted = {"permissions": NETWORK}
     silent = GranularApproval(sandbox_approval=True, rules=True, mcp_elicitations=True)
     user = User("yes")
-    told = await said(PERMISSIONS, tmp_path, wanted, user, approval=silent)
-    assert "not available under the approval policy `granular`" in told
+    answer = await said(PERMISSIONS, tmp_path, wanted, user, approval=silent)
+    assert "not available under the approval policy `granular`" in answer
     assert user.asked == []
-    told = await said(PERMISSIONS, tmp_path, wanted, user, approval=silent.replace(request_permissions=True))
-    assert json.loads(told)["permissions"] == NETWORK
+    answer = await said(PERMISSIONS, tmp_path, wanted, user, approval=silent.replace(request_permissions=True))
+    assert json.loads(answer)["permissions"] == NETWORK
 
 
 def question(id_: str, *labels: str) -> dict[str, Any]:
@@ -185,8 +185,8 @@ def question(id_: str, *labels: str) -> dict[str, Any]:
 
 async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
     user = User("Red", None, "something else")
-    asked = [question("colour", "Red", "Blue"), question("size", "S"), question("ünï", "x")]
-    answer = await said(USER_INPUT, tmp_path, {"questions": asked}, user)
+    questions = [question("colour", "Red", "Blue"), question("size", "S"), question("ünï", "x")]
+    answer = await said(USER_INPUT, tmp_path, {"questions": questions}, user)
     assert answer == (
         '{"answers":{"colour":{"answers":["Red"]},"size":{"answers":[]},"ünï":{"answers":["something else"]}}}'
     )
@@ -208,9 +208,9 @@ async def test_questions_are_put_one_after_the_other(tmp_path: Path) -> None:
 
 
 async def test_all_questions_may_be_answered_at_once(tmp_path: Path) -> None:
-    asked = [question("colour", "Red", "Blue"), question("size", "S"), question("name", "x")]
+    questions = [question("colour", "Red", "Blue"), question("size", "S"), question("name", "x")]
     user = User(ModelAnswers((("Red", "but a dark one"), (), ())))
-    answer = await said(USER_INPUT, tmp_path, {"questions": asked}, user)
+    answer = await said(USER_INPUT, tmp_path, {"questions": questions}, user)
     assert answer == (
         '{"answers":{"colour":{"answers":["Red","but a dark one"]},"size":{"answers":[]},"name":{"answers":[]}}}'
     )

@@ -28,7 +28,7 @@ def test_fields_are_given_by_position_and_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "values", "told"),
+    ("args", "values", "result"),
     [
         ((), {}, "Point needs `x`"),
         ((1, 2, 3), {}, "Point takes at most 2 values, got 3"),
@@ -36,8 +36,8 @@ def test_fields_are_given_by_position_and_by_name() -> None:
         ((1,), {"x": 1}, "Point does not take x"),
     ],
 )
-def test_wrong_fields_are_refused(args: tuple[Any, ...], values: dict[str, Any], told: str) -> None:
-    with pytest.raises(TypeError, match=told):
+def test_wrong_fields_are_refused(args: tuple[Any, ...], values: dict[str, Any], result: str) -> None:
+    with pytest.raises(TypeError, match=result):
         Point(*args, **values)
 
 

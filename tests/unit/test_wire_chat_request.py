@@ -217,17 +217,17 @@ def test_the_reasoning_of_a_finished_answer_and_what_is_refused_do_not_go_back()
     finished = body(message("user", "go"), thought, message("assistant", "done"), message("user", "on"))
     assert [set(each) for each in finished["messages"]] == [{"role", "content"}] * 4
     sender = wire()
-    asked = prompt(message("user", "go"), thought, call("a"), output("a"))
-    assert b"Hm." in sender.encode(asked)
+    given_prompt = prompt(message("user", "go"), thought, call("a"), output("a"))
+    assert b"Hm." in sender.encode(given_prompt)
     assert sender.adapt(400, ModelError("property 'reasoning_content' is unsupported", retryable=False))
-    assert b"Hm." not in sender.encode(asked)
+    assert b"Hm." not in sender.encode(given_prompt)
 
 
 @pytest.mark.parametrize("provider", ["deepseek", "mistral", "groq", "gemini", "openrouter"])
 def test_a_built_in_provider_is_known_at_any_address(provider: str) -> None:
     moved = ChatWire(Provider(provider, provider, "http://127.0.0.1:1/v1", wire_api="chat"))
-    asked = prompt(*ITEMS, output_schema=b'{"type":"object"}', effort="high", max_output_tokens=9)
-    assert moved.encode(asked) == wire(provider).encode(asked)
+    given_prompt = prompt(*ITEMS, output_schema=b'{"type":"object"}', effort="high", max_output_tokens=9)
+    assert moved.encode(given_prompt) == wire(provider).encode(given_prompt)
 
 
 def test_a_model_that_cannot_see_is_sent_no_picture() -> None:
@@ -249,10 +249,10 @@ def test_a_model_that_cannot_see_is_sent_no_picture() -> None:
 )
 def test_a_field_that_is_refused_by_name_is_left_out(refusal: str, field: str) -> None:
     sender = wire("x", "https://api.openai.com/v1")
-    asked = prompt(message("user", "go"), output_schema=b"{}", effort="high", verbosity="low")
-    assert field in json.loads(sender.encode(asked))
+    given_prompt = prompt(message("user", "go"), output_schema=b"{}", effort="high", verbosity="low")
+    assert field in json.loads(sender.encode(given_prompt))
     assert sender.adapt(400, ModelError(refusal, retryable=False))
-    assert field not in json.loads(sender.encode(asked))
+    assert field not in json.loads(sender.encode(given_prompt))
     # Said again, it is a refusal for another reason.
     assert not sender.adapt(400, ModelError(refusal, retryable=False))
     assert not sender.adapt(401, ModelError(refusal, retryable=False))

@@ -37,8 +37,8 @@ def prompt(*history: ResponseItem, **changes: Any) -> Prompt:
     return base.replace(**changes)
 
 
-def sent(given: Prompt, wire: MessagesWire | None = None) -> dict[str, Any]:
-    return json.loads((wire or MessagesWire(PROVIDER)).encode(given))
+def sent(request: Prompt, wire: MessagesWire | None = None) -> dict[str, Any]:
+    return json.loads((wire or MessagesWire(PROVIDER)).encode(request))
 
 
 def item(**fields: Any) -> ResponseItem:
@@ -215,9 +215,9 @@ def test_the_result_of_a_failed_call_is_text_and_its_pictures_follow_all_results
         output("c2", [picture], failed=True),
         output("c3", " ", failed=True),
     ]
-    given = prompt(*history)
-    body = sent(given)
-    assert find_problems(body, MessagesWire(PROVIDER).encode(given), Past()) == []
+    request = prompt(*history)
+    body = sent(request)
+    assert find_problems(body, MessagesWire(PROVIDER).encode(request), Past()) == []
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     result = {"type": "tool_result", "is_error": True}
     assert contents(body)[-1] == (
@@ -289,11 +289,11 @@ def test_what_a_server_refuses_is_left_out_from_then_on(model: str, refusal: str
     wire = MessagesWire(PROVIDER)
     schema = encode_json({"type": "object", "properties": {}})
     history = [message("user", "hi"), thought("hm", model=model), call("c1"), output("c1", "x")]
-    given = prompt(*history, model=model, effort="high", output_schema=schema)
-    assert left_out.encode() in wire.encode(given)
+    request = prompt(*history, model=model, effort="high", output_schema=schema)
+    assert left_out.encode() in wire.encode(request)
     assert wire.adapt(400, ModelError(refusal, retryable=False))
-    assert left_out.encode() not in wire.encode(given)
-    assert stays.encode() in wire.encode(given)
+    assert left_out.encode() not in wire.encode(request)
+    assert stays.encode() in wire.encode(request)
     assert not wire.adapt(400, ModelError("tools.3: something else", retryable=False))
     assert not wire.adapt(500, ModelError(refusal, retryable=False))
 
@@ -304,8 +304,8 @@ def test_histories_of_every_kind_make_requests_that_the_api_takes_and_that_exten
         wire, past, history = MessagesWire(PROVIDER), Past(), list[ResponseItem]()
         for _ in range(chance.randrange(1, 12)):
             history += random_items(chance)
-            given = prompt(*history, effort=chance.choice([None, "high"]))
-            raw = wire.encode(given)
+            request = prompt(*history, effort=chance.choice([None, "high"]))
+            raw = wire.encode(request)
             body = json.loads(raw)
             thoughts = [json.loads(one.encoded) for one in history if one.type == "reasoning"]
             past.sent_thinking[MODEL] = [

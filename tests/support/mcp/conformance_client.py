@@ -67,22 +67,22 @@ async def browse(url: str) -> None:
         await client.get(url)
 
 
-async def call_everything(url: str, told: Mapping[str, str], home: Path) -> list[str]:
+async def call_everything(url: str, result: Mapping[str, str], home: Path) -> list[str]:
     """Sign in where that is asked for, call every tool, and give what was heard; raise `McpFailed` when refused.
 
     `told` are the variables in which a scenario tells its client more.
     """
     browsing: list[asyncio.Task[None]] = []
-    given = json.loads(told.get("MCP_CONFORMANCE_CONTEXT", "{}"))
-    env = {"HOME": str(home), "CLIENT_SECRET": str(given.get("client_secret", ""))}
+    value = json.loads(result.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    env = {"HOME": str(home), "CLIENT_SECRET": str(value.get("client_secret", ""))}
     host = Host(home)
     place = McpContext(home=home, cwd=home, env=env, version="1", tokens=Tokens(), mark={})
-    is_cimd = told.get("MCP_CONFORMANCE_SCENARIO") == "auth/basic-cimd"
+    is_cimd = result.get("MCP_CONFORMANCE_SCENARIO") == "auth/basic-cimd"
     # With the registration that the scenario has made for its client.
     server = McpServer(
         "conformance",
         url=url,
-        oauth_client_id=DOCUMENT if is_cimd else given.get("client_id"),
+        oauth_client_id=DOCUMENT if is_cimd else value.get("client_id"),
         oauth_client_secret_env_var="CLIENT_SECRET" if env["CLIENT_SECRET"] else None,
     )
     connections = McpConnections([server], place, host)

@@ -10,9 +10,9 @@ import os
 import socket
 import sys
 
-told = {name: value for name, value in os.environ.items() if name.startswith("MCP_CONFORMANCE_")}
+result = {name: value for name, value in os.environ.items() if name.startswith("MCP_CONFORMANCE_")}
 with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as door:
-    door.sendall(json.dumps([sys.argv[-1], told]).encode() + b"\n")
+    door.sendall(json.dumps([sys.argv[-1], result]).encode() + b"\n")
     with door.makefile("rb") as reply:
         failure = reply.read()
 sys.exit(failure.decode() or None)

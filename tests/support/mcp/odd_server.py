@@ -108,8 +108,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any] | None:
         case "tools/list":
             if MODE == "asks_early":
                 schema: dict[str, Any] = {"type": "object", "properties": {}}
-                asked = {"message": "who is there?", "requestedSchema": schema}
-                send({"id": 901, "method": "elicitation/create", "params": asked})
+                question = {"message": "who is there?", "requestedSchema": schema}
+                send({"id": 901, "method": "elicitation/create", "params": question})
                 OPTIONS["tools"] = json.loads(sys.stdin.readline())["result"]["action"]
             return {"tools": tools()}
         case "prompts/list":

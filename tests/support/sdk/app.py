@@ -21,13 +21,13 @@ def turns(codex: Codex, job: Job) -> Any:
     """Turns with tools, structured output and pictures, and what can be read of them later."""
     thread = codex.thread_start(cwd=job["cwd"], sandbox=Sandbox.workspace_write, model="gpt-5.2")
     first = thread.run("do it", effort=ReasoningEffort("high"), output_schema=job["schema"])
-    given: list[InputItem] = [
+    value: list[InputItem] = [
         TextInput("look"),
         LocalImageInput(job["picture"]),
         ImageInput(job["url"]),
         SkillInput(*job["skill"]),
     ]
-    second = thread.run(given, approval_mode=ApprovalMode.deny_all)
+    second = thread.run(value, approval_mode=ApprovalMode.deny_all)
     read = thread.read(include_turns=True).thread
     return {
         "server": codex.metadata.model_dump(),
@@ -95,6 +95,6 @@ SCENES: dict[str, Callable[[Codex, Job], Any]] = {
 
 
 if __name__ == "__main__":
-    given = json.load(sys.stdin)
-    with Codex(CodexConfig(codex_bin=given["codex_bin"], env=given["env"], cwd=given["cwd"])) as opened:
-        print(json.dumps({"seen": SCENES[given["scene"]](opened, given)}))
+    value = json.load(sys.stdin)
+    with Codex(CodexConfig(codex_bin=value["codex_bin"], env=value["env"], cwd=value["cwd"])) as opened:
+        print(json.dumps({"seen": SCENES[value["scene"]](opened, value)}))
