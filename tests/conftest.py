@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
-        # The processes of tests keep no bytecode: without this each would compile anew what no test imports itself.
+        # The processes of tests keep no bytecode: without this each would compile again what no test imports itself.
         compileall.compile_dir(PACKAGE, quiet=2)
         # A program that takes as long to load as several starts takes, and needs what only Linux has.
         if config.getoption("numprocesses", None) and sys.platform == "linux":

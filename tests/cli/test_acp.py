@@ -163,7 +163,7 @@ def test_a_yes_for_the_session_is_asked_for_once(place: Place) -> None:
     with fake_model(place, *script), acp(place, decide=choose("session")) as client:
         client.prompt(client.open(place), "go")
 
-    assert len(client.asked) == 1
+    assert len(client.requests) == 1
     assert [one["status"] for one in client.calls()] == ["completed", "completed"]
     assert (place.repo / "made").exists()
 
@@ -176,12 +176,12 @@ def test_a_cancelled_turn_takes_its_question_back(place: Place) -> None:
     with fake_model(place, *script) as model, acp(place) as client:
         session = client.open(place)
         prompt = client.begin_prompt(session, "go")
-        client.wait(lambda: bool(client.asked))
+        client.wait(lambda: bool(client.requests))
         client.tell("session/cancel", sessionId=session)
         ended = client.answer(prompt)
         # What the client says now, nobody waits for.
-        client.reply(client.asked[0], {"outcome": {"outcome": "selected", "optionId": "once"}})
-        client.reply(client.asked[0], {"outcome": {"outcome": "cancelled"}})
+        client.reply(client.requests[0], {"outcome": {"outcome": "selected", "optionId": "once"}})
+        client.reply(client.requests[0], {"outcome": {"outcome": "cancelled"}})
         again = client.prompt(session, "and now?")
 
     assert (ended["stopReason"], again["stopReason"]) == ("cancelled", "end_turn")
@@ -194,7 +194,7 @@ def test_a_cancelled_turn_takes_its_question_back(place: Place) -> None:
 def test_a_request_that_is_cancelled_is_a_turn_that_is_cancelled(place: Place) -> None:
     with fake_model(place, [call("c1", "exec_command", OUTSIDE)]), acp(place) as client:
         prompt = client.begin_prompt(client.open(place), "go")
-        client.wait(lambda: bool(client.asked))
+        client.wait(lambda: bool(client.requests))
         client.tell("$/cancel_request", requestId="nosuch")
         client.tell("$/cancel_request", requestId=prompt)
         assert client.answer(prompt)["stopReason"] == "cancelled"
@@ -260,7 +260,7 @@ def test_a_secret_is_not_asked_for_but_reported(place: Place) -> None:
         ended = client.prompt(client.open(place), "use $deploy")
 
     assert ended["stopReason"] == "end_turn"
-    assert client.asked == []
+    assert client.requests == []
     assert "`DEPLOY_KEY`" in client.said("agent_thought_chunk")
 
 
@@ -345,7 +345,7 @@ def test_modes_change_what_may_be_done(place: Place) -> None:
         with pytest.raises(Refused, match="there is no mode `nosuch`"):
             client.ask("session/set_mode", sessionId=session, modeId="nosuch")
 
-    assert client.asked == []
+    assert client.requests == []
     assert [one["status"] for one in client.calls()] == ["failed", "completed"]
 
 

@@ -150,7 +150,7 @@ def test_whoever_ends_it_turns_are_recorded_and_children_gone(
 def test_the_client_goes_while_it_is_asked(place: Place) -> None:
     with fake_model(place, [call("c1", "exec_command", OUTSIDE)]), acp(place) as client:
         prompt = client.begin_prompt(client.open(place), "go")
-        client.wait(lambda: bool(client.asked))
+        client.wait(lambda: bool(client.requests))
         assert client.close().status == 0
         assert client.answer(prompt)["stopReason"] == "cancelled"
 

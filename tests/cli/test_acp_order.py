@@ -103,9 +103,9 @@ def test_prompts_without_number_keep_nobody_from_an_answer(place: Place) -> None
     with fake_model(place, [call("c1", "exec_command", OUTSIDE)], repeat([say("done")])), acp(place) as client:
         session = client.open(place)
         first = client.begin_prompt(session, "go")
-        client.wait(lambda: bool(client.asked))
+        client.wait(lambda: bool(client.requests))
         numbers = [client.begin_prompt(session, "go") for _ in range(PROMPTS)]
-        client.reply(client.asked[0], {"outcome": {"outcome": "selected", "optionId": "no"}})
+        client.reply(client.requests[0], {"outcome": {"outcome": "selected", "optionId": "no"}})
         assert stops(client, [first]) == ["end_turn"]
         client.tell("session/cancel", sessionId=session)
         ended = [ending(client, number) for number in numbers]
@@ -129,10 +129,10 @@ def test_a_form_with_a_number_that_is_none_is_declined(place: Place) -> None:
         place.use_model(model.base_url, everything(required=True, default_tools_approval_mode="approve"))
         with acp(place, elicitation={"form": {}}) as client:
             prompt = client.begin_prompt(client.open(place), "go")
-            client.wait(lambda: bool(client.asked))
+            client.wait(lambda: bool(client.requests))
             answer = {
                 "jsonrpc": "2.0",
-                "id": client.asked[0]["id"],
+                "id": client.requests[0]["id"],
                 "result": {"action": "accept", "content": {"n": 0}},
             }
             client.write(json.dumps(answer).replace('"n": 0', '"n": 1e999').encode() + b"\n")

@@ -145,7 +145,7 @@ def test_what_exec_began_an_editor_goes_on_with(place: Place) -> None:
             [listed] = client.ask("session/list", cwd=str(place.repo))["sessions"]
             elsewhere = client.ask("session/list", cwd="/nosuch")["sessions"]
             client.ask("session/resume", sessionId=listed["sessionId"], cwd=str(place.repo), mcpServers=[])
-            silent = list(client.told)
+            silent = list(client.notifications)
             client.prompt(listed["sessionId"], "second")
 
     assert (listed["title"], listed["cwd"], elsewhere) == ("first", str(place.repo), [])
@@ -335,7 +335,7 @@ def test_what_an_untrusted_project_brings_does_not_act(place: Place) -> None:
         client.prompt(client.open(place), "go")
         client.close()
 
-    assert client.asked == []
+    assert client.requests == []
     assert not marks.exists()
 
 
@@ -376,7 +376,7 @@ def test_a_question_that_nobody_needs_answered_any_more_is_taken_back(place: Pla
     with agents.cast(parts) as model, acp(use(place, model), decide=lambda _: was_asked.set()) as client:
         assert client.prompt(client.open(place), "go")["stopReason"] == "end_turn"
 
-    assert client.taken_back == [client.asked[0]["id"]]
+    assert client.taken_back == [client.requests[0]["id"]]
     assert {one["title"]: one["status"] for one in client.calls()}["agent-1: `touch made`"] == "failed"
 
 
@@ -416,7 +416,7 @@ def test_a_form_of_a_server_is_the_clients_form(place: Place) -> None:
     with fake_model(place, *script) as model, acp(place, decide=decide, elicitation={"form": {}}) as client:
         client.prompt(client.open(place, mcpServers=[EVERYTHING]), "go")
 
-    [form] = [one["params"] for one in client.asked if one["method"] == "elicitation/create"]
+    [form] = [one["params"] for one in client.requests if one["method"] == "elicitation/create"]
     assert form["message"].startswith("The MCP server everything asks: ")
     assert "name" in form["requestedSchema"]["properties"]
     assert "Ada" in str(model.requests[1].input[-1])
@@ -432,7 +432,7 @@ def test_a_form_that_is_declined_is_declined_as_a_whole(place: Place) -> None:
     with fake_model(place, *script) as model, acp(place, decide=decide, elicitation={"form": {}}) as client:
         client.prompt(client.open(place, mcpServers=[EVERYTHING]), "go")
 
-    assert len([one for one in client.asked if one["method"] == "elicitation/create"]) == 1
+    assert len([one for one in client.requests if one["method"] == "elicitation/create"]) == 1
     assert "decline" in str(model.requests[1].input[-1])
 
 

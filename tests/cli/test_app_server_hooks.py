@@ -78,7 +78,7 @@ def test_a_hook_decides_before_the_client_is_asked(place: Place) -> None:
         client.turn(client.open(place, sandbox="read-only", approvalPolicy="on-request"), "go")
         client.close()
 
-    assert client.asked == []
+    assert client.requests == []
     assert mark.exists()
 
 

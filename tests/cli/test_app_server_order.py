@@ -35,7 +35,7 @@ def begin_and_be_asked(client: AppClient, place: Place) -> tuple[str, str, Json]
     """A new thread, its turn, and the approval that the turn waits for."""
     thread = client.open(place, **ASKING)
     turn = client.begin_turn(thread, "go")
-    return thread, turn, client.next_asked(APPROVAL)
+    return thread, turn, client.next_request(APPROVAL)
 
 
 def begun_and_ended(client: AppClient) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -78,7 +78,7 @@ def test_what_was_asked_about_and_never_begun_is_declined(place: Place) -> None:
         thread = client.open(place, **ASKING)
         for count in (1, 2):
             turn = client.begin_turn(thread, "go")
-            client.wait(lambda count=count: len(client.asked) == count)
+            client.wait(lambda count=count: len(client.requests) == count)
             client.ask("turn/interrupt", threadId=thread, turnId=turn)
             client.ended(turn)
         client.close()
@@ -123,7 +123,7 @@ def test_a_command_that_its_thread_leaves_behind_ends_before_that(place: Place) 
         client.close()
 
     assert [item["status"] for item in client.items("commandExecution")] == ["failed"]
-    of_thread = [one["method"] for one in client.told if one["params"].get("threadId") == thread]
+    of_thread = [one["method"] for one in client.notifications if one["params"].get("threadId") == thread]
     assert of_thread[-3:] == ["item/completed", "thread/status/changed", "thread/closed"]
 
 
@@ -207,7 +207,7 @@ def test_what_an_agent_asks_about_begins_and_ends_with_the_question(place: Place
 
     started = [one["item"]["id"] for one in client.notified("item/started")]
     begun, ended = begun_and_ended(client)
-    question = [one["params"]["itemId"] for one in client.asked]
+    question = [one["params"]["itemId"] for one in client.requests]
     assert (begun, len(set(started))) == (ended, len(started))
     assert [item["status"] for one in question for item in _ended(client) if item["id"] == one] == [
         "declined",
@@ -225,7 +225,7 @@ def test_an_agent_may_ask_when_the_turn_is_over(place: Place) -> None:
         with app_server(place) as client:
             thread = client.open(place, **ASKING)
             client.turn(thread, "go")
-            request = client.next_asked(APPROVAL)
+            request = client.next_request(APPROVAL)
             client.reply(request, {"decision": "accept"})
             client.next("serverRequest/resolved")
             model.wait_for(4)
@@ -242,7 +242,7 @@ def test_a_form_with_a_number_that_is_none_is_declined(place: Place) -> None:
         place.use_model(model.base_url, everything(required=True, default_tools_approval_mode="approve"))
         with app_server(place) as client:
             turn = client.begin_turn(client.open(place, approvalPolicy="on-request"), "go")
-            request = client.next_asked("mcpServer/elicitation/request")
+            request = client.next_request("mcpServer/elicitation/request")
             client.write(b'{"id":%d,"result":{"action":"accept","content":{"name":1e999}}}\n' % request["id"])
             assert client.ended(turn)["status"] == "completed"
             client.close()

@@ -54,7 +54,7 @@ def test_a_command_waits_for_the_clients_decision(place: Place, decision: Any, s
         client.turn(client.open(place, **ASKING), "go")
         client.close()
 
-    requests = [one["params"] for one in client.asked]
+    requests = [one["params"] for one in client.requests]
     started = [one["item"] for one in client.notified("item/started") if one["item"]["type"] == "commandExecution"]
     assert [one["itemId"] for one in requests] == ["c1", "c2"][:times]
     assert (requests[0]["reason"], requests[0]["cwd"]) == (REASON, str(place.repo))
@@ -93,7 +93,7 @@ def test_a_patch_is_shown_before_it_is_asked_about(place: Place, decision: str, 
         client.turn(client.open(place, **ASKING), "go")
         client.close()
 
-    [request] = client.asked
+    [request] = client.requests
     [started] = [one["item"] for one in client.notified("item/started") if one["item"]["type"] == "fileChange"]
     [ended] = client.items("fileChange")
     assert (request["method"], request["params"]["itemId"]) == (CHANGE, "p1")
@@ -107,7 +107,7 @@ def test_an_interrupt_takes_a_question_back_and_a_late_answer_is_dropped(place: 
     with fake_model(place, [outside("c1", "touch mark")], [say("fine")]), app_server(place) as client:
         thread = client.open(place, **ASKING)
         turn = client.begin_turn(thread, "go")
-        request = client.next_asked(APPROVAL)
+        request = client.next_request(APPROVAL)
         client.ask("turn/interrupt", threadId=thread, turnId=turn)
         client.ended(turn)
         for _ in range(2):
@@ -143,11 +143,11 @@ def test_the_model_asks_all_its_questions_at_once(place: Place, reply: Json, out
     )
     with fake_model(place, *script) as model, app_server(place) as client:
         turn = client.begin_turn(client.open(place), "ask me")
-        client.send({"id": client.next_asked(INPUT)["id"], **reply})
+        client.send({"id": client.next_request(INPUT)["id"], **reply})
         client.ended(turn)
         client.close()
 
-    [request] = client.asked
+    [request] = client.requests
     assert (request["method"], request["params"]["itemId"]) == (INPUT, "u1")
     result = [{**one, "isOther": True, "isSecret": False} for one in questions("first", "second", "last")]
     assert request["params"]["questions"] == result
@@ -166,7 +166,7 @@ def test_commands_may_do_more_when_the_client_grants_all_of_it(place: Place, gra
         client.turn(client.open(place, sandbox="workspace-write", approvalPolicy={"granular": flags}), "go")
         client.close()
 
-    [request] = client.asked
+    [request] = client.requests
     assert request["method"] == "item/permissions/requestApproval"
     assert request["params"]["permissions"] == {"network": {"enabled": True}, "fileSystem": None}
     assert request["params"]["reason"] == "to fetch"
@@ -184,7 +184,7 @@ def test_an_agents_question_says_which_agent_asks(place: Place) -> None:
             client.turn(client.open(place, **ASKING), "go")
             client.close()
 
-    [request] = client.asked
+    [request] = client.requests
     assert (request["params"]["agent"], request["params"]["reason"]) == ("agent-1", f"[agent agent-1] {REASON}")
     assert [item["tool"] for item in client.items("collabAgentToolCall")] == ["spawnAgent", "wait"]
 
@@ -200,7 +200,7 @@ def needy_skill(place: Place) -> None:
 
 @pytest.mark.parametrize(("name", "kinds"), [("codex_vscode", ["secret", "install"]), ("some_tool", ["secret"])])
 def test_what_a_skill_lacks_is_asked_for(place: Place, name: str, kinds: list[str]) -> None:
-    """Servers are only offered to be installed by programs of the same house."""
+    """Only programs of the same maker offer to install servers."""
     needy_skill(place)
     seen: list[str] = []
 
@@ -259,7 +259,7 @@ def test_a_server_that_asks_while_the_thread_opens_is_refused_at_once(place: Pla
         client.turn(client.open(place, approvalPolicy="on-request"), "go")
         client.close()
 
-    assert client.asked == []
+    assert client.requests == []
     assert [(item["tool"], item["status"]) for item in client.items("mcpToolCall")] == [("decline", "completed")]
 
 
@@ -273,7 +273,7 @@ def test_a_projects_server_says_all_that_a_yes_allows(place: Place) -> None:
         client.turn(client.open(place), "go")
         client.close()
 
-    [request] = client.asked
+    [request] = client.requests
     question = asked(client, request)
     facts = question["question"].split("; ")
     assert question["header"] == "Start the project's MCP server theirs?"
@@ -292,7 +292,7 @@ def test_a_call_of_a_server_waits_for_a_yes(place: Place, answer: str | None, st
             client.turn(client.open(place, sandbox="workspace-write", approvalPolicy="on-request"), "go")
             client.close()
 
-    [request] = client.asked
+    [request] = client.requests
     assert (request["method"], request["params"]["itemId"]) == (INPUT, "c")
     assert 'everything.echo {"message":"hi"}' in asked(client, request)["question"]
     assert [item["status"] for item in client.items("mcpToolCall")] == [status]

@@ -1,4 +1,4 @@
-"""Turns of `codex-py app-server`, from what a client hands in to what it is told."""
+"""Turns of `codex-py app-server`, from the input of a client to its notifications."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_turn_is_reported_from_its_beginning_to_its_end(place: Place) -> None:
         turn = client.turn(thread, "go")
         client.close()
 
-    assert [one["method"] for one in client.told if one["method"] in ITEMS] == [
+    assert [one["method"] for one in client.notifications if one["method"] in ITEMS] == [
         *("item/started", "item/completed"),
         *("item/started", "item/completed"),
         *("item/started", "item/agentMessage/delta", "item/agentMessage/delta", "item/completed"),
@@ -345,7 +345,7 @@ def test_messages_keep_their_fields(place: Place) -> None:
             "command/exec": client.ask("command/exec", command=["true"]),
         }
         client.close()
-    messages = [(one["method"], one["params"]) for one in (*client.told, *client.asked)]
+    messages = [(one["method"], one["params"]) for one in (*client.notifications, *client.requests)]
     for name, value in (*messages, *((f"{name} result", result) for name, result in results.items())):
         shapes[name] = sorted({*shapes.get(name, ()), *shape_of(value)})
 

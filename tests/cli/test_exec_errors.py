@@ -153,11 +153,11 @@ def test_a_missing_key_names_the_ways_out(place: Place) -> None:
 
 
 def test_a_missing_env_key_is_named_with_its_instructions(place: Place) -> None:
-    place.use_model("http://127.0.0.1:9/v1", env_key="FAKE_KEY", env_key_instructions="get one at the desk")
+    place.use_model("http://127.0.0.1:9/v1", env_key="FAKE_KEY", env_key_instructions="get one at the help centre")
     for env in (place, place.with_env(FAKE_KEY=""), place.with_env(FAKE_KEY=" \n")):
         line = refused(env, "exec", "go", code=77)
         assert "FAKE_KEY" in line
-        assert "get one at the desk" in line
+        assert "get one at the help centre" in line
 
 
 def test_a_home_of_an_impossible_name_is_one_line(place: Place) -> None:

@@ -386,7 +386,7 @@ def test_a_picture_that_lacks_its_last_bytes_only_is_made_whole(place: Place, fo
     out = BytesIO()
     Image.effect_noise((50, 50), 40).save(out, form)
     place.write("cut.bin", out.getvalue()[:-2])
-    request = asked(place, "-i", "cut.bin", "what is it?")
+    request = request_of(place, "-i", "cut.bin", "what is it?")
     [url] = [part["image_url"] for part in request.input[-1]["content"] if part["type"] == "input_image"]
     sent = base64.b64decode(url.partition(",")[2])
     assert sent.endswith(b"IEND\xaeB`\x82")
@@ -396,7 +396,7 @@ def test_a_picture_that_lacks_its_last_bytes_only_is_made_whole(place: Place, fo
 def test_a_wrong_checksum_of_a_part_that_readers_may_skip_does_not_matter(place: Place) -> None:
     whole = picture(50)
     place.write("odd.png", whole[:33] + b"\0\0\0\2tEXtab\0\0\0\0" + whole[33:])
-    request = asked(place, "-i", "odd.png", "what is it?")
+    request = request_of(place, "-i", "odd.png", "what is it?")
     [url] = [part["image_url"] for part in request.input[-1]["content"] if part["type"] == "input_image"]
     assert base64.b64decode(url.partition(",")[2]) == whole
 

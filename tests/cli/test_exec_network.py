@@ -256,7 +256,7 @@ def test_a_proxy_leads_to_a_server_that_only_it_can_reach(place: Place, authorit
         )
         ended = ask(place, f"https://{HOST}/v1")
     assert (ended.status, ended.stdout) == (0, b"done\n"), ended.err
-    [head] = proxy.asked
+    [head] = proxy.heads
     assert head.startswith(b"CONNECT models.invalid:443 HTTP/1.1\r\n")
     assert b"proxy-authorization: basic " in head.lower()
     assert server.requests[0].startswith(b"POST /v1/responses HTTP/1.1\r\n")
@@ -266,7 +266,7 @@ def test_no_proxy_excepts_a_server(place: Place) -> None:
     with Proxy() as proxy:
         place = place.with_env(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}", NO_PROXY="example.com,.invalid")
         ended = ask(place, f"https://{HOST}/v1")
-    assert proxy.asked == []
+    assert proxy.heads == []
     assert f"cannot connect to the provider `fake` at `https://{HOST}/v1/responses`" in final(ended)
 
 
@@ -277,7 +277,7 @@ def test_a_proxy_that_refuses_is_named(place: Place, status: str, requests: int)
     with Proxy(refuse=f"HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n".encode()) as proxy:
         ended = ask(place.with_env(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}"), f"https://{HOST}/v1")
     assert f"the proxy refused to connect to `{HOST}`: {status}" in final(ended)
-    assert len(proxy.asked) == requests
+    assert len(proxy.heads) == requests
 
 
 def test_a_proxy_that_is_not_there_is_hinted_at(place: Place) -> None:

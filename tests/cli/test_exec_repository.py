@@ -1,4 +1,4 @@
-"""The whole way through the house: a repository with a failing test, a model that mends it, the file on disk."""
+"""A whole run: a repository with a failing test, a model that fixes it, the file on disk."""
 
 from __future__ import annotations
 

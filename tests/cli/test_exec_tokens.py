@@ -29,7 +29,7 @@ def test_fifty_processes_with_one_expired_login_renew_it_once(place: Place) -> N
         place = place.with_env(CODEX_REFRESH_TOKEN_URL_OVERRIDE=issuer.token_url)
 
         def answer(request: Request) -> Stream:
-            is_new = bearer(request) == issuer.given[-1]["access_token"] and len(issuer.given) == 2
+            is_new = bearer(request) == issuer.issued_tokens[-1]["access_token"] and len(issuer.issued_tokens) == 2
             return [say("done")] if is_new else [api_error(401, "expired")]
 
         with fake_model(place, repeat(answer), excuse={"threads"}, requires_openai_auth=True) as model:
@@ -38,7 +38,7 @@ def test_fifty_processes_with_one_expired_login_renew_it_once(place: Place) -> N
             assert len(model.requests) == PROCESSES
     assert [end.status for end in ends] == [0] * PROCESSES, [end.err for end in ends if end.status][:1]
     assert [path for path, _ in issuer.requests] == ["/oauth/token"]
-    assert read_login(place)["tokens"]["refresh_token"] == issuer.given[-1]["refresh_token"]
+    assert read_login(place)["tokens"]["refresh_token"] == issuer.issued_tokens[-1]["refresh_token"]
 
 
 def _refresh_of(issuer: FakeIssuer) -> dict[str, str]:

@@ -66,13 +66,13 @@ def test_signing_in_with_a_browser(place: Place) -> None:
         "auth_mode": "chatgpt",
         "OPENAI_API_KEY": None,
         "tokens": {
-            **issuer.given[0],
+            **issuer.issued_tokens[0],
             "account_id": "acc-1",
             "oauth_provenance": {"issuer": issuer.url, "client_id": "app_EMoamEEZ73f0CkXaXp7hrann"},
         },
     }
     assert mode(auth_file(place)) == 0o600
-    assert not any(value in ended.err for value in issuer.given[0].values())
+    assert not any(value in ended.err for value in issuer.issued_tokens[0].values())
 
 
 def test_over_ssh_no_browser_is_opened(place: Place) -> None:

@@ -141,7 +141,7 @@ def test_a_renewed_login_that_cannot_be_saved_is_used_and_reported(place: Place)
             ended = running.wait()
 
     assert (ended.status, ended.out) == (0, "done\n")
-    assert model.requests[0].headers["authorization"] == f"Bearer {issuer.given[1]['access_token']}"
+    assert model.requests[0].headers["authorization"] == f"Bearer {issuer.issued_tokens[1]['access_token']}"
     assert f"warning: cannot save the login in `{auth_file(place)}`" in ended.err
     assert read_login(place)["tokens"]["refresh_token"] == "refresh-token-1"
 

@@ -74,7 +74,7 @@ def app_server_method(method: str) -> Reopen:
         with app_server(place, decide=first_yes_then_no({"decision": "accept"}, {"decision": "decline"})) as client:
             opened = client.ask(method, threadId=thread)
             client.turn(opened["thread"]["id"], "go")
-            question = [one["method"] for one in client.asked]
+            question = [one["method"] for one in client.requests]
             client.close()
         assert (opened["model"], opened["modelProvider"], opened["reasoningEffort"]) == (MODEL, "fake", "low")
         assert (opened["approvalPolicy"], opened["sandbox"]["type"]) == ("untrusted", "readOnly")
@@ -89,7 +89,7 @@ def acp_method(method: str) -> Reopen:
         with acp(place, decide=first_yes_then_no(*map(acp_option, ("once", "no")))) as client:
             opened = client.ask(method, sessionId=thread, cwd=str(place.repo), mcpServers=[])
             client.prompt(opened.get("sessionId", thread), "go")
-            assert [one["method"] for one in client.asked] == ["session/request_permission"] * 2
+            assert [one["method"] for one in client.requests] == ["session/request_permission"] * 2
             client.close()
 
     return reopen

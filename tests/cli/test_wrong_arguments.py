@@ -1,4 +1,4 @@
-"""Every command, given what it does not take: one or two lines that say what, where and the next step, and status 2."""
+"""Every command with arguments it does not take: one or two lines say what, where and the next step; status 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terminal in the hands of others: a program in front, the shell after Ctrl-Z, whoever comes after a crash."""
+"""The terminal while other programs use it: a program in front, the shell after Ctrl-Z, whoever comes after a crash."""
 
 from __future__ import annotations
 

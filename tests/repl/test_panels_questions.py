@@ -330,7 +330,7 @@ async def test_a_secret_is_never_on_the_screen() -> None:
 
 
 async def test_questions_are_asked_one_after_the_other() -> None:
-    async with desk() as (host, questions, answers):
+    async with panel_with_questions() as (host, questions, answers):
         for number in range(3):
             questions.note_event(events.QuestionRaised(RUN.replace(id=f"q{number}", command=f"make {number}")))
         for number, key in enumerate("ysn"):
@@ -341,7 +341,7 @@ async def test_questions_are_asked_one_after_the_other() -> None:
 
 
 async def test_a_question_of_a_turn_that_has_ended_goes_away() -> None:
-    async with desk() as (host, questions, answers):
+    async with panel_with_questions() as (host, questions, answers):
         questions.note_event(events.QuestionRaised(RUN))
         questions.note_event(events.QuestionRaised(RUN.replace(id="q2")))
         await host.until("git push")
@@ -367,7 +367,9 @@ async def showing(question: Question) -> AsyncGenerator[PanelHost, None]:
 
 
 @asynccontextmanager
-async def desk() -> AsyncGenerator[tuple[PanelHost, QuestionQueue, list[tuple[str, QuestionAnswer | None]]], None]:
+async def panel_with_questions() -> AsyncGenerator[
+    tuple[PanelHost, QuestionQueue, list[tuple[str, QuestionAnswer | None]]], None
+]:
     answers: list[tuple[str, QuestionAnswer | None]] = []
 
     async def answer(question_id: str, value: QuestionAnswer | None) -> None:

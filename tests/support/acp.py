@@ -60,7 +60,7 @@ class Client(RpcClient):
     @property
     def questions(self) -> list[Json]:
         """What the server has asked so far."""
-        return [one["params"] for one in self.asked]
+        return [one["params"] for one in self.requests]
 
     def open(self, place: Place, **params: Any) -> str:
         """A new session in the place's repository; its id."""
@@ -75,7 +75,7 @@ class Client(RpcClient):
 
     def updates(self, *kinds: str, session: str | None = None) -> list[Json]:
         """The updates of these kinds so far, in their order; of all sessions, or of one."""
-        told = [one["params"] for one in self.told]
+        told = [one["params"] for one in self.notifications]
         return [
             one["update"]
             for one in told

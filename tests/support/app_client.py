@@ -52,11 +52,11 @@ class AppClient(RpcClient):
         self.wait(lambda: any(map(fits, self.notified(method))))
         return next(filter(fits, self.notified(method)))
 
-    def next_asked(self, method: str, count: int = 1) -> Json:
+    def next_request(self, method: str, count: int = 1) -> Json:
         """The request of the server of this kind, the last of so many, waited for."""
 
         def found() -> list[Json]:
-            return [one for one in self.asked if one["method"] == method]
+            return [one for one in self.requests if one["method"] == method]
 
         self.wait(lambda: len(found()) >= count)
         return found()[count - 1]
@@ -64,7 +64,7 @@ class AppClient(RpcClient):
     def notified(self, method: str) -> list[Json]:
         """The parameters of all notifications of this kind so far."""
         self.take()
-        return [one["params"] for one in self.told if one["method"] == method]
+        return [one["params"] for one in self.notifications if one["method"] == method]
 
     def items(self, kind: str) -> list[Json]:
         """The items of this type that have ended so far."""

@@ -4,7 +4,7 @@
 
 What is the same in every request and long is kept in `tests/golden`, as it was sent when it was last looked through.
 After a change of the base instructions, the tools, or the texts around the skills that was meant:
-`python -m tests.support.bodies` writes these files anew; the difference is to be read before it is kept.
+`python -m tests.support.bodies` writes these files again; the difference is to be read before it is kept.
 """
 
 from __future__ import annotations

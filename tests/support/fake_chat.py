@@ -88,7 +88,7 @@ class FakeChat(FakeResponses):
         received_at = time.monotonic()
         value: Json = json.loads(body)
         past = self._pasts.get(value["model"], self._usual_past)
-        with self._news:
+        with self._condition:
             problems = find_problems(value, body, past, self._dialect)
             if problems and self._is_lenient:
                 self.refused += problems
@@ -96,7 +96,7 @@ class FakeChat(FakeResponses):
             play = self._next_play()
             self.bodies.append(value)
             self.requests.append(Request(path, headers, body, received_at, value, {}))
-            self._news.notify_all()
+            self._condition.notify_all()
         self.complain("chat", problems)
         if problems:
             return [_refusal(problems[0])]

@@ -54,7 +54,7 @@ class FakeIssuer:
         refuse: dict[str, tuple[int, Json]] | None = None,
     ) -> None:
         self.requests: list[tuple[str, Json]] = []
-        self.given: list[Json] = []
+        self.issued_tokens: list[Json] = []
         self._account, self._end = account, time.time() + lifetime
         self._waits = waits
         self._refuse = refuse or {}
@@ -86,8 +86,8 @@ class FakeIssuer:
 
     def give(self) -> Json:
         """Hand out the next tokens; the refresh token before them is worthless from now on."""
-        tokens = self.tokens(len(self.given) + 1)
-        self.given.append(tokens)
+        tokens = self.tokens(len(self.issued_tokens) + 1)
+        self.issued_tokens.append(tokens)
         return tokens
 
     def tokens(self, number: int) -> Json:
@@ -120,7 +120,7 @@ class FakeIssuer:
 
     def _token(self, fields: Json) -> tuple[int, Json]:
         if fields["grant_type"] == "refresh_token":
-            if not self.given or fields["refresh_token"] != self.given[-1]["refresh_token"]:
+            if not self.issued_tokens or fields["refresh_token"] != self.issued_tokens[-1]["refresh_token"]:
                 return 401, {"error": {"code": "refresh_token_reused", "message": "already used"}}
             return 200, self.give()
         challenge, redirect = self._challenges.pop(fields["code"], ("", ""))

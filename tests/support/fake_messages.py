@@ -114,12 +114,12 @@ class FakeMessages(FakeResponses):
         if path.partition("?")[0].endswith("/count_tokens"):
             return [self._count(value, body)]
         past = self._agents_past if value["model"] == self.agent_model else self._past
-        with self._news:
+        with self._condition:
             problems = find_problems(value, body, past)
             play = self._next_play()
             self.bodies.append(value)
             self.requests.append(Request(path, headers, body, received_at, value, {}))
-            self._news.notify_all()
+            self._condition.notify_all()
         self.complain("messages", problems)
         if problems and "messages" not in self._excused:
             return [api_refusal(400, "invalid_request_error", problems[0])]

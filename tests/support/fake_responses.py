@@ -193,7 +193,7 @@ class FakeResponses:
         self._excused = excuse or set()
         self._answers = dict(get or {})
         self._conversations: dict[str, Conversation] = {}
-        self._news = threading.Condition()
+        self._condition = threading.Condition()
         self._closing = threading.Event()
         self._held: set[threading.Event] = set()
         self._server = LoopbackServer(self, port)
@@ -220,7 +220,7 @@ class FakeResponses:
 
     def close(self) -> None:
         """Release every hang, drop every connection, stop listening."""
-        with self._news:
+        with self._condition:
             self._closing.set()
             for event in self._held:
                 event.set()
@@ -239,8 +239,8 @@ class FakeResponses:
 
     def wait_for(self, count: int, *, timeout: float = 60.0) -> Request:
         """Wait until so many requests have arrived; give back the last of them."""
-        with self._news:
-            arrived = self._news.wait_for(lambda: len(self.requests) >= count, timeout)
+        with self._condition:
+            arrived = self._condition.wait_for(lambda: len(self.requests) >= count, timeout)
         assert arrived, f"{len(self.requests)} request(s) after {timeout} s, waited for {count}"
         return self.requests[count - 1]
 
@@ -262,7 +262,7 @@ class FakeResponses:
         except ValueError as error:
             self.complain("json", [f"the body is not a JSON object: {error}"])
             return [status(400, "not JSON")]
-        with self._news:
+        with self._condition:
             past = self._conversations.setdefault(request.thread, Conversation())
             if len(self._conversations) > 1 and past.last is None:
                 self.complain("threads", [f"a second thread: {request.thread}"])
@@ -270,7 +270,7 @@ class FakeResponses:
             past.note(request)
             play = self._next_play()
             self.requests.append(request)
-            self._news.notify_all()
+            self._condition.notify_all()
         answer = play(request) if callable(play) else play
         stream = [answer] if isinstance(answer, Answer) else _finished(answer)
         self._note_answer(request, stream)
@@ -321,7 +321,7 @@ class FakeResponses:
         if isinstance(until, int | float):
             self._closing.wait(until)
             return
-        with self._news:
+        with self._condition:
             if self._closing.is_set():
                 return
             self._held.add(until)

@@ -118,7 +118,7 @@ def tool_names(body: Mapping[str, Any]) -> list[str]:
     return [str(tool.get("name", tool["type"])) for tool in body["tools"]]
 
 
-def asked(log: Path) -> list[str]:
+def requested_methods(log: Path) -> list[str]:
     """The methods that our own server was asked for."""
     return [json.loads(line)["method"] for line in log.read_text().splitlines()]
 

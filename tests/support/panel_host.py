@@ -45,7 +45,7 @@ class PanelHost:
         self._size = size
         self._screen = pyte.Screen(*size)
         self._stream = pyte.Stream(self._screen)
-        self._news = asyncio.Event()
+        self._activity = asyncio.Event()
         self.panels = Panels(self._changed)
         self._rest = Window()
         keys = DynamicKeyBindings(lambda: self.panels.open.bindings if self.panels.open else KeyBindings())
@@ -92,15 +92,15 @@ class PanelHost:
         try:
             async with asyncio.timeout(_PATIENCE):
                 while not holds():
-                    self._news.clear()
-                    await self._news.wait()
+                    self._activity.clear()
+                    await self._activity.wait()
         except TimeoutError:
             raise AssertionError(f"never shown: {shown!r}; the screen:\n{self.text}") from None
         return self.text
 
     def look_again(self) -> None:
         """Let whoever waits in `until` look again, because something else than the screen has changed."""
-        self._news.set()
+        self._activity.set()
 
     def resize(self, columns: int, rows: int) -> None:
         self._size = (columns, rows)
@@ -115,7 +115,7 @@ class PanelHost:
 
     def write(self, text: str) -> int:
         self._stream.feed(re.sub(r"\x1b\[\?\d+[$]p|\x1b\[>\d*[a-z]", "", text))
-        self._news.set()
+        self._activity.set()
         return len(text)
 
     def flush(self) -> None:

@@ -88,7 +88,7 @@ class Running:
                 cwd=cwd,
                 start_new_session=True,
             )
-        self._news = threading.Condition()
+        self._condition = threading.Condition()
         self._taken: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
         self._readers = [
             threading.Thread(target=self._collect, args=(name, pipe), daemon=True)
@@ -107,17 +107,17 @@ class Running:
 
     @property
     def stdout(self) -> bytes:
-        with self._news:
+        with self._condition:
             return bytes(self._taken["stdout"])
 
     def stdout_from(self, place: int) -> bytes:
         """What was printed behind so many bytes."""
-        with self._news:
+        with self._condition:
             return bytes(self._taken["stdout"][place:])
 
     @property
     def stderr(self) -> bytes:
-        with self._news:
+        with self._condition:
             return bytes(self._taken["stderr"])
 
     def __enter__(self) -> Self:
@@ -143,8 +143,8 @@ class Running:
 
     def wait_until(self, condition: Callable[[Self], bool], *, timeout: float = TIMEOUT) -> None:
         """Wait until the condition holds; it is asked again whenever the process has printed something."""
-        with self._news:
-            self._news.wait_for(lambda: condition(self) or self._open == 0, timeout)
+        with self._condition:
+            self._condition.wait_for(lambda: condition(self) or self._open == 0, timeout)
             held = condition(self)
         assert held, f"not within {timeout} s; stdout: {self.stdout!r}, stderr: {self.stderr!r}"
 
@@ -172,12 +172,12 @@ class Running:
 
     def _collect(self, name: str, pipe: IO[bytes]) -> None:
         while chunk := os.read(pipe.fileno(), 65536):
-            with self._news:
+            with self._condition:
                 self._taken[name] += chunk
-                self._news.notify_all()
-        with self._news:
+                self._condition.notify_all()
+        with self._condition:
             self._open -= 1
-            self._news.notify_all()
+            self._condition.notify_all()
 
 
 def _played(argv: Sequence[str]) -> Sequence[str]:

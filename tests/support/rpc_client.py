@@ -25,7 +25,7 @@ class Refused(Exception):
 class RpcClient:
     """`decide` answers what the server asks, with the result of that request; None leaves it open.
 
-    `told` are the notifications so far, `asked` the requests of the server, `errors` what it says of no request.
+    `notifications` and `requests` of the server are those so far, `errors` what it says of no request.
     """
 
     # What every message has.
@@ -34,8 +34,8 @@ class RpcClient:
     def __init__(self, running: Running, decide: Decide | None = None) -> None:
         self.running: Final = running
         self.decide: Decide = decide or (lambda _: None)
-        self.told: list[Json] = []
-        self.asked: list[Json] = []
+        self.notifications: list[Json] = []
+        self.requests: list[Json] = []
         self.errors: list[Json] = []
         self._taken = 0
         self._count = 0
@@ -113,11 +113,11 @@ class RpcClient:
     def note(self, message: Json) -> None:
         """One message of the server."""
         if "method" in message and "id" in message:
-            self.asked.append(message)
+            self.requests.append(message)
             if (result := self.decide(message)) is not None:
                 self.reply(message, result)
         elif "method" in message:
-            self.told.append(message)
+            self.notifications.append(message)
         elif isinstance(message["id"], int):
             self._answers[message["id"]] = message
         else:

@@ -158,7 +158,7 @@ class Terminal:
         self.child.setwinsize(height, width)
 
     def narrow(self, width: int) -> None:
-        """Make the window narrower as most terminals do: they wrap all rows anew. There must be room for them."""
+        """Make the window narrower as most terminals do: they wrap all rows again. They must fit."""
         pieces = [[row[at : at + width] for at in range(0, len(row) or 1, width)] for row in self.rows]
         y, x = self.cursor
         below = sum(map(len, pieces[:y])) + x // width

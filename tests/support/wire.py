@@ -111,17 +111,20 @@ class WireServer(Listener):
 
 
 class Proxy(Listener):
-    """An HTTP proxy that connects every target to one port here, or refuses with these bytes. `asked` has the heads."""
+    """An HTTP proxy that connects every target to one port here, or refuses with these bytes.
+
+    `heads` are those of its requests.
+    """
 
     def __init__(self, port: int = 0, *, refuse: bytes | None = None) -> None:
         super().__init__()
-        self.asked: list[bytes] = []
+        self.heads: list[bytes] = []
         self._target = port
         self._refuse = refuse
 
     def serve(self, connection: socket.socket) -> None:
         head = _head(connection.makefile("rb", buffering=0).readline)
-        self.asked.append(head)
+        self.heads.append(head)
         if self._refuse is not None:
             connection.sendall(self._refuse)
             return

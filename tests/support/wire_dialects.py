@@ -20,7 +20,7 @@ class Dialect(NamedTuple):
 
     `called` is a stream up to the end of its calls; what follows may still break off. `failed` is the event of an
     error with a type and a message. `ended` is an answer with half a text that ends at its `limit`, in a `filter` or
-    in a `refusal`, with a usage of 100 tokens in and 7 out. `asked` gives the calls of a request with their outputs.
+    in a `refusal`, with a usage of 100 tokens in and 7 out. `outputs` gives the calls of a request with their outputs.
     """
 
     wire: str
@@ -30,7 +30,7 @@ class Dialect(NamedTuple):
     called: Callable[[str, Sequence[Call]], Stream]
     failed: Callable[[str, str], Any]
     ended: Callable[[str, str], Stream]
-    asked: Callable[[Request], dict[str, str]]
+    outputs: Callable[[Request], dict[str, str]]
     said: Callable[[Request], list[str]]
 
     def server(self, *script: Any, **options: Any) -> FakeResponses:

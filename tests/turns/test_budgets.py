@@ -44,7 +44,7 @@ async def test_a_budget_counts_the_requests_of_agents_at_work_to_the_last_one(pl
     agent = FakeChat.agent_model
 
     def play(request: Request) -> Any:
-        answered = wire.asked(request)
+        answered = wire.outputs(request)
         if request.body["model"] == agent:
             return wire.answer("", [shell(f"call_{len(answered)}", f"echo {len(answered)} >> log")])
         if "call_s" not in answered:

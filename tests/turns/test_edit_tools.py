@@ -60,7 +60,7 @@ async def test_an_edit_and_a_new_file_on_every_api(place: Place, wire: Dialect, 
     assert ('"edit_file"' in sent, '"write_file"' in sent, '"name": "apply_patch"' in sent) == (True, True, False)
     head = model.requests[0].body.get("instructions") or json.dumps(model.requests[0].body)
     assert "Edit files with `apply_patch`" not in head
-    assert wire.asked(model.requests[1]) == {
+    assert wire.outputs(model.requests[1]) == {
         "c1": "Success. Updated the following files:\nM app.py",
         "c2": "Success. Updated the following files:\nA a/b.txt",
     }

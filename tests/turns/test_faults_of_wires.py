@@ -121,7 +121,7 @@ class Forgetful:
 
     def __call__(self, request: Request) -> Any:
         here = [name for name in self.names if name.startswith(str(self._turn))]
-        answered = self._wire.asked(request)
+        answered = self._wire.outputs(request)
         calls = [shell(f"call_{name}", f"echo {name} >> log; echo {name}") for name in here]
         calls = [one for one in calls if one[0] not in answered]
         if not calls:
@@ -142,7 +142,7 @@ async def test_a_command_of_an_answer_that_breaks_off_runs_once(place: Place, wi
                 assert isinstance(await watched.say("go"), events.TurnCompleted), broken
             await watched.say("next")
     assert sorted((place.repo / "log").read_text().split()) == forgetful.names
-    assert wire.asked(model.requests[-1]) == {f"call_{name}": name for name in forgetful.names}
+    assert wire.outputs(model.requests[-1]) == {f"call_{name}": name for name in forgetful.names}
 
 
 @every_wire
@@ -210,7 +210,7 @@ async def test_noise_between_the_events_is_passed_over(place: Place, wire: Diale
         async with watched_session(place, model, wire_api=wire.wire) as watched:
             assert isinstance(await watched.say("go"), events.TurnCompleted)
     assert watched.of(events.Retrying) == []
-    assert wire.asked(model.requests[1]) == {"call_1": "one"}
+    assert wire.outputs(model.requests[1]) == {"call_1": "one"}
 
 
 @every_wire

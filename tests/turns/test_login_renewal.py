@@ -38,8 +38,8 @@ async def test_a_login_near_its_end_is_renewed_before_it_is_used(place: Place) -
             ended = await watched.say("go")
 
         assert isinstance(ended, events.TurnCompleted)
-        new = issuer.given[-1]
-        assert [issuer.requests, bearer(model.requests[0]), len(issuer.given)] == [
+        new = issuer.issued_tokens[-1]
+        assert [issuer.requests, bearer(model.requests[0]), len(issuer.issued_tokens)] == [
             [
                 (
                     "/oauth/token",

@@ -17,7 +17,7 @@ from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
 from tests.support.mcp.conformance_client import Host, Tokens
 from tests.support.mcp_http import McpOverHttp
-from tests.support.mcp_servers import asked, odd, server, tool_names
+from tests.support.mcp_servers import odd, requested_methods, server, tool_names
 from tests.support.mcp_turns import output_parts, texts, warnings
 from tests.support.session import scripted_session, watched_session
 
@@ -126,7 +126,7 @@ async def test_a_server_that_died_is_started_again_for_the_next_calls_once(place
             await watched.say("go")
     assert model.requests[1].output_of("c1").endswith("it has ended with status 9")
     assert model.requests[2].output_of("c2") == '{"server":"s","resources":[]}'
-    assert asked(tmp_path / "log").count("initialize") == 2
+    assert requested_methods(tmp_path / "log").count("initialize") == 2
     # It knows no templates at all, which is no failure.
     assert model.requests[2].output_of("c3") == '{"resourceTemplates":[]}'
 

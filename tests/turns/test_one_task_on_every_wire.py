@@ -46,11 +46,11 @@ class Model:
 
 def first_model(wire: Dialect) -> Model:
     def wait(request: Request) -> Any:
-        agent = json.loads(wire.asked(request)["call_4"])["agent_id"]
+        agent = json.loads(wire.outputs(request)["call_4"])["agent_id"]
         return wire.answer("", [("call_5", "wait_agent", {"targets": [agent], "timeout_ms": 30_000})])
 
     def report(request: Request) -> Any:
-        assert "the agent is done" in wire.asked(request)["call_5"]
+        assert "the agent is done" in wire.outputs(request)["call_5"]
         return wire.say("all done")
 
     return Model(

@@ -17,7 +17,7 @@ from codex_py.protocol import events
 from codex_py.protocol.questions import ApprovalQuestion, ProjectServer, ProjectServersQuestion
 from tests.support.fake_responses import FakeResponses, call, say
 from tests.support.home import Place
-from tests.support.mcp_servers import asked, learn, odd_words, server, tool_names
+from tests.support.mcp_servers import learn, odd_words, requested_methods, server, tool_names
 from tests.support.mcp_turns import agree, answers, output_parts, texts, warnings
 from tests.support.plugins import enabled, install, make_plugin, write
 from tests.support.process import run
@@ -173,7 +173,7 @@ async def test_a_project_cannot_loosen_what_is_asked(place: Place, tmp_path: Pat
         async with watched_session(place, model, top, sandbox="workspace-write") as watched:
             await watched.say("go")
     assert str(output_parts(model.requests[1].body, "c")).startswith("call refused: ")
-    assert "tools/call" not in asked(log)
+    assert "tools/call" not in requested_methods(log)
     assert "sampling" not in log.read_text()
 
 
@@ -251,7 +251,7 @@ async def test_a_server_of_a_plugin_that_has_changed_is_not_started_again_after_
         watched.on(events.McpCallFinished, lambda: write(root / "serve.py", f"{source}\n# and something else\n"))
         await watched.say("go")
     assert "`serve.py` has changed since it was installed" in model.requests[2].output_of("c1")
-    assert asked(log).count("initialize") == 1
+    assert requested_methods(log).count("initialize") == 1
 
 
 async def test_a_server_whose_file_was_changed_is_not_started_again_after_it_has_died(
@@ -269,4 +269,4 @@ async def test_a_server_whose_file_was_changed_is_not_started_again_after_it_has
             watched.on(events.McpCallFinished, lambda: script.write_text(f"{source}\n# and something else\n"))
             await watched.say("go")
     assert "changed since you agreed to it" in model.requests[2].output_of("c1")
-    assert asked(log).count("initialize") == 1
+    assert requested_methods(log).count("initialize") == 1

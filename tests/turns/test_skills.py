@@ -1,4 +1,4 @@
-"""The skills that come with the program, and what changes on disk, is kept, and is read anew: whole request bodies."""
+"""The skills that come with the program, and what changes on disk, is kept, and is read again: whole request bodies."""
 
 from __future__ import annotations
 

@@ -612,7 +612,7 @@ async def test_arguments_with_one_reading_run(place: Place, wire: Dialect, sourc
         async with watched_session(place, model, overrides=OTHER, wire_api=wire.wire) as watched:
             ended = await watched.say("go")
     assert isinstance(ended, events.TurnCompleted)
-    assert wire.asked(model.requests[1]) == {"c1": "it-ran"}, source
+    assert wire.outputs(model.requests[1]) == {"c1": "it-ran"}, source
 
 
 @pytest.mark.parametrize(("field", "words"), [(json.loads(GOOD), "it-ran"), (None, "cmd")])

@@ -207,7 +207,7 @@ async def test_whoever_types_after_ctrl_c_does_not_mean_to_quit(tmp_path: Path) 
 
 
 class Refusing:
-    """A seat that takes no message."""
+    """A session that takes no message."""
 
     sources = ()
 

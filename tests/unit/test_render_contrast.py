@@ -1,4 +1,4 @@
-"""Every style of every theme can be read on its ground, on a dark terminal and on a light one."""
+"""Every style of every theme can be read on its background, on a dark terminal and on a light one."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from codex_py.render.entry import MIN_CONTRAST, contrast, readable_on
 from codex_py.render.theme import ColorDepth, Theme
 
 # Black and white, and the greys and tints that terminals come with.
-GROUNDS = {"dark": ("#000000", "#1e1e1e"), "light": ("#ffffff", "#fafafa")}
+BACKGROUNDS = {"dark": ("#000000", "#1e1e1e"), "light": ("#ffffff", "#fafafa")}
 DEPTHS: tuple[ColorDepth, ...] = ("256", "truecolor")
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("name", GROUNDS)
+@pytest.mark.parametrize("name", BACKGROUNDS)
 def test_every_style_can_be_read_on_its_ground(name: str, depth: ColorDepth) -> None:
     for style_name, words in Theme(name, depth).styles().items():
         style = Style.parse(words)
-        grounds = [style.bgcolor] if style.bgcolor else [Color.parse(ground) for ground in GROUNDS[name]]
-        assert style.color or not style.bgcolor, f"{style_name} has a ground and no text colour"
-        for ground in grounds:
+        backgrounds = (
+            [style.bgcolor] if style.bgcolor else [Color.parse(background) for background in BACKGROUNDS[name]]
+        )
+        assert style.color or not style.bgcolor, f"{style_name} has a background and no text colour"
+        for background in backgrounds:
             if style.color:
-                assert contrast(style.color, ground) >= MIN_CONTRAST, f"{style_name} in {name}: {words}"
+                assert contrast(style.color, background) >= MIN_CONTRAST, f"{style_name} in {name}: {words}"
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("name", GROUNDS)
+@pytest.mark.parametrize("name", BACKGROUNDS)
 def test_every_style_can_be_read_on_every_tinted_row(name: str, depth: ColorDepth) -> None:
     styles = {style_name: Style.parse(words) for style_name, words in Theme(name, depth).styles().items()}
-    for ground in [style for style in styles.values() if style.bgcolor]:
+    for background in [style for style in styles.values() if style.bgcolor]:
         for style_name, style in styles.items():
-            drawn = readable_on(style, ground)
+            drawn = readable_on(style, background)
             assert drawn.color and drawn.bgcolor
             if not style.bgcolor:
                 assert contrast(drawn.color, drawn.bgcolor) >= MIN_CONTRAST, f"{style_name} in {name}"

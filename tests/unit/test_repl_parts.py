@@ -255,7 +255,7 @@ def test_a_path_at_the_start_is_no_command(line: str, expected: bool) -> None:
 
 
 class Silence:
-    """A voice nobody hears."""
+    """Output that is thrown away."""
 
     def note(self, text: str) -> None: ...
 

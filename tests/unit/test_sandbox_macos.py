@@ -48,7 +48,7 @@ OTHER_CASE = (
 
 @pytest.mark.parametrize("network", [False, "loopback", True], ids=["off", "loopback", "on"])
 def test_the_whole_profile(network: NetworkAccess) -> None:
-    """As it was read and found right; after a change on purpose it is written anew by hand."""
+    """As it was read and found right; after a change on purpose it is written again by hand."""
     unreadable = (Path("/Users/u/.ssh"), Path("/r"))
     profile = seatbelt_profile((REPO, TMP), network, unreadable)
     name = {False: "off", "loopback": "loopback", True: "on"}[network]

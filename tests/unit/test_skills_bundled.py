@@ -82,7 +82,7 @@ def test_what_the_user_edits_stays_until_the_bundle_changes(home: Path, source: 
     edited = write(system / "tour" / "SKILL.md", "mine")
     added = write(system / "own" / "SKILL.md", "mine too")
 
-    # Written anew with the same content, as by another installation of the same version.
+    # Written again with the same content, as by another installation of the same version.
     write(source / "tour" / "SKILL.md", "---\nname: tour\ndescription: one\n---\n")
     os.utime(source / "tour" / "SKILL.md", (1, 1))
     assert sync_bundled(home, enabled=True, source=source) is None

@@ -59,7 +59,7 @@ def imported(place: Place, *arguments: str) -> set[str]:
 
 
 def cache_skills(place: Place) -> None:
-    """Have the skills cached. What was written within the same tick of the clock is read again, and written anew."""
+    """Have the skills cached. What was written within the same tick of the clock is read again, and written again."""
     before: set[tuple[int, int]] | None = None
     while (now := {(entry.stat().st_ino, entry.stat().st_mtime_ns) for entry in cached(place)}) != before:
         before = now

@@ -363,5 +363,5 @@ def test_an_answer_is_read_with_the_tools_and_the_calls_of_its_own_thread() -> N
     events = [event for data in answered_call("c1", "mcp__files__read") for event in decoder.decode(data)]
     [done] = [event.item.decode() for event in events if isinstance(event, ItemDone)]
     assert (done["namespace"], done["name"]) == ("mcp__files", "read")
-    # A server that counts anew in each answer: the history has that id already.
+    # A server that starts counting in each answer: the history has that id already.
     assert done["call_id"] not in ("", "c1")
