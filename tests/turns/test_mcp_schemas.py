@@ -221,25 +221,25 @@ GOOD: Json = {"name": "good", "inputSchema": {"type": "object", "properties": {}
 async def test_an_odd_schema_is_repaired(place: Place) -> None:
     tools = [{"name": f"t{at:02}", "inputSchema": sent} for at, (_, sent, _) in enumerate(REPAIRED)]
     del tools[14]["inputSchema"]
-    found, told = await first_tools(place, [*tools, {"name": "null", "inputSchema": None}, GOOD])
+    found, warnings = await first_tools(place, [*tools, {"name": "null", "inputSchema": None}, GOOD])
     for at, (source, _, expected) in enumerate(REPAIRED):
         assert found[f"t{at:02}"] == expected, source
     assert found["null"] == params()
-    assert told == []
+    assert warnings == []
 
 
 @pytest.mark.parametrize(("source", "entry", "line"), LEFT_OUT, ids=[source for source, _, _ in LEFT_OUT])
 async def test_a_tool_that_nobody_can_call_is_left_out_alone_and_named(
     place: Place, source: str, entry: Any, line: str
 ) -> None:
-    found, told = await first_tools(place, [entry, GOOD])
-    assert (set(found), told) == ({"good"}, [f"MCP server `s`: {line}"]), source
+    found, warnings = await first_tools(place, [entry, GOOD])
+    assert (set(found), warnings) == ({"good"}, [f"MCP server `s`: {line}"]), source
 
 
 @pytest.mark.parametrize(("entry", "line"), NO_TOOLS)
 async def test_an_entry_that_is_no_tool_is_left_out_alone_and_named(place: Place, entry: Any, line: str) -> None:
-    found, told = await first_tools(place, [entry, GOOD])
-    assert (set(found), told) == ({"good"}, [f"MCP server `s`: {line}"])
+    found, warnings = await first_tools(place, [entry, GOOD])
+    assert (set(found), warnings) == ({"good"}, [f"MCP server `s`: {line}"])
 
 
 @pytest.mark.parametrize(("source", "names", "shown"), NAMES, ids=[source for source, _, _ in NAMES])
@@ -344,20 +344,22 @@ def tools_of(body: Json) -> list[Json]:
 async def test_other_odd_fields_of_a_tool_do_not_matter(place: Place) -> None:
     wrong = {"description": 7, "annotations": {"readOnlyHint": "yes"}, "icons": "x", "outputSchema": {"type": "int"}}
     odd_tool = {"name": "odd", "inputSchema": params(a=TEXT), "_meta": 3, **wrong}
-    found, told = await first_tools(place, [odd_tool, {**GOOD, "outputSchema": {"type": "object", "required": ["x"]}}])
-    assert (found["odd"], told) == (params(a=TEXT), [])
+    found, warnings = await first_tools(
+        place, [odd_tool, {**GOOD, "outputSchema": {"type": "object", "required": ["x"]}}]
+    )
+    assert (found["odd"], warnings) == (params(a=TEXT), [])
 
 
 @pytest.mark.parametrize("levels", [60, 300])
 async def test_a_deep_schema_is_cut(place: Place, levels: int) -> None:
-    found, told = await first_tools(place, [{"name": "deep", "inputSchema": nested(levels)}, GOOD])
-    assert (20 < json.dumps(found["deep"]).count("inner") < 40, told) == (True, [])
+    found, warnings = await first_tools(place, [{"name": "deep", "inputSchema": nested(levels)}, GOOD])
+    assert (20 < json.dumps(found["deep"]).count("inner") < 40, warnings) == (True, [])
 
 
 async def test_references_that_grow_without_end_become_any_object(place: Place) -> None:
     defs = {f"d{at}": params(**{f"p{n}": {"$ref": f"#/$defs/d{at + 1}"} for n in range(9)}) for at in range(9)}
-    found, told = await first_tools(place, [{"name": "bomb", "inputSchema": {**defs["d0"], "$defs": defs}}, GOOD])
-    assert (found["bomb"], told) == ({**params(), "additionalProperties": True}, [])
+    found, warnings = await first_tools(place, [{"name": "bomb", "inputSchema": {**defs["d0"], "$defs": defs}}, GOOD])
+    assert (found["bomb"], warnings) == ({**params(), "additionalProperties": True}, [])
 
 
 # Where it was seen, the result of a call, and the texts that the model reads.

@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
-from codex_py.model.catalog import ModelFacts, PatchForm, facts_for
-
-
-@dataclass(frozen=True)
-class Entry:
-    context_window: int | None = None
-    auto_compact_token_limit: int | None = None
-    reasoning_effort: str | None = None
-    reasoning_summary: str | None = None
-    verbosity: str | None = None
-    apply_patch: PatchForm | None = None
-    parallel_tool_calls: bool | None = None
-    images: bool | None = None
-    tool_output_token_limit: int | None = None
-    max_output_tokens: int | None = None
-
+from codex_py.config.model_sections import ModelEntry
+from codex_py.model.catalog import ModelFacts, facts_for
 
 UNKNOWN = ModelFacts(
     272_000, summary="auto", apply_patch="function", output_tokens=2500, max_output_tokens=32_768, known=False
@@ -110,13 +94,24 @@ def test_window_effort_and_patch_form(model: str, window: int, effort: str | Non
 
 
 def test_the_users_entry_wins_and_makes_a_model_known() -> None:
-    entry = Entry(8000, 6000, "high", "concise", "low", "freeform", False, False, 900, 700)
+    entry = ModelEntry(
+        context_window=8000,
+        auto_compact_token_limit=6000,
+        reasoning_effort="high",
+        reasoning_summary="concise",
+        verbosity="low",
+        apply_patch="freeform",
+        parallel_tool_calls=False,
+        images=False,
+        tool_output_token_limit=900,
+        max_output_tokens=700,
+    )
     expected = ModelFacts(8000, 6000, "high", "concise", "low", True, "freeform", False, False, 900, 700, True)
     assert facts_for("my-model", {"my-model": entry}) == expected
     assert facts_for("gpt-5.5", {"gpt-5.5": entry}) == expected
 
 
 def test_an_entry_changes_only_what_it_names() -> None:
-    assert facts_for("gpt-5.5", {"gpt-5.5": Entry(images=False)}) == facts_for("gpt-5.5").replace(images=False)
-    assert facts_for("llama3", {"llama3": Entry()}) == UNKNOWN.replace(known=True)
-    assert facts_for("llama3", {"other": Entry(images=False)}) == UNKNOWN
+    assert facts_for("gpt-5.5", {"gpt-5.5": ModelEntry(images=False)}) == facts_for("gpt-5.5").replace(images=False)
+    assert facts_for("llama3", {"llama3": ModelEntry()}) == UNKNOWN.replace(known=True)
+    assert facts_for("llama3", {"other": ModelEntry(images=False)}) == UNKNOWN

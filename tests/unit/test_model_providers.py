@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codex_py.config.model_sections import ProviderConfig
 from codex_py.config.schema import HOSTED_PROVIDERS
 from codex_py.errors import UserError
 from codex_py.model.providers import HOSTED, Provider, checked_url, endpoint_url, loopback_provider, resolve_provider
-from codex_py.protocol.usage import CompactionWay, WireApi
+from codex_py.protocol.usage import CompactionWay
 from codex_py.text.address import shown_url
 
 OPENAI_HEADERS = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
 
 
-@dataclass(frozen=True)
-class Record:
-    name: str | None = None
-    base_url: str | None = "https://models.example/v1"
-    wire_api: WireApi | None = "responses"
-    env_key: str | None = None
-    env_key_instructions: str | None = None
-    experimental_bearer_token: str | None = None
-    auth: Mapping[str, Any] | None = None
-    query_params: Mapping[str, str] = field(default_factory=dict[str, str])
-    http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    request_max_retries: int | None = None
-    stream_max_retries: int | None = None
-    stream_idle_timeout_ms: int | None = None
-    connect_retry_seconds: float | None = None
-    requires_openai_auth: bool = False
-    compaction: CompactionWay | None = None
+def settings(**fields: Any) -> ProviderConfig:
+    return ProviderConfig(**{"base_url": "https://models.example/v1", "wire_api": "responses", **fields})
 
 
-def resolve(name: str, *, env: Mapping[str, str] | None = None, url: str | None = None, **own: Record) -> Provider:
+def resolve(
+    name: str, *, env: Mapping[str, str] | None = None, url: str | None = None, **own: ProviderConfig
+) -> Provider:
     return resolve_provider(name, configured=own, env=env or {}, openai_base_url=url)
 
 
@@ -106,7 +92,7 @@ def test_a_wrong_port_is_named(port: str) -> None:
 
 
 def test_a_provider_of_the_users_own_with_everything() -> None:
-    record = Record(
+    record = settings(
         name="Azure",
         base_url="https://x.openai.azure.com/openai/",
         env_key="AZURE_KEY",
@@ -149,40 +135,40 @@ def test_a_provider_of_the_users_own_with_everything() -> None:
 @pytest.mark.parametrize(
     ("record", "way"),
     [
-        (Record(), "local"),
-        (Record(compaction="remote"), "remote"),
-        (Record(base_url="https://x.openai.azure.com/openai"), "in-band"),
-        (Record(base_url="https://openai.azure.example/v1"), "local"),
-        (Record(name="Azure", compaction="local"), "local"),
-        (Record(name="azure"), "in-band"),
+        (settings(), "local"),
+        (settings(compaction="remote"), "remote"),
+        (settings(base_url="https://x.openai.azure.com/openai"), "in-band"),
+        (settings(base_url="https://openai.azure.example/v1"), "local"),
+        (settings(name="Azure", compaction="local"), "local"),
+        (settings(name="azure"), "in-band"),
     ],
 )
-def test_how_a_server_compacts_is_said_or_known(record: Record, way: CompactionWay) -> None:
+def test_how_a_server_compacts_is_said_or_known(record: ProviderConfig, way: CompactionWay) -> None:
     assert resolve("mine", mine=record).compaction == way
 
 
 @pytest.mark.parametrize(
     ("record", "is_openai"),
     [
-        (Record(), False),
-        (Record(base_url="http://localhost:11434/v1"), False),
-        (Record(base_url="https://api.openai.com.example/v1"), False),
-        (Record(base_url="https://api.openai.com/v1"), True),
-        (Record(base_url="https://x.openai.azure.com/openai"), True),
-        (Record(name="azure", compaction="local"), True),
-        (Record(requires_openai_auth=True), True),
+        (settings(), False),
+        (settings(base_url="http://localhost:11434/v1"), False),
+        (settings(base_url="https://api.openai.com.example/v1"), False),
+        (settings(base_url="https://api.openai.com/v1"), True),
+        (settings(base_url="https://x.openai.azure.com/openai"), True),
+        (settings(name="azure", compaction="local"), True),
+        (settings(requires_openai_auth=True), True),
     ],
 )
-def test_which_servers_are_openais(record: Record, is_openai: bool) -> None:
+def test_which_servers_are_openais(record: ProviderConfig, is_openai: bool) -> None:
     assert resolve("mine", mine=record).is_openai == is_openai
 
 
 def test_a_provider_of_the_users_own_with_nothing_but_an_address() -> None:
-    assert resolve("mine", mine=Record()) == Provider("mine", "mine", "https://models.example/v1")
+    assert resolve("mine", mine=settings()) == Provider("mine", "mine", "https://models.example/v1")
 
 
 def test_zero_retries_and_no_time_are_choices_too() -> None:
-    provider = resolve("m", m=Record(request_max_retries=0, stream_max_retries=0, connect_retry_seconds=0.0))
+    provider = resolve("m", m=settings(request_max_retries=0, stream_max_retries=0, connect_retry_seconds=0.0))
     assert (provider.request_max_retries, provider.stream_max_retries, provider.connect_retry_seconds) == (0, 0, 0.0)
 
 
@@ -197,18 +183,18 @@ def test_zero_retries_and_no_time_are_choices_too() -> None:
     ],
 )
 def test_a_server_on_this_machine_is_not_waited_for_long(url: str, seconds: float) -> None:
-    assert resolve("mine", mine=Record(base_url=url)).connect_retry_seconds == seconds
-    assert resolve("mine", mine=Record(base_url=url, connect_retry_seconds=9.0)).connect_retry_seconds == 9.0
+    assert resolve("mine", mine=settings(base_url=url)).connect_retry_seconds == seconds
+    assert resolve("mine", mine=settings(base_url=url, connect_retry_seconds=9.0)).connect_retry_seconds == 9.0
     assert resolve("openai", url=url).connect_retry_seconds == seconds
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UserError) as caught:
-        resolve("opneai", zeta=Record(), alpha=Record())
+        resolve("opneai", zeta=settings(), alpha=settings())
     assert str(caught.value) == "unknown provider `opneai`"
     assert caught.value.hint == "did you mean `openai`?"
     with pytest.raises(UserError) as caught:
-        resolve("nobody", zeta=Record(), alpha=Record())
+        resolve("nobody", zeta=settings(), alpha=settings())
     assert caught.value.hint == (
         "known are `openai`, `ollama`, `lmstudio`, `anthropic`, `openrouter`, `deepseek`, `mistral`, `groq`, `gemini`, "
         "`vllm`, `llamacpp`, `alpha`, `zeta`"
@@ -217,7 +203,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 
 def test_a_provider_without_an_address_says_which_key_to_set() -> None:
     with pytest.raises(UserError) as caught:
-        resolve("mine", mine=Record(base_url=None))
+        resolve("mine", mine=settings(base_url=None))
     assert (str(caught.value), caught.value.hint) == (
         "the model provider `mine` has no address",
         "set `model_providers.mine.base_url`",
@@ -304,23 +290,23 @@ def anthropic(**changes: Any) -> Provider:
         ({"ANTHROPIC_AUTH_TOKEN": "t"}, None, anthropic(api_key_env=None, bearer_token="t")),
         (
             {"ANTHROPIC_AUTH_TOKEN": "t"},
-            Record(base_url=None, wire_api=None, stream_max_retries=1),
+            settings(base_url=None, wire_api=None, stream_max_retries=1),
             anthropic(api_key_env=None, bearer_token="t", stream_max_retries=1),
         ),
         (
             {},
-            Record(wire_api=None, env_key="MY_KEY"),
+            settings(wire_api=None, env_key="MY_KEY"),
             anthropic(base_url="https://models.example/v1", api_key_env="MY_KEY"),
         ),
         (
             {},
-            Record(base_url=None, wire_api=None, experimental_bearer_token="b"),
+            settings(base_url=None, wire_api=None, experimental_bearer_token="b"),
             anthropic(api_key_env=None, bearer_token="b"),
         ),
     ],
 )
 def test_a_hosted_provider_is_known_and_a_table_of_its_name_changes_it(
-    env: dict[str, str], record: Record | None, expected: Provider
+    env: dict[str, str], record: ProviderConfig | None, expected: Provider
 ) -> None:
     own: dict[str, Any] = {} if record is None else {"anthropic": record}
     assert resolve("anthropic", env=env, **own) == expected
@@ -341,7 +327,7 @@ def test_a_hosted_provider_is_known_and_a_table_of_its_name_changes_it(
 def test_servers_of_the_chat_completions_api_are_known(name: str, base_url: str, key: str | None) -> None:
     provider = resolve(name)
     assert (provider.base_url, provider.wire_api, provider.api_key_env) == (base_url, "chat", key)
-    record = Record(base_url="http://127.0.0.1:9/v1", wire_api="responses", env_key="MINE")
+    record = settings(base_url="http://127.0.0.1:9/v1", wire_api="responses", env_key="MINE")
     own = resolve_provider(name, configured={name: record}, env={})
     assert (own.base_url, own.wire_api, own.api_key_env) == ("http://127.0.0.1:9/v1", "responses", "MINE")
     assert own.local == provider.local

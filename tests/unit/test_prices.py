@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from codex_py.config.model_sections import ModelEntry
 from codex_py.model.prices import TABLE, ModelPrice, PriceQuery, PriceTable, Rate, own_price
 from codex_py.protocol.usage import Spending, TokenUsage
 
@@ -118,24 +119,18 @@ def test_a_service_tier_has_a_price_of_its_own() -> None:
     assert flex.input.base < usual.input.base
 
 
-class Own:
-    def __init__(self, **usd: float) -> None:
-        self.input_usd = usd.get("input")
-        self.cached_input_usd = usd.get("cached")
-        self.cache_write_usd = usd.get("written")
-        self.output_usd = usd.get("output")
-
-
 def test_own_prices_win_and_half_a_price_is_none() -> None:
     listed = ModelPrice(Rate(1.0, ((100, 2.0),)), Rate(5.0), Rate(0.1), Rate(1.25))
     assert own_price(None, listed) == listed
-    assert own_price(Own(), listed) == listed
-    assert own_price(Own(input=3.0), listed) == ModelPrice(Rate(3.0), Rate(5.0))
-    assert own_price(Own(input=3.0, cached=0.5, output=4.0), listed) == ModelPrice(Rate(3.0), Rate(4.0), Rate(0.5))
-    assert own_price(Own(cached=0.2), listed) == listed.replace(cached_input=Rate(0.2))
-    assert own_price(Own(input=3.0), None) is None
-    assert own_price(Own(output=3.0), None) is None
-    assert own_price(Own(input=0.0, output=0.0), None) == ModelPrice(Rate(0.0), Rate(0.0))
+    assert own_price(ModelEntry(), listed) == listed
+    assert own_price(ModelEntry(input_usd=3.0), listed) == ModelPrice(Rate(3.0), Rate(5.0))
+    assert own_price(ModelEntry(input_usd=3.0, cached_input_usd=0.5, output_usd=4.0), listed) == ModelPrice(
+        Rate(3.0), Rate(4.0), Rate(0.5)
+    )
+    assert own_price(ModelEntry(cached_input_usd=0.2), listed) == listed.replace(cached_input=Rate(0.2))
+    assert own_price(ModelEntry(input_usd=3.0), None) is None
+    assert own_price(ModelEntry(output_usd=3.0), None) is None
+    assert own_price(ModelEntry(input_usd=0.0, output_usd=0.0), None) == ModelPrice(Rate(0.0), Rate(0.0))
 
 
 def test_counts_that_do_not_fit_together_cost_what_was_sent() -> None:
