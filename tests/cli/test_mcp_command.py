@@ -135,7 +135,7 @@ def test_a_server_at_a_url_is_reached_through_the_proxy_and_one_on_this_machine_
         proxied = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), f"http://127.0.0.1:{proxy.port}")
         away, near = (run(place.with_env(**proxied), "mcp", "test", name) for name in ("away", "local"))
     assert (away.status, near.status) == (1, 0), away.err + near.err
-    assert [head.split(b"\r\n")[0] for head in proxy.asked] == [b"CONNECT mcp.invalid:443 HTTP/1.1"]
+    assert [head.split(b"\r\n")[0] for head in proxy.heads] == [b"CONNECT mcp.invalid:443 HTTP/1.1"]
 
 
 def test_exec_calls_a_known_server_and_prints_the_published_lines(place: Place) -> None:
