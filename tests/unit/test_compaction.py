@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codex_py.context.compaction import is_users_own, summary_item, work_notes
-from codex_py.core.compact import with_short_texts, without_oldest
+from codex_py.core.compact import paired, with_short_texts, without_oldest
 from codex_py.core.compact_survivors import retain_skills, retain_user_messages, user_budget, work_state_of
 from codex_py.core.history import History
 from codex_py.core.token_usage import ContextMeter, Fill, compaction_limit, is_too_full
@@ -171,6 +171,15 @@ def test_dropping_the_oldest_keeps_calls_and_outputs_together() -> None:
     assert without_oldest(items[1:], 0.0) == [made("b"), answered("b"), made("a"), answered("a")]
     assert without_oldest(items, 0.99) == []
     assert without_oldest([], 0.5) == []
+
+
+def test_a_call_goes_without_its_output_and_an_output_without_its_call() -> None:
+    x = message("user", "x")
+    assert paired([answered("a"), made("a"), x, answered("a"), made("b"), answered("a")]) == [
+        made("a"),
+        x,
+        answered("a"),
+    ]
 
 
 def test_long_texts_keep_their_ends_and_stay_what_they_are() -> None:

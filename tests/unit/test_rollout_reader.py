@@ -221,6 +221,13 @@ def test_a_session_is_found_by_its_id(tmp_path: Path) -> None:
     assert find_session(tmp_path, f" {thread_id.upper()} ") == path
 
 
+def test_an_unknown_id_is_named(tmp_path: Path) -> None:
+    thread_id = uuid7()
+
+    with pytest.raises(UserError, match=f"no session with id `{thread_id}`"):
+        find_session(tmp_path, thread_id)
+
+
 def test_an_archived_session_says_how_to_get_it_back(tmp_path: Path) -> None:
     path = stored(tmp_path, conversation())
     thread_id = load_session(path).meta.id
