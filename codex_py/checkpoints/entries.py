@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple, TypeAlias
 
@@ -12,6 +12,9 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # What a rewind writes into before it takes the name of a file; one that was killed may leave such files behind.
 DRAFT_PREFIX: Final = b".codex-py-rewind-"
 LINK_MODE: Final = 0o120777
+_FEW: Final = 64
+# The full modes of files that git has written, by the modes in its index.
+GIT_MODES: Final = {b"100644": 0o100644, b"100755": 0o100755, b"120000": LINK_MODE}
 
 
 class Entry(NamedTuple):
@@ -61,16 +64,38 @@ def encode_entries(entries: Entries) -> bytes:
     )
 
 
-def decode_entries(raw: bytes) -> dict[bytes, Entry | None]:
-    """Read `encode_entries` back."""
+def decode_entries(raw: bytes, only: Collection[bytes] | None = None) -> dict[bytes, Entry | None]:
+    """Read `encode_entries` back, or the output of `git ls-files -s -v -z`; with `only` no other paths.
+
+    Of git's index submodules are left out, and files whose state git is told not to look at.
+    """
     found: dict[bytes, Entry | None] = {}
-    for line in raw.split(b"\0"):
-        if not line:
-            continue
-        head, _, path = line.partition(b"\t")
+    for head, path in _lines(raw, only):
         mode, oid, stored, mark = (b"" if field == b"-" else field for field in head.split(b" "))
-        found[path] = Entry(int(mode, 8), oid, stored, mark) if mode != b"0" else None
+        if mode.isalpha():
+            if mode == b"H" and oid in GIT_MODES:
+                found[path] = Entry(GIT_MODES[oid], stored)
+        else:
+            found[path] = Entry(int(mode, 8), oid, stored, mark) if mode != b"0" else None
     return found
+
+
+def _lines(raw: bytes, only: Collection[bytes] | None) -> Iterator[tuple[bytes, bytes]]:
+    """The heads and paths of a list of files. A few are searched for: to split a long list takes much memory."""
+    if only is None or len(only) > _FEW:
+        for line in raw.split(b"\0"):
+            head, _, path = line.partition(b"\t")
+            if head and (only is None or path in only):
+                yield head, path
+        return
+    for path in only:
+        at = -1
+        while (at := raw.find(b"\t%b\0" % path, at + 1)) >= 0:
+            head = raw[raw.rfind(b"\0", 0, at) + 1 : at]
+            # The name of another file may end with a tab and this path.
+            if b"\t" not in head:
+                yield head, path
+                break
 
 
 def is_safe(path: bytes) -> bool:
@@ -157,6 +182,15 @@ def open_directory(name: bytes, directory: int) -> int:
 def outermost(roots: Iterable[str], root: str) -> str:
     """The root that lies furthest up on the way to a directory; the directory itself where none does."""
     return min((path for path in roots if root == path or root.startswith(f"{path}/")), key=len, default=root)
+
+
+def changed_at(path: str) -> int:
+    """When a file was last changed; of one that is gone, when a name was last changed where it was."""
+    try:
+        return os.lstat(path).st_ctime_ns
+    except OSError:
+        directory = os.path.dirname(path)  # noqa: PTH120 - many, and `Path` is slow
+        return changed_at(directory) if directory != path else 0
 
 
 def is_ordinary(mode: int) -> bool:

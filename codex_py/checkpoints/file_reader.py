@@ -14,11 +14,15 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from codex_py.checkpoints.entries import LINK_MODE, Entry, ParentDirectories, is_ordinary, open_root
+from codex_py.checkpoints.entries import LINK_MODE, Entry, ParentDirectories, changed_at, is_ordinary, open_root
 from codex_py.checkpoints.store import CheckpointStore
+from codex_py.services.git import GitReader
 
 # A file that changed so shortly before it was read may change again without a change of its times.
 _RACY_NANOSECONDS: Final = 50_000_000
+_MANY_FILES: Final = 2000
+# The mark of a file that was changed before it could be looked at.
+OVERTAKEN: Final = b"overtaken"
 
 
 class Caps(NamedTuple):
@@ -29,16 +33,48 @@ class Caps(NamedTuple):
     file_bytes: int
 
 
+class Stopped(Exception):
+    """The snapshot is not needed any more."""
+
+
+class SnapshotRun:
+    """How long a snapshot is waited for: shared by the thread that takes it and the turn that waits."""
+
+    def __init__(self) -> None:
+        self.is_large = False
+        """Whether there is so much to look at that nobody should wait for all of it."""
+        self.opened: int | None = None
+        """Since when files may have been written, though not all were looked at; nanoseconds of their file system."""
+        self.git: GitReader | None = None
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Let the snapshot end soon, with `Stopped`."""
+        self._is_stopped = True
+        if self.git is not None:
+            self.git.stop()
+
+    def check(self) -> None:
+        """Raise `Stopped` after `stop`."""
+        if self._is_stopped:
+            raise Stopped
+
+    def is_overtaken(self, changed: int) -> bool:
+        """Whether what was changed then is not what it was when the snapshot was asked for."""
+        return self.opened is not None and changed >= self.opened
+
+
 class FileReader:
     """Stores the files of one directory within its caps, and remembers which it has stored.
 
     Use `within` for each directory; it names the directory and keeps it open.
     """
 
-    def __init__(self, store: CheckpointStore, seen: dict[str, Any], caps: Caps) -> None:
+    def __init__(self, store: CheckpointStore, seen: dict[str, Any], caps: Caps, run: SnapshotRun) -> None:
         self._store = store
         self._seen = seen
         self._caps = caps
+        self._run = run
         self._root = self._what = ""
         self._parents: ParentDirectories | None = None
         self._files = self._bytes = 0
@@ -85,6 +121,7 @@ class FileReader:
         """The state of a file, its content stored; None when nothing is there that is stored."""
         if self._parents is None:
             return None
+        self._run.check()
         unreadable = Entry(stat.S_IFREG, mark=b"unreadable")
         try:
             directory, name = self._parents.of(path)
@@ -92,6 +129,9 @@ class FileReader:
             if not is_ordinary(status.st_mode):
                 return None
             unreadable = Entry(status.st_mode, mark=_mark(status))
+            if self._run.is_overtaken(status.st_ctime_ns):
+                self._uncovered.append(f"`{os.fsdecode(path)}` (changed before it was on record)")
+                return Entry(status.st_mode, mark=OVERTAKEN)
             return self._stored(directory, name, status, path)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -99,6 +139,10 @@ class FileReader:
             # A link on the way, or a file that cannot be read or stored: it is there, and stays as it is.
             self._uncovered.append(f"`{os.fsdecode(path)}` ({(error.strerror or str(error)).lower()})")
             return unreadable
+
+    def may_have_been_there(self, path: bytes) -> bool:
+        """Whether a file that is not there may have been there when the snapshot was asked for."""
+        return self._run.is_overtaken(changed_at(f"{self._root}/{os.fsdecode(path)}"))
 
     def _stored(self, directory: int, name: bytes, status: os.stat_result, path: bytes) -> Entry:
         mark = _mark(status)
@@ -110,6 +154,7 @@ class FileReader:
             self.is_over = self.is_over or not is_large
             return Entry(status.st_mode, mark=mark)
         self._files += 1
+        self._run.is_large = self._run.is_large or self._files > _MANY_FILES
         self._bytes += status.st_size
         if stat.S_ISLNK(status.st_mode):
             target = os.readlink(name, dir_fd=directory)

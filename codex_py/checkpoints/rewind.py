@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from codex_py.checkpoints.entries import Entry, encode_entries, is_same, outermost
+from codex_py.checkpoints.entries import Entry, changed_at, encode_entries, is_same, outermost
+from codex_py.checkpoints.file_reader import OVERTAKEN
 from codex_py.checkpoints.journal import (
     Journal,
     close_journal,
@@ -41,8 +42,9 @@ from codex_py.checkpoints.snapshot import (
     load_snapshot,
     named_files,
 )
-from codex_py.checkpoints.store import Checkpoint, CheckpointStore, FirstWrite, Missing, dropped_checkpoint
+from codex_py.checkpoints.store import Checkpoint, CheckpointStore, FirstWrite, LogRecord, Missing, dropped_checkpoint
 from codex_py.checkpoints.trees import missing_blobs
+from codex_py.checkpoints.writers import OthersStates
 from codex_py.errors import UserError
 from codex_py.programs import ProbeResults
 from codex_py.protocol.policy import DangerFullAccess, SandboxPolicy, WorkspaceWrite
@@ -50,6 +52,8 @@ from codex_py.services.git import GitReader
 from codex_py.text.diff import unified_diff
 
 _MAX_DIFF_SOURCE: Final = 1 << 20
+# How much a clock of a file system may be ahead.
+_SLACK_SECONDS: Final = 0.5
 
 
 class Workspace(NamedTuple):
@@ -101,7 +105,8 @@ def find_target(store: CheckpointStore, turns: Sequence[str]) -> RewindTarget | 
     first: dict[str, tuple[int, Checkpoint]] = {}
     for position, record in enumerate(store.records()):
         if isinstance(record, Checkpoint) and record.kind in ("begin", "dropped"):
-            first.setdefault(record.turn, (position, record))
+            # The second one of a turn knows more of the same moment.
+            first[record.turn] = (first.get(record.turn, (position,))[0], record)
     for turn in turns:
         if turn not in first:
             continue
@@ -157,9 +162,11 @@ def _plan(workspace: Workspace, target: RewindTarget) -> FileRewind:
     except OSError as error:
         raise _cannot_store(error) from error
     written_since = first_writes(records[target.position :])
+    others = OthersStates(store, records[target.position :], target.time)
+    ended, last_known = _last_known(store, records)
     roots = target.snapshot.roots
     current_files = files_by_root(now, roots)
-    known = [(known, files_by_root(known, roots, with_new=True)) for known in _last_known(store, records)]
+    known = [(known, files_by_root(known, roots, with_new=True)) for known in last_known]
     steps: list[Step] = []
     uncovered: list[tuple[str, bytes]] = []
     for root in roots:
@@ -173,9 +180,16 @@ def _plan(workspace: Workspace, target: RewindTarget) -> FileRewind:
             for snapshot, files in known
         ]
         own, never_stored = plan_root(root, wanted, states, current)
-        steps += [
-            step for step in own if step.target or step.path in wanted or not target.snapshot.is_hidden(root, step.path)
-        ]
+        for step in own:
+            path = f"{root}/{os.fsdecode(step.path)}"
+            if not (step.target or step.path in wanted or not target.snapshot.is_hidden(root, step.path)):
+                continue
+            is_unlisted = any(
+                snapshot.has(root) and snapshot.is_partial(root) and step.path not in files[root]
+                for snapshot, files in known
+            )
+            is_newer = is_unlisted and step.now is not None and changed_at(path) / 1e9 > ended + _SLACK_SECONDS
+            steps.append(step._replace(type="conflict") if is_newer or others.has(path, step.now) else step)
         uncovered += never_stored
     plan = check_contents(Plan(tuple(steps), (), tuple(uncovered)), _contents(workspace, target.snapshot))
     return FileRewind(plan, target, now, tuple(moved_heads(target.snapshot, now)))
@@ -189,7 +203,7 @@ def _wanted(target: Snapshot, root: str, written: Mapping[bytes, Entry | None]) 
             # What was not listed was ignored, or was not there: then a patch has not written it first.
             if target.is_hidden(root, path):
                 found[path] = entry
-        elif (was := found[path]) and not was.is_covered and is_same(was, entry):
+        elif (was := found[path]) and not was.is_covered and (was.mark == OVERTAKEN or is_same(was, entry)):
             # Nothing had changed it by then.
             found[path] = entry
     return found
@@ -210,7 +224,7 @@ def rewind_files(
             unlisted.setdefault(step.root, {})[step.path] = step.now
     directories = directories_of((step.root, step.path) for step in planned.plan.steps if step.target)
     rules = WriteRules(target.snapshot.roots, before.directories, draft_prefix(store), copies_conflicts)
-    known = _last_known(store, store.records())
+    _, known = _last_known(store, store.records())
     try:
         close_journal(store)
         before = before.with_files(unlisted)
@@ -349,17 +363,17 @@ def _contents(workspace: Workspace, snapshot: Snapshot) -> Contents:
     return Contents(workspace.store, git_readers(snapshot, workspace.env, workspace.known))
 
 
-def _last_known(store: CheckpointStore, records: Sequence[Checkpoint | FirstWrite]) -> list[Snapshot]:
-    """The state of the files after the last turn or rewind; nothing if the end of that turn was not recorded.
+def _last_known(store: CheckpointStore, records: Sequence[LogRecord]) -> tuple[float, list[Snapshot]]:
+    """The time and the state of the files after the last turn or rewind; no state if that turn's end is not on record.
 
     After a rewind that was killed each file is as it was before it or as it would have been after it.
     """
     found = (record for record in reversed(records) if isinstance(record, Checkpoint) and record.kind != "talk")
     last = next(found, None)
     if last is None or last.kind == "begin":
-        return []
+        return 0.0, []
     names = (last.snapshot,) if last.kind in ("end", "rewound") else interrupted_states(store)
-    return [load_snapshot(store, name) for name in names]
+    return last.time, [load_snapshot(store, name) for name in names]
 
 
 def _on_disk(workspace: Workspace, target: Snapshot, root: str, paths: Sequence[bytes]) -> dict[bytes, Entry | None]:

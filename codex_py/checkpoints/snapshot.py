@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from codex_py.checkpoints.entries import Entry, decode_entries, encode_entries, is_same, outermost
-from codex_py.checkpoints.file_reader import Caps, FileReader
-from codex_py.checkpoints.store import CheckpointStore, FirstWrite, Missing
-from codex_py.checkpoints.trees import GitTrees, TreeState, read_directory
+from codex_py.checkpoints.file_reader import Caps, FileReader, SnapshotRun
+from codex_py.checkpoints.store import CheckpointStore, FirstWrite, Missing, load_cache, save_cache
+from codex_py.checkpoints.trees import GitTrees, TreeState, read_directory, unread_tree
 from codex_py.core.session_file import git_directories
 from codex_py.errors import UserError
 from codex_py.programs import ProbeResults
@@ -97,10 +97,25 @@ class Snapshot:
     def files(self, root: str) -> dict[bytes, Entry | None]:
         """Every listed file of a root. Raises `Missing` where the store has lost the list."""
         if root not in self._files:
-            found = decode_entries(self._store.get(base)) if (base := self._roots[root]["base"]) else {}
-            found.update(decode_entries(self._store.get(self._roots[root]["changes"])))
-            self._files[root] = found
+            self._files[root] = self._listed(root, None)
         return self._files[root]
+
+    def _listed(self, root: str, only: Collection[bytes] | None) -> dict[bytes, Entry | None]:
+        found = decode_entries(self._store.get(base), only) if (base := self._roots[root]["base"]) else {}
+        return found | decode_entries(self._store.get(self._roots[root]["changes"]), only)
+
+    def differing(self, other: Snapshot, root: str) -> tuple[dict[bytes, Entry | None], dict[bytes, Entry | None]]:
+        """The files of a root that may not be the same in another snapshot, here and there. Raises `Missing`."""
+        both = (self, other)
+        listed: list[set[bytes]] = [set(decode_entries(self._store.get(each._roots[root]["changes"]))) for each in both]
+        # Of one with more files than are listed only those count that are.
+        partial = [paths for paths, each in zip(listed, both, strict=True) if each.is_partial(root)]
+        paths = partial[0].intersection(*partial) if partial else listed[0] | listed[1]
+        bases = [str(each._roots[root]["base"]) for each in both]
+        if bases[0] != bases[1] and not partial:
+            first, second = (set((self._store.get(base) if base else b"").split(b"\0")) for base in bases)
+            paths |= {line.partition(b"\t")[2] for line in first ^ second}
+        return self._listed(root, paths), other._listed(root, paths)
 
     def ignored(self, root: str) -> Ignored:
         """The paths in a root that git ignored. Raises `Missing` where the store has lost the list."""
@@ -175,45 +190,60 @@ class Photographer:
         self._env = env
         self._caps = caps
         self._known = known or ProbeResults()
-        self._seen = store.load_cache()
+        self._seen = load_cache(store)
         self._before = dict(self._seen)
-        self._reader = FileReader(store, self._seen, caps)
-        self._trees = GitTrees(store, self._reader)
+        self._trees = GitTrees(store)
 
-    def take(self, area: Area, policy: SandboxPolicy, named: Mapping[str, Sequence[bytes]]) -> Snapshot:
+    def take(
+        self,
+        area: Area,
+        policy: SandboxPolicy,
+        named: Mapping[str, Sequence[bytes]],
+        run: SnapshotRun | None = None,
+        *,
+        only_named: bool = False,
+    ) -> Snapshot:
         """The state now, stored. `named` are the files of each root that are looked at whatever git ignores.
 
-        Raises `OSError` where the store cannot be written.
+        With `only_named` no others are looked at. Raises `OSError` where the store cannot be written, and `Stopped`.
         """
+        run = run or SnapshotRun()
         states: dict[str, TreeState] = {}
         waiting = [(path, True) for path in area.directories]
         while waiting and len(states) < _MAX_NESTED:
             path, is_top = waiting.pop(0)
             if not os.path.isdir(path):  # noqa: PTH112
                 continue
-            state, nested = self._read(Path(path), area, policy, is_top=is_top)
+            if only_named:
+                state, nested = unread_tree(Path(path)), []
+            else:
+                state, nested = self._read(Path(path), area, policy, run, is_top=is_top)
             states.setdefault(state.path, state)
             waiting += [(inner, False) for inner in nested if inner not in states]
         roots = [
-            self._stored(self._with_named(state, named.get(state.path, ()), outermost(states, state.path)))
+            self._stored(self._with_named(state, named.get(state.path, ()), outermost(states, state.path), run))
             for state in states.values()
         ]
         content = {"directories": area.directories, "whole_tree": area.whole_tree, "caps": self._caps, "roots": roots}
         name = self._store.put(json.dumps(content).encode())
         if self._seen != self._before:
-            self._store.save_cache(self._seen)
+            save_cache(self._store, self._seen)
             self._before = dict(self._seen)
         return Snapshot(name, self._store, content)
 
-    def read_file(self, root: str, path: bytes, top: str) -> Entry | None:
+    def read_file(self, root: str, path: bytes, top: str, run: SnapshotRun | None = None) -> Entry | None:
         """The state of one file now, stored; None for what is not there. `top` is the root that lies furthest up."""
+        reader = FileReader(self._store, self._seen, self._caps, run or SnapshotRun())
         try:
-            with self._reader.within(root, top=top):
-                return self._reader.read(path)
+            with reader.within(root, top=top):
+                return reader.read(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def _read(self, path: Path, area: Area, policy: SandboxPolicy, *, is_top: bool) -> tuple[TreeState, list[str]]:
+    def _read(
+        self, path: Path, area: Area, policy: SandboxPolicy, run: SnapshotRun, *, is_top: bool
+    ) -> tuple[TreeState, list[str]]:
+        reader = FileReader(self._store, self._seen, self._caps, run)
         found = git_directories(path)
         is_git = found is not None and (is_top or found.root == path)
         if is_git:
@@ -221,17 +251,19 @@ class Photographer:
             try:
                 top = git.root
                 scope = "" if area.whole_tree or top == path or top is None else str(path.relative_to(top))
+                run.git = git
+                run.check()
                 with git.shared_start():
-                    return self._trees.read(git, scope, area.excluded)
+                    return self._trees.read(git, scope, area.excluded, reader, run)
             except (UserError, ValueError):
                 # git is not there, or may not be asked about this one: its files are still files.
                 pass
-        return read_directory(path, self._reader, self._caps, area.excluded)
+        return read_directory(path, reader, self._caps, area.excluded)
 
-    def _with_named(self, state: TreeState, named: Sequence[bytes], top: str) -> TreeState:
+    def _with_named(self, state: TreeState, named: Sequence[bytes], top: str, run: SnapshotRun) -> TreeState:
         listed = state.changes
         unread = [path for path in named if path not in listed or ((entry := listed[path]) and not entry.is_covered)]
-        more = {path: self.read_file(state.path, path, top) for path in unread}
+        more = {path: self.read_file(state.path, path, top, run) for path in unread}
         return state._replace(changes={**state.changes, **more}) if more else state
 
     def _stored(self, state: TreeState) -> dict[str, Any]:
@@ -244,7 +276,7 @@ def changes_between(before: Snapshot, after: Snapshot) -> Iterator[Change]:
     for root in before.roots:
         if not after.has(root) or before.is_like(after, root):
             continue
-        first, second = before.files(root), after.files(root)
+        first, second = before.differing(after, root)
         for path in sorted(first.keys() | second.keys()):
             # Of a directory with more files than are listed, a file that is not listed may be there.
             if (path not in first and before.is_partial(root)) or (path not in second and after.is_partial(root)):
@@ -281,9 +313,8 @@ def newly_hidden(before: Snapshot, after: Snapshot) -> dict[str, list[bytes]]:
     found: dict[str, list[bytes]] = {}
     for root in before.roots:
         if after.has(root) and not before.is_like(after, root) and before.ignored(root) != after.ignored(root):
-            listed, hidden = after.files(root), after.ignored(root)
-            files = before.files(root).items()
-            found[root] = [path for path, entry in files if entry and path not in listed and hidden.has(path)]
+            hidden, (files, listed) = after.ignored(root), before.differing(after, root)
+            found[root] = [path for path, entry in files.items() if entry and path not in listed and hidden.has(path)]
     return found
 
 

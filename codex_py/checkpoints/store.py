@@ -13,8 +13,9 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
+from codex_py.checkpoints.entries import Entry, decode_entries
 from codex_py.errors import UserError
 from codex_py.paths import is_directory, is_there, make_private_dir, open_private
 from codex_py.replace_file import replace_file
@@ -56,6 +57,21 @@ class FirstWrite(NamedTuple):
     turn: str
     root: str
     entry: bytes
+
+
+class ForeignWrite(NamedTuple):
+    """The state of files, in the form of `encode_entries`, that somebody else wrote while a turn ran."""
+
+    turn: str
+    root: str
+    others: bytes
+
+    def states(self) -> dict[str, Entry | None]:
+        """The files by their absolute paths."""
+        return {f"{self.root}/{os.fsdecode(path)}": entry for path, entry in decode_entries(self.others).items()}
+
+
+LogRecord: TypeAlias = Checkpoint | FirstWrite | ForeignWrite
 
 
 class StoreLimits(NamedTuple):
@@ -117,7 +133,13 @@ class CheckpointStore:
             self._known.add(name)
         return name in self._known
 
-    def append(self, record: Checkpoint | FirstWrite) -> None:
+    def forget(self) -> None:
+        """Remove everything."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self._known.clear()
+        self._size = None
+
+    def append(self, record: LogRecord) -> None:
         """Add a record to the log."""
         make_private_dir(self.directory)
         descriptor = open_private(self.directory / _LOG, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW)
@@ -133,7 +155,7 @@ class CheckpointStore:
         finally:
             os.close(descriptor)
 
-    def records(self) -> list[Checkpoint | FirstWrite]:
+    def records(self) -> list[LogRecord]:
         """The log, oldest first; lines that are not whole are passed over."""
         try:
             lines = (self.directory / _LOG).read_bytes().splitlines()
@@ -144,18 +166,6 @@ class CheckpointStore:
     def checkpoints(self) -> list[Checkpoint]:
         """Those that are there, oldest first."""
         return [record for record in self.records() if isinstance(record, Checkpoint) and record.snapshot]
-
-    def load_cache(self) -> dict[str, Any]:
-        """The notes of an earlier run about the files it stored; empty if they are lost."""
-        try:
-            raw = unpack((self.directory / _CACHE).read_bytes(), 1 << 30)
-            value = json.loads(raw)
-        except (OSError, ValueError, *COMPRESSION_ERRORS):
-            return {}
-        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-    def save_cache(self, value: dict[str, Any]) -> None:
-        self.write_note(_CACHE, pack(json.dumps(value).encode()))
 
     def write_note(self, name: str, content: bytes) -> None:
         """Keep a file beside the contents, whole or not at all."""
@@ -203,20 +213,20 @@ class CheckpointStore:
                 if isinstance(record, Checkpoint):
                     records[at] = record._replace(kind="dropped" if record.kind == "begin" else "", snapshot="")
                     dropped += 1
-            records = [record for record in records if isinstance(record, FirstWrite) or record.kind]
+            records = [record for record in records if not isinstance(record, Checkpoint) or record.kind]
             self._rewrite(records)
             self._sweep(records)
         return dropped
 
-    def _rewrite(self, records: Sequence[Checkpoint | FirstWrite]) -> None:
+    def _rewrite(self, records: Sequence[LogRecord]) -> None:
         replace_file(self.directory / _LOG, "".join(f"{_line_of(record)}\n" for record in records).encode())
 
-    def _sweep(self, records: Sequence[Checkpoint | FirstWrite]) -> None:
+    def _sweep(self, records: Sequence[LogRecord]) -> None:
         needed: set[str] = set()
         for record in records:
             if isinstance(record, FirstWrite):
                 needed |= _stored_in(record.entry)
-            elif record.snapshot:
+            elif isinstance(record, Checkpoint) and record.snapshot:
                 needed |= self._needed(record.snapshot, [])
         for path, size in list(self._stored()):
             if path.parent.name + path.name not in needed:
@@ -246,6 +256,28 @@ class CheckpointStore:
 
     def _path(self, name: str) -> str:
         return f"{self._objects}/{name[:2]}/{name[2:]}"
+
+
+def load_cache(store: CheckpointStore) -> dict[str, Any]:
+    """The notes of an earlier run about the files it stored; empty if they are lost."""
+    try:
+        value = json.loads(unpack(store.read_note(_CACHE), 1 << 30))
+    except (ValueError, *COMPRESSION_ERRORS):
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def save_cache(store: CheckpointStore, value: dict[str, Any]) -> None:
+    """Keep such notes. Raises `OSError`."""
+    store.write_note(_CACHE, pack(json.dumps(value).encode()))
+
+
+def was_used_since(store: CheckpointStore, moment: float) -> bool:
+    """Whether something was put on record after a time in seconds since the epoch."""
+    try:
+        return (store.directory / _LOG).stat().st_mtime >= moment
+    except OSError:
+        return False
 
 
 def is_pruned(directory: Path) -> bool:
@@ -301,15 +333,16 @@ def prune_stores(home: Path, limit: int, *, spare: str = "") -> list[str]:
     return removed
 
 
-def _line_of(record: Checkpoint | FirstWrite) -> str:
-    if isinstance(record, FirstWrite):
-        return json.dumps({**record._asdict(), "entry": os.fsdecode(record.entry)})
-    return json.dumps(record._asdict())
+def _line_of(record: LogRecord) -> str:
+    fields = record._asdict().items()
+    return json.dumps({key: os.fsdecode(value) if isinstance(value, bytes) else value for key, value in fields})
 
 
-def _record_in(line: bytes) -> Checkpoint | FirstWrite | None:
+def _record_in(line: bytes) -> LogRecord | None:
     try:
         value: Any = json.loads(line)
+        if "others" in value:
+            return ForeignWrite(str(value["turn"]), str(value["root"]), os.fsencode(value["others"]))
         if "entry" in value:
             return FirstWrite(str(value["turn"]), str(value["root"]), os.fsencode(value["entry"]))
         return Checkpoint(str(value["kind"]), str(value["turn"]), str(value["snapshot"]), float(value["time"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,7 +26,15 @@ from codex_py.checkpoints.rewind import (
     text_diff,
 )
 from codex_py.checkpoints.snapshot import changes_between, load_snapshot
-from codex_py.checkpoints.store import Checkpoint, CheckpointStore, Missing, dropped_checkpoint, require_store, store_of
+from codex_py.checkpoints.store import (
+    Checkpoint,
+    CheckpointStore,
+    ForeignWrite,
+    Missing,
+    dropped_checkpoint,
+    require_store,
+    store_of,
+)
 from codex_py.errors import UsageError, UserError
 from codex_py.programs import ProbeResults
 from codex_py.protocol.status import FilesChanged
@@ -193,8 +202,9 @@ def turn_diff(store: CheckpointStore, turn: str, *, env: Mapping[str, str], cwd:
 
     Raises `UserError` for a turn whose end is not known.
     """
-    records = [record for record in store.records() if isinstance(record, Checkpoint) and record.turn == turn]
-    found = {record.kind: record.snapshot for record in records}
+    records = [record for record in store.records() if record.turn == turn]
+    found = {record.kind: record.snapshot for record in records if isinstance(record, Checkpoint)}
+    others = {path for record in records if isinstance(record, ForeignWrite) for path in record.states()}
     if "dropped" in found:
         raise dropped_checkpoint()
     if "begin" not in found:
@@ -204,6 +214,8 @@ def turn_diff(store: CheckpointStore, turn: str, *, env: Mapping[str, str], cwd:
     before, after = load_snapshot(store, found["begin"]), load_snapshot(store, found["end"])
     contents = Contents(store, git_readers(after, env, ProbeResults()))
     for change in changes_between(before, after):
+        if f"{change.root}/{os.fsdecode(change.path)}" in others:
+            continue
         name = relative_path(cwd, change.root, change.path)
         contents.load(change.root, filter(None, (change.before, change.after)))
         diff = text_diff(contents, change.root, change.before, change.after, name)

@@ -12,20 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from codex_py.checkpoints.entries import (
-    DRAFT_PREFIX,
-    LINK_MODE,
-    Entry,
-)
-from codex_py.checkpoints.file_reader import Caps, FileReader
+from codex_py.checkpoints.entries import DRAFT_PREFIX, GIT_MODES, Entry
+from codex_py.checkpoints.file_reader import Caps, FileReader, SnapshotRun, Stopped
 from codex_py.checkpoints.store import CheckpointStore
 from codex_py.core.session_file import git_directories, has_repository, read_git_state
 from codex_py.errors import UserError
 from codex_py.services.git import GitReader
 
 _GITLINK: Final = b"160000"
-_LINK: Final = b"120000"
-_DEFAULT_MODES: Final = {b"100644": 0o100644, b"100755": 0o100755, b"120000": LINK_MODE}
+# An index of so many bytes has about 50,000 files. Of more the sizes and the full modes are not looked at.
+_LARGE_INDEX: Final = 4 << 20
 
 
 class TreeState(NamedTuple):
@@ -56,7 +52,7 @@ class _Dirty(NamedTuple):
 
 
 class _Index(NamedTuple):
-    """The files of a git index. `unsure` are those whose state git is told not to look at; `links` lead to modules."""
+    """The files of a git index, none of a large one; `unsure` are those whose state git is told not to look at."""
 
     signature: tuple[int, ...]
     name: str
@@ -69,28 +65,35 @@ class _Index(NamedTuple):
 class GitTrees:
     """Reads git working trees; remembers the index of each, which rarely changes."""
 
-    def __init__(self, store: CheckpointStore, reader: FileReader) -> None:
+    def __init__(self, store: CheckpointStore) -> None:
         self._store = store
-        self._reader = reader
         self._indexes: dict[str, _Index] = {}
 
-    def read(self, git: GitReader, scope: str, excluded: Sequence[str]) -> tuple[TreeState, list[str]]:
+    def read(
+        self, git: GitReader, scope: str, excluded: Sequence[str], reader: FileReader, run: SnapshotRun
+    ) -> tuple[TreeState, list[str]]:
         """The state of the working tree around `git.cwd`, and the repositories within it.
 
-        Raises `UserError` when git cannot be asked.
+        Raises `UserError` when git cannot be asked, and `Stopped`.
         """
         top = git.root
         if top is None:
             # What the caller took for a repository was put there for a moment, such as by the sandbox of another run.
             raise UserError(f"`{git.cwd}` is not in a git repository")
+        before = _signature(top)
+        run.is_large = run.is_large or _is_large(before)
         dirty = self._dirty(git, scope, excluded)
         # Last, because the question about sizes ends the shared start.
         index = self._index(git, str(top), scope)
-        reader = self._reader
+        if run.opened is not None and index.signature != before:
+            # A command has staged or committed files meanwhile: what they were before is not known.
+            raise Stopped
         changes: dict[bytes, Entry | None] = {}
         with reader.within(str(top), what="changed files"):
             for path in (*dirty.changed, *index.unsure):
-                changes[path] = reader.read(path)
+                entry = reader.read(path)
+                if entry is not None or not reader.may_have_been_there(path):
+                    changes[path] = entry
             for path, oid, status in _differing(os.fsencode(top), index, changes):
                 if status is None:
                     changes[path] = reader.read(path)
@@ -151,20 +154,18 @@ class GitTrees:
         files: list[tuple[bytes, bytes, bytes]] = []
         unsure: list[bytes] = []
         modules: list[bytes] = []
+        is_large = _is_large(signature)
         for line in listed.out.split(b"\0"):
-            head, _, path = line.partition(b"\t")
-            if not head:
+            is_odd = not line.startswith((b"H 100", b"H 120"))
+            if is_large and not is_odd:
                 continue
-            tag, mode, oid, stage = head.split(b" ")
-            if mode == _GITLINK:
-                modules.append(path)
-            elif tag != b"H" or stage != b"0":
-                unsure.append(path)
-            else:
+            head, _, path = line.partition(b"\t")
+            if is_odd and head:
+                (modules if head.split(b" ")[1] == _GITLINK else unsure).append(path)
+            elif head:
+                _, mode, oid, _ = head.split(b" ")
                 files.append((path, mode, oid))
-        name = self._store.put(
-            b"".join(b"%b %b - -\t%b\0" % (b"%o" % _DEFAULT_MODES[mode], oid, path) for path, mode, oid in files)
-        )
+        name = self._store.put(listed.out)
         sizes = self._sizes(git, name, [oid for _, _, oid in files])
         found = _Index(signature, name, files, sizes, tuple(unsure), tuple(modules))
         self._indexes[key] = found
@@ -199,7 +200,7 @@ def _differing(
     top: bytes, index: _Index, changes: dict[bytes, Entry | None]
 ) -> Iterator[tuple[bytes, bytes, int | None]]:
     """The files that git takes for unchanged and that still differ: their full mode, or None for a different size."""
-    lstat, modes, prefix = os.lstat, _DEFAULT_MODES, top + b"/"
+    lstat, modes, prefix = os.lstat, GIT_MODES, top + b"/"
     for (path, mode, oid), size in zip(index.files, index.sizes, strict=True):
         try:
             status = lstat(prefix + path)
@@ -212,6 +213,13 @@ def _differing(
                 yield path, oid, status.st_mode
             else:
                 yield path, oid, None
+
+
+def unread_tree(path: Path) -> TreeState:
+    """A directory of which no file was looked at."""
+    found = git_directories(path)
+    head = read_git_state(path)
+    return TreeState(str(found.root if found else path), "", (head and head.commit_hash) or "", "", {}, partial=True)
 
 
 def read_directory(top: Path, reader: FileReader, caps: Caps, excluded: Sequence[str]) -> tuple[TreeState, list[str]]:
@@ -267,6 +275,10 @@ def _signature(top: Path) -> tuple[int, ...]:
     except OSError:
         status = None
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino) if status else ()
+
+
+def _is_large(signature: tuple[int, ...]) -> bool:
+    return bool(signature) and signature[0] > _LARGE_INDEX
 
 
 def read_blobs(git: GitReader, oids: Iterable[bytes]) -> dict[bytes, bytes | None]:

@@ -326,6 +326,9 @@ class CheckpointsConfig(ConfigRecord):
     )
     max_mib: int = setting(Integer(1), "MiB of all these files together", default=500)
     max_file_mib: int = setting(Integer(1), "MiB of one of them", default=20)
+    wait_ms: int = setting(
+        Integer(0), "ms that a command waits until all files of a large working tree were looked at", default=500
+    )
     session_mib: int = setting(Integer(1), "MiB on the disk for one session; the oldest go first", default=500)
     total_mib: int = setting(Integer(1), "MiB on the disk for all sessions together", default=5120)
 

@@ -156,11 +156,17 @@ class NoHooks(HookRunner):
 class Checkpointer(Protocol):
     """Puts the files of the workspace on record around each turn of a session."""
 
-    async def begin(self, turn: TurnContext) -> None:
-        """Put their state at the beginning of a turn on record. A failure costs a warning, not the turn."""
+    def begin(self, turn: TurnContext) -> object:
+        """Start to put their state at the beginning of a turn on record. A failure costs a warning, not the turn."""
 
     async def note_writes(self, paths: Sequence[Path]) -> None:
-        """Something is about to be written; `paths` are put on record whatever git ignores."""
+        """Something is about to be written; `paths` are put on record whatever git ignores.
+
+        Returns when their state is on record, or after a bounded time.
+        """
+
+    def end_writes(self) -> None:
+        """No call of the turn writes any more, and no command of it runs."""
 
     async def end(self) -> FilesChanged | None:
         """Put the state at the end of the turn on record; what the turn has changed, None for nothing."""

@@ -105,9 +105,8 @@ class SessionMcp:
 
 
 class SessionCheckpoints:
-    """`load` makes what takes them, in a thread, once a turn may write; without it there are none. It gets what warns.
-
-    From then on there is one for every turn, so that what the user changes between turns is on record too.
+    """`load` makes what takes them, in a thread, when a turn that may write begins; without it there are none. It gets
+    what warns.
     """
 
     def __init__(self, load: Callable[[Callable[[str], None]], Checkpointer] | None = None) -> None:
@@ -116,6 +115,7 @@ class SessionCheckpoints:
         self._load = load
         self._turn: TurnContext | None = None
         self._begun: asyncio.Task[None] | None = None
+        self._writing: set[str] = set()
 
     def attach(self, warn: Callable[[str], None]) -> None:
         """Let warnings reach the user; `warn` shows each line once."""
@@ -123,27 +123,25 @@ class SessionCheckpoints:
             self._warn = warn
 
     def begin_turn(self, turn: TurnContext) -> None:
-        """Another turn begins. Returns at once."""
-        if self._load is not None:
-            self._turn, self._begun = turn, None
-        if not isinstance(self.checkpointer, NoCheckpoints):
-            self.expect_writes()
-
-    def expect_writes(self) -> None:
-        """A tool call is on its way: take the checkpoint of the turn, if there is none yet. Returns at once."""
-        turn = self._turn
-        if self._begun is not None or self._load is None or turn is None:
-            return
-        if not (turn.plan or isinstance(turn.sandbox_policy, ReadOnly)):
+        """Another turn begins: take its checkpoint while the model thinks. Returns at once."""
+        self._turn, self._begun = turn, None
+        if self._load is not None and not (turn.plan or isinstance(turn.sandbox_policy, ReadOnly)):
             self._begun = asyncio.create_task(self._begin(turn))
 
-    async def before_write(self, paths: Sequence[Path] = ()) -> None:
-        """Return when the state before the turn is on record; `paths` are about to be written."""
-        self.expect_writes()
+    async def before_write(self, call_id: str, paths: Sequence[Path] = ()) -> None:
+        """Return when the state before the turn is on record; `paths` are about to be written by a call."""
         if self._begun is not None:
             # Shielded, because an interrupted call must not take this from the next one.
             await asyncio.shield(self._begun)
+            self._writing.add(call_id)
             await self.checkpointer.note_writes(paths)
+
+    def after_call(self, call_id: str, *, runs_on: bool) -> None:
+        """A call has ended; with `runs_on` a command still runs."""
+        if call_id in self._writing:
+            self._writing.discard(call_id)
+            if not (self._writing or runs_on):
+                self.checkpointer.end_writes()
 
     async def finish_turn(
         self, turn: TurnContext, work: asyncio.Task[str | None], emit: Callable[[FilesChanged], None]
@@ -165,7 +163,7 @@ class SessionCheckpoints:
             self.checkpointer = await asyncio.to_thread(
                 self._load, lambda message: loop.call_soon_threadsafe(warn, message) and None
             )
-        await self.checkpointer.begin(turn)
+        self.checkpointer.begin(turn)
 
 
 def _ignore(message: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -145,7 +146,6 @@ class ToolRuns:
 
     def warm_up(self, policy: SandboxPolicy, cwd: Path) -> asyncio.Task[ToolRuntime]:
         """A call is on its way: get ready for it, beside whatever else is going on."""
-        self._services.checkpoints.expect_writes()
         return self._load_once(policy, cwd)
 
     def join(self) -> None:
@@ -220,7 +220,7 @@ class ToolRuns:
             agents=self.agents,
             use_skill=call_events.noted(skills.use),
             search_skills=skills.search,
-            before_write=services.checkpoints.before_write,
+            before_write=partial(services.checkpoints.before_write, call.call_id),
         )
         began = time.monotonic()
         try:
@@ -230,6 +230,7 @@ class ToolRuns:
             ended(output)
             call_events.end(call, output, time.monotonic() - began)
         finally:
+            services.checkpoints.after_call(call.call_id, runs_on=bool(runtime.processes.live()))
             self._report_changes(runtime)
         return output
 

@@ -132,6 +132,7 @@ class GitReader:
         own = Sandbox({**env, "PATH": self._programs.trusted_path()}).with_results(known or ProbeResults())
         self._sandbox = sandbox or own
         self._is_shared = False
+        self._is_stopped = False
         self._shell: GitShell | None = None
 
     @cached_property
@@ -183,6 +184,12 @@ class GitReader:
             raise NotARepository(f"`{self.cwd}` is not in a git repository")
         return self._run(self._named_off, [command, *_OPTIONS.get(command, ()), *arguments], stdin)
 
+    def stop(self) -> None:
+        """End the git that runs within `shared_start`, from another thread; every question fails from then on."""
+        self._is_stopped = True
+        if (shell := self._shell) is not None:
+            shell.kill()
+
     def lines(self, *arguments: str, separator: str = "\n") -> list[str]:
         """The output of git, split, without empty pieces; an empty list when git fails and outside of a repository.
 
@@ -225,6 +232,8 @@ class GitReader:
         git = git_argv(self._programs, settings_argv({**SWITCHED_OFF, **_NO_NETWORK}))
         output = GitOutput(1, b"", "")
         for _ in range(MAX_STARTS):
+            if self._is_stopped:
+                raise UserError("git was stopped")
             # One that reads to the end would leave nothing of a shell that is started for it.
             if self._shell is not None or (self._is_shared and not stdin):
                 output, has_begun = self._ask_shell(git, words, stdin)

@@ -82,11 +82,17 @@ class GitShell:
         except BaseException as error:
             _kill(self._process, error, seconds)
             raise
-        answer, _, tail = out.partition(f"{mark}:".encode())
-        if not tail.endswith(end):
+        # The list of the files of a large repository has megabytes, and is copied once.
+        at = out.rfind(f"{mark}:".encode())
+        if at < 0 or not out.endswith(end):
             return GitOutput(self._process.returncode or 1, b"", _reason(err))
-        status, _, complaint = tail.removesuffix(end).partition(b":")
-        return GitOutput(int(status), answer, _reason(complaint))
+        _, status, complaint = bytes(out[at : -len(end)]).split(b":", 2)
+        return GitOutput(int(status), bytes(memoryview(out)[:at]), _reason(complaint))
+
+    def kill(self) -> None:
+        """End the shell and its git, from another thread; the question that waits is answered with a status."""
+        with suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def never_began(self) -> bool:
         """As `PreparedCommand.never_began`, of the shell."""
@@ -100,7 +106,7 @@ class GitShell:
         finally:
             self._command.cleanup()
 
-    def _exchange(self, line: bytes, end: bytes, seconds: float) -> tuple[bytes, bytes]:
+    def _exchange(self, line: bytes, end: bytes, seconds: float) -> tuple[bytes | bytearray, bytes]:
         """The output up to `end`; where the shell ends before that, also the complaint of its sandbox."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
@@ -117,7 +123,7 @@ class GitShell:
             if not chunk:
                 return self._process.communicate(timeout=max(0.0, until - time.monotonic()))
             out += chunk
-        return bytes(out), b""
+        return out, b""
 
 
 def _question(words: Sequence[str], mark: str, *, reads: bool) -> str:
