@@ -25,7 +25,9 @@ PLANTS: Final = {
     "clone": "git init -q x && git clone -q -c core.fsmonitor={run} x y 2>/dev/null; mv y/.git .git",
     "archive": f"{_EVIL} && tar -C x -cf t.tar .git && tar -xf t.tar",
     "gitdir file": f"{_EVIL} && echo 'gitdir: x/.git' > .git",
-    "hook": "git init -q x && cp {run} x/.git/hooks/post-index-change && mv x/.git .git",
+    # git runs this hook when it has written the index, as it does for a file whose time has changed.
+    "hook": "git init -q x && echo > f && git --git-dir x/.git --work-tree . add f && touch -d 2001-01-01 f && "
+    "cp {run} x/.git/hooks/post-index-change && mv x/.git .git",
     "include": "git init -q x && git config -f i core.fsmonitor {run} && git -C x config include.path ../i && "
     "mv x/.git .",
     "bare": "git init -q --bare x && git -C x config core.fsmonitor {run} && git -C x config core.bare false && "
