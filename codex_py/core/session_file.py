@@ -44,8 +44,9 @@ def git_directories(cwd: Path) -> GitDirectories | None:
 
 
 def has_repository(directory: Path) -> bool:
-    """Whether there is a `.git`."""
-    return is_there(directory / ".git")
+    """Whether there is a `.git` that git takes for a repository: no empty directory, for example."""
+    git = directory / ".git"
+    return is_there(git) and (not is_directory(git) or os.path.lexists(git / "HEAD"))
 
 
 def read_git_state(cwd: Path) -> GitState | None:

@@ -109,6 +109,7 @@ LANDLOCK_ONLY = ("-c", "sandbox.allow_partial=true")
 def test_skill_creator_makes_a_skill_when_the_user_allows_it(place: Place, flags: tuple[str, ...]) -> None:
     create = f"python3 {place.codex_home}/skills/.system/skill-creator/scripts/{NEW_SKILL}; echo x > .agents/other"
     answers = ([call("c1", "exec_command", {"cmd": create})], [say("done")], [say("seen")])
+    (place.repo / ".agents").mkdir()
     with fake_model(place, *answers, excuse={"threads"}) as model:
         ended = run(place, "exec", "-s", "workspace-write", *flags, "use $skill-creator for release notes")
         run(place, "exec", "hi")

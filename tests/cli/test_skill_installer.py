@@ -55,6 +55,7 @@ def test_the_model_looks_and_installs_into_the_project(place: Place, tmp_path: P
 @pytest.mark.parametrize("scope", ["user", "project"])
 def test_without_permission_the_sandbox_keeps_skills_out(place: Place, tmp_path: Path, scope: str) -> None:
     source = write_files(tmp_path / "packs/spell", skill_files())
+    (place.repo / ".agents").mkdir()
     ended, requests = follow(
         place,
         f"codex-py skills install {source.parent} --scope {scope} --yes; echo status $?",
