@@ -187,6 +187,10 @@ class TurnCheckpoints:
             ]
         )
 
+    def begin_writes(self) -> bool:
+        """Something else is about to be written, in a turn that has written before; whether nothing was just now."""
+        return self._has_written and self._times.begin()
+
     def end_writes(self) -> None:
         """No call of the turn writes any more, for now."""
         self._times.end()

@@ -68,10 +68,12 @@ class WriteTimes:
         self._began = file_system_time(directory)
         self._since: int | None = None
 
-    def begin(self) -> None:
-        """The turn may write from now on."""
+    def begin(self) -> bool:
+        """The turn may write from now on; whether it could not before."""
         if self._since is None and (time := file_system_time(self._directory)):
             self._since = time.now
+            return True
+        return False
 
     def end(self) -> None:
         """The turn no longer writes."""

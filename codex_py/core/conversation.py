@@ -88,7 +88,8 @@ class TurnRunner:
         self.history = History(self._record)
         self.context_tracker = ContextTracker(self._known_context, self._transcript, listeners.warn_once, self.runs)
         self._hooks = services.tools.hooks
-        self._hooks.attach(HookSession(self.settings, self.pending, listeners, secrets, self._transcript))
+        hook_session = HookSession(self.settings, self.pending, listeners, secrets, self._transcript)
+        self._hooks.attach(hook_session, services.tools.checkpoints)
         self._fallback = ModelFallback(services, self.settings, self.runs, self._transcript, self._warn)
         self.compaction = Compaction(self._compaction_services())
         listeners.add(self.compaction.note_event)

@@ -165,6 +165,10 @@ class Checkpointer(Protocol):
         Returns when their state is on record, or after a bounded time.
         """
 
+    def begin_writes(self) -> bool:
+        """Hooks of a turn are about to write; whether `end_writes` is due after that, since no command runs."""
+        return False
+
     def end_writes(self) -> None:
         """No call of the turn writes any more, and no command of it runs."""
 

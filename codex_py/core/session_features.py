@@ -17,6 +17,7 @@ from codex_py.core.ports import (
     SessionAccess,
 )
 from codex_py.core.turn_context import TurnContext
+from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.policy import ReadOnly
 from codex_py.protocol.status import FilesChanged, ListedHook
 from codex_py.skills.model import Skill, SkillCatalog
@@ -33,6 +34,7 @@ class HookAccess:
         self._load = load
         self._parent = parent
         self._session: HookSession | None = None
+        self._checkpoints = SessionCheckpoints()
         self._turn_id = ""
 
     @property
@@ -42,15 +44,25 @@ class HookAccess:
             return self._loaded()
         return self._runner
 
-    def attach(self, session: HookSession) -> None:
+    def attach(self, session: HookSession, checkpoints: SessionCheckpoints) -> None:
         """Let hooks reach the session. Called once, before anything else."""
-        self._session = session
+        self._session, self._checkpoints = session, checkpoints
         self._runner.attach(session)
 
     def begin_turn(self, turn_id: str) -> None:
         """Another turn begins: hooks of skills used in the one before are not run any more."""
         self._turn_id = turn_id
         self.runner.begin_turn(turn_id)
+
+    async def stop(self, last_message: str | None) -> Sequence[ResponseItem]:
+        """`HookRunner.stop`; what the hooks write is work of the turn."""
+        checkpointer = self._checkpoints.checkpointer
+        ends_writes = checkpointer.begin_writes()
+        try:
+            return await self.runner.stop(last_message)
+        finally:
+            if ends_writes:
+                checkpointer.end_writes()
 
     def use_skill(self, skill: Skill) -> Sequence[str]:
         """Run the hooks of a skill for the rest of the turn; the events of those that the user trusts."""

@@ -100,7 +100,7 @@ class Turn(Value):
             return True
         if answer.wants_more or self.has_pending_message():
             return False
-        more = await self.hooks.runner.stop(answer.message)
+        more = await self.hooks.stop(answer.message)
         self.sampler.history.append(*more)
         # Hooks take their time, and the user may have sent something meanwhile.
         return self.hooks.runner.halted is not None or not (more or self.has_pending_message())

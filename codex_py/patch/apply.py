@@ -82,12 +82,6 @@ class _Transaction:
         self._replace(self._giving_way)
         self._stage_all(blocked)
         self._replace(step for step in self._steps if step not in self._giving_way)
-        for step in self._steps:
-            # Last, since the file that was moved is the same one until its old name is gone.
-            if step.is_link and step.rewritten is None and step.write.after is not None:
-                self._enter(step)
-                with opened_directory(step.write.path.parent) as directory:
-                    step.rewritten = rewrite(directory, step.write.path.name, step.write.after)
 
     def _stage_all(self, steps: Iterable[_Step]) -> None:
         for step in steps:
@@ -99,7 +93,9 @@ class _Transaction:
         for step in steps:
             self._enter(step)
             with opened_directory(step.write.path.parent) as directory:
-                _check_unchanged(step.write, directory)
+                # A file with several names that was moved already is the same one under its old name.
+                if step.write.path not in [other.write.moved for other in self._steps if other.is_link and other.done]:
+                    _check_unchanged(step.write, directory)
                 if self._save(step, directory):
                     self._checkpoint()
                 self._install(step, directory)
@@ -172,6 +168,8 @@ class _Transaction:
         else:
             step.rewritten = install(directory, step.staged, name)
         step.done = True
+        if step.is_link and step.rewritten is None and after is not None:
+            step.rewritten = rewrite(directory, name, after)
 
     def _sync_directories(self) -> None:
         for path in {step.write.path.parent for step in self._steps} | {made.parent for made in self._made}:

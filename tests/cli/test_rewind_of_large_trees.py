@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,12 +16,11 @@ import pytest
 
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, hang, say
 from tests.support.home import Place
-from tests.support.process import Finished, run
+from tests.support.process import Finished, run, until
 from tests.unit.patch_cases import update
 
 WRITES: Final = ("-s", "workspace-write")
 LINE: Final = "/undo does not cover what commands change in"
-_SECONDS: Final = 60
 
 # A git whose `status` waits for a reader at the other end of a pipe, as long as there is one.
 _SLOW_GIT: Final = """#!/bin/sh
@@ -55,19 +54,6 @@ class SlowGit:
         descriptor = self.wait()
         self._pipe.unlink()
         os.close(descriptor)
-
-
-def until(attempt: Callable[[], Any]) -> Any:
-    """The first result of an attempt that is something."""
-    end = time.monotonic() + _SECONDS
-    while time.monotonic() < end:
-        try:
-            if (found := attempt()) is not None:
-                return found
-        except OSError:
-            pass
-        time.sleep(0.01)
-    raise AssertionError("it did not happen")
 
 
 @pytest.fixture(scope="module")

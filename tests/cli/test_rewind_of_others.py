@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.fake_responses import FakeResponses, Request, call, custom_call, say
 from tests.support.home import Place
-from tests.support.process import run
+from tests.support.hooks import use_hooks
+from tests.support.process import run, until
 from tests.unit.patch_cases import patch, update
 
 WRITES = ("-s", "workspace-write", "--skip-git-repo-check")
@@ -220,6 +221,45 @@ def test_conflicts_with_others_can_be_copied(work: Place) -> None:
     rewind(work, mine, "--copy-conflicts")
     assert (work.repo / "a.txt").read_text() == "one\n"
     assert (work.repo / "a.txt.rewind-conflict").read_text() == "mine\n"
+
+
+def test_what_a_hook_writes_at_the_end_of_a_turn_is_its_work(work: Place) -> None:
+    use_hooks(work, Stop=[{"hooks": [{"type": "command", "command": "echo formatted > a.txt; echo log > hook.log"}]}])
+    mine = session(work, apply(update("a.txt", "-one", "+two")))
+    assert (work.repo / "a.txt").read_text() == "formatted\n"
+
+    done = rewind(work, mine)
+    assert (done["conflicts"], done["restored"], done["deleted"]) == ([], ["a.txt"], ["hook.log"])
+
+
+def test_what_a_command_in_the_background_writes_is_work_of_the_turn(work: Place) -> None:
+    def wait(_: Request) -> list[Any]:
+        (work.repo / "go").touch()
+        until(lambda: (work.repo / "done").exists() or None)
+        return shell("true")
+
+    later = (
+        "while ! [ -e go ]; do sleep 0.05; done; echo two > a.txt; touch done; while ! [ -e end ]; do sleep 0.05; done"
+    )
+    mine = session(work, [call("c", "exec_command", {"cmd": later, "yield_time_ms": 250})], wait)
+    assert rewind(work, mine)["conflicts"] == []
+    assert (work.repo / "a.txt").read_text() == "one\n"
+
+
+def test_the_patch_of_a_turn_that_still_runs_stays(work: Place) -> None:
+    mine = session(work, shell("echo two > a.txt"))
+    outcome: list[dict[str, Any]] = []
+
+    def act(_: Request) -> list[Any]:
+        session(work, shell("echo three > a.txt"), resumes=mine)
+        outcome.append(rewind(work, mine))
+        return shell("true")
+
+    session(work, apply(update("b.txt", "-one", "+theirs")), act)
+
+    assert outcome[0]["conflicts"] == ["b.txt"]
+    assert (work.repo / "a.txt").read_text() == "one\n"
+    assert (work.repo / "b.txt").read_text() == "theirs\n"
 
 
 def test_both_sessions_take_back_their_own_files(work: Place) -> None:

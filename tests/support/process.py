@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -219,3 +220,16 @@ def is_running(pid: int) -> bool:
     """Whether it is there, and more than an entry that nobody has collected."""
     status = Path(f"/proc/{pid}/status")
     return status.exists() and "State:\tZ" not in status.read_text()
+
+
+def until(attempt: Callable[[], Any]) -> Any:
+    """The first result of an attempt that is something."""
+    end = time.monotonic() + TIMEOUT
+    while time.monotonic() < end:
+        try:
+            if (found := attempt()) is not None:
+                return found
+        except OSError:
+            pass
+        time.sleep(0.01)
+    raise AssertionError("it did not happen")
