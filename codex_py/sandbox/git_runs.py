@@ -122,6 +122,10 @@ class GitRuns:
                 yield Cause(config, f"its `{config.name}` {text}", pointers)
         for hook in self._hooks(git / "hooks"):
             yield Cause(hook, f"the hook `{hook.name}`", pointers)
+        shared = first_line(git / "commondir")
+        # That of a linked worktree leads to the repository that it lies in.
+        if shared and not any(git.is_relative_to(common) for common in leads_to(git / shared)):
+            yield Cause(git / "commondir", "its `commondir` leads to another repository", pointers)
         for remote in _files_in(git / "remotes", git / "branches"):
             yield Cause(remote, f"the address in `{remote.name}`", pointers)
 

@@ -127,7 +127,7 @@ PLANTS = {
     "common directory": (
         ".git",
         "git init -q x && git -C x config core.pager y && git init -q && echo ../x/.git > .git/commondir",
-        "its `config` sets `core.pager`",
+        "its `commondir` leads to another repository",
     ),
     "archive": (
         ".git",
